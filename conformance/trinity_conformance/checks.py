@@ -1,0 +1,107 @@
+"""The named checks: which rules each stands for, and what it must have met before it may be called passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from trinity_conformance.histories import GENERAL
+
+__all__ = ["CHECKS", "Check", "check_of"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check. Ids are never reused.
+
+    Attributes:
+        id: its name on the command line and in reports.
+        rules: ids of the rules of the semantics.
+        title: what holds when it passes.
+        quotas: situations of :data:`~trinity_conformance.coverage.SITUATIONS` and how often each must have been met.
+        emphasis: weights of the steps of its own histories, when it is run alone.
+    """
+
+    id: str
+    rules: tuple[str, ...]
+    title: str
+    quotas: Mapping[str, int]
+    emphasis: Mapping[str, int] = field(default_factory=lambda: GENERAL)
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check(
+        "read-equality",
+        ("L1", "K1", "K2", "K3", "K4", "U1", "U2", "U3", "U4", "U8", "D1"),
+        "the merged read equals the model, row for row",
+        {"late-row": 10, "tie": 10, "null-watermark": 5, "tombstone-wins": 5, "beaten-by-tombstone": 3, "revival": 3},
+        {"upsert": 6, "delete": 1, "read": 2, "compact": 1},
+    ),
+    Check(
+        "split",
+        ("L2", "K4"),
+        "rows read the same however a commit is split",
+        {"several-splits": 3, "same-key-in-commit": 10, "arrow": 2, "spark": 2},
+        {"upsert": 6, "read": 3},
+    ),
+    Check(
+        "arrival-order",
+        ("K4", "L2"),
+        "log() shows every row version, in arrival order",
+        {"log": 1},
+        {"upsert": 6, "log": 2, "delete": 1, "reopen": 1},
+    ),
+    Check(
+        "care-invisible",
+        ("L3", "K6", "U4"),
+        "compaction, vacuum and reopening change no read and no later fold",
+        {"compaction": 3, "vacuum": 1, "reopen": 1, "late-after-compaction": 3, "tie-after-compaction": 2,
+         "held-by-compacted-tombstone": 1},
+        {"upsert": 4, "compact": 4, "vacuum": 2, "reopen": 1, "delete": 1, "read": 2},
+    ),
+    Check(
+        "idempotence",
+        ("L4",),
+        "a transaction that has been recorded is a no-op",
+        {"retry": 2},
+        {"upsert": 6, "compact": 2, "vacuum": 2, "reopen": 1, "read": 1},
+    ),
+    Check(
+        "delete",
+        ("U5", "U6", "K4"),
+        "a writer's delete hides its rows, and goes on beating older ones",
+        {"delete-by-key": 1, "delete-by-condition": 1},
+        {"upsert": 4, "delete": 5, "compact": 1, "read": 2},
+    ),
+    Check(
+        "pushdown",
+        ("L9",),
+        "a predicate and a projection change no value",
+        {"query": 2},
+        {"upsert": 4, "query": 4, "compact": 1},
+    ),
+    Check(
+        "time-travel",
+        ("L10",),
+        "earlier versions read as they did, by number and by time",
+        {"past-version": 2, "past-timestamp": 1, "history": 2},
+        {"upsert": 4, "read-past": 4, "compact": 1, "reopen": 1},
+    ),
+    Check(
+        "bad-input",
+        ("L8",),
+        "bad input is refused by name, and the table reads as before",
+        {"refusal": 10},
+        {},
+    ),
+)  # fmt: skip
+
+
+def check_of(check_id: str) -> Check:
+    """The check of that id.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {check.id: check for check in CHECKS}[check_id]

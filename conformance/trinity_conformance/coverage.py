@@ -1,0 +1,121 @@
+"""What generated histories really contained. A check that never met its situations did not pass: it is inconclusive."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from trinity_conformance.model import Key, Model, Row, Version
+from trinity_conformance.values import order_form
+
+__all__ = ["SITUATIONS", "Coverage"]
+
+SITUATIONS: Final[dict[str, str]] = {
+    "late-row": "a row with a smaller watermark than the winner of its key",
+    "tie": "a row with the same watermark as the winner of its key",
+    "null-watermark": "a row whose first watermark column is NULL",
+    "nan-watermark": "a row whose first watermark column is NaN",
+    "composite": "two versions that a later watermark column decides",
+    "tombstone-wins": "a tombstone or retract that deletes a visible row",
+    "tombstone-late": "a tombstone or retract that comes too late",
+    "beaten-by-tombstone": "a row that a tombstone keeps deleted",
+    "revival": "a row that brings a deleted key back",
+    "late-after-compaction": "a late row whose winner has been compacted",
+    "held-by-compacted-tombstone": "a row kept deleted by a tombstone that has been compacted",
+    "tie-after-compaction": "a tie with a winner that has been compacted",
+    "same-key-in-commit": "two versions of a key in one commit",
+    "equal-key-other-bits": "equal keys with different bits: -0.0 and 0.0, padding of CHAR",
+    "several-splits": "a commit of two or more non-empty splits",
+    "arrow": "a commit of Arrow data in the process",
+    "spark": "a commit of a Spark DataFrame",
+    "retry": "a transaction number that had been recorded",
+    "retry-after-compaction": "the same, after a compaction",
+    "delete-by-key": "a delete by keys that hit rows",
+    "delete-by-condition": "a delete by condition that hit rows",
+    "compaction": "a compaction",
+    "vacuum": "a vacuum",
+    "reopen": "a reopened session",
+    "query": "a read under a predicate and a projection",
+    "past-version": "a read of an earlier version",
+    "past-timestamp": "a read as of an earlier time",
+    "past-before-compaction": "a read of a version before a compaction",
+    "log": "a comparison of log() with all arrivals",
+    "history": "a comparison of history() with the commits",
+    "refusal": "a bad input",
+}
+
+
+@dataclass
+class Coverage:
+    """Counts situations along one or many histories.
+
+    Attributes:
+        counts: how often each of :data:`SITUATIONS` was met.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    _compacted: dict[Key, Version] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Begins another history."""
+        self._compacted = {}
+
+    def saw(self, *situations: str) -> None:
+        """Counts situations once each."""
+        self.counts.update(situations)
+
+    def compacted(self, model: Model) -> None:
+        """Remembers the winners at a compaction."""
+        self.saw("compaction")
+        self._compacted = model.winners()
+
+    def arriving(self, model: Model, rows: Iterable[Row]) -> None:
+        """Counts what rows meet that are about to be appended to the model."""
+        winners, fresh = model.winners(), set[Key]()
+        for row in rows:
+            version, key = Version(row), model.key_of(row)
+            if model.is_dropped(version):
+                continue
+            self._watermark(model, row)
+            if key in fresh:
+                self.saw("same-key-in-commit")
+            fresh.add(key)
+            if key in winners:
+                self._meeting(model, version, winners[key], winners[key] is self._compacted.get(key))
+            if key not in winners or model.takes_over(version, winners[key]):
+                winners[key] = version
+
+    def _watermark(self, model: Model, row: Row) -> None:
+        if not model.shape.watermark:
+            return
+        first = model.shape.watermark[0]
+        if row[first] is None:
+            self.saw("null-watermark")
+        elif order_form(model.shape.type_of(first), row[first]) == (2,):
+            self.saw("nan-watermark")
+
+    def _meeting(self, model: Model, new: Version, old: Version, compacted: bool) -> None:
+        order = model.compare(new.row, old.row)
+        gone, was_gone = model.is_deleted(new), model.is_deleted(old)
+        if any(str(new.row[n]) != str(old.row[n]) for n in model.shape.key):
+            self.saw("equal-key-other-bits")
+        if order and model.compare_part(*self._first(model, new, old)) == 0:
+            self.saw("composite")
+        if order == 0:
+            self.saw("tie", *(["tie-after-compaction"] if compacted else []))
+        if order < 0:
+            self.saw("late-row", *(["late-after-compaction"] if compacted else []))
+            self.saw(*(["tombstone-late"] if gone else []))
+            if was_gone and not gone:
+                self.saw("beaten-by-tombstone", *(["held-by-compacted-tombstone"] if compacted else []))
+        elif gone and not was_gone:
+            self.saw("tombstone-wins")
+        elif was_gone and not gone:
+            self.saw("revival")
+
+    @staticmethod
+    def _first(model: Model, new: Version, old: Version) -> tuple[str, object, object]:
+        name = model.shape.watermark[0]
+        return model.shape.type_of(name), new.row[name], old.row[name]

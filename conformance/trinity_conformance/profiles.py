@@ -1,0 +1,99 @@
+"""Which kind of table the n-th history is about: a rota over key types, watermarks, tombstones and features.
+
+The lists have lengths without a common divisor, so that a long run meets every pair, and begin with the most telling
+kinds, so that a short one is worth its time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["FEATURES", "KEYS", "TOMBSTONES", "WATERMARKS", "Profile", "rota"]
+
+KEYS: Final[tuple[tuple[str, ...], ...]] = (
+    ("int",),
+    ("string", "int"),
+    ("double", "int"),
+    ("bigint", "date"),
+    ("decimal(10,2)", "smallint"),
+    ("binary", "int"),
+    ("boolean", "bigint"),
+    ("float", "string"),
+    ("char(3)", "int"),
+    ("timestamp", "int"),
+    ("varchar(5)", "tinyint"),
+    ("timestamp_ntz", "string"),
+    ("decimal(38,10)", "date"),
+)
+"""Types of the primary key columns (K1); single small types are paired, for dozens of keys."""
+
+WATERMARKS: Final[tuple[tuple[str, ...], ...]] = (
+    ("bigint",),
+    ("timestamp", "int"),
+    ("double",),
+    ("string", "boolean"),
+    (),
+    ("decimal(10,2)",),
+    ("binary",),
+    ("date", "string", "tinyint"),
+    ("float",),
+    ("timestamp_ntz",),
+    ("string",),
+    ("boolean",),
+    ("timestamp",),
+    ("decimal(38,10)", "double"),
+    ("date",),
+    ("smallint", "varchar(5)"),
+    ("tinyint",),
+    ("int",),
+    ("char(3)",),
+)
+"""Types of the watermark columns (K3): none, single, composite."""
+
+TOMBSTONES: Final[tuple[tuple[str, str | None] | None, ...]] = (
+    ("boolean", None),
+    ("string", "D"),
+    None,
+    ("int", None),
+    ("string", None),
+    ("timestamp", None),
+    ("char(3)", "D"),
+    ("decimal(10,2)", None),
+    ("varchar(5)", "D"),
+    ("double", None),
+    ("binary", None),
+)
+"""Type of the tombstone column and ``tombstone-string-key-value``, or None for a table without (U3, U6)."""
+
+FEATURES: Final[tuple[str, ...]] = (
+    "plain", "descending", "row-kind", "alias", "buckets", "ignore-delete", "partitioned",
+)  # fmt: skip
+"""What else the table has (U8, D1, K5)."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The kind of a table.
+
+    Attributes:
+        key: types of the key columns.
+        watermark: types of the watermark columns.
+        tombstone: type and string value of the tombstone, or None.
+        feature: one of :data:`FEATURES`.
+    """
+
+    key: tuple[str, ...] = KEYS[0]
+    watermark: tuple[str, ...] = WATERMARKS[0]
+    tombstone: tuple[str, str | None] | None = TOMBSTONES[0]
+    feature: str = FEATURES[0]
+
+
+def rota(number: int) -> Profile:
+    """The profile of history ``number`` (from 0)."""
+    return Profile(
+        KEYS[number % len(KEYS)],
+        WATERMARKS[number % len(WATERMARKS)],
+        TOMBSTONES[number % len(TOMBSTONES)],
+        FEATURES[number % len(FEATURES)],
+    )

@@ -1,0 +1,213 @@
+"""What a history is played on, and the one real player: an adapter behind Trinity's public API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+import trinity
+from trinity.errors import TrinityError
+from trinity.spi import arrow_type
+from trinity_conformance.conditions import Condition
+from trinity_conformance.model import Row
+from trinity_conformance.shapes import Column, Shape
+from trinity_conformance.traces import Upsert
+from trinity_conformance.values import Json, decode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported"]
+
+
+class Unsupported(Exception):  # noqa: N818 - a capability that is not there, declared as such
+    """The adapter said NOT_SUPPORTED when a table of some shape was made."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a write reported: the table's version after it, and whether it was skipped as a retry (L4)."""
+
+    version: Any
+    skipped: bool = False
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """One row of ``log()``: the row version, the number of its commit, and its place in arrival order."""
+
+    row: Row
+    commit: Any
+    place: tuple[Any, ...]
+
+
+class Subject(Protocol):
+    """A table under test. One at a time: :meth:`create` begins with a fresh one."""
+
+    durable: bool
+
+    def create(self, shape: Shape) -> None:
+        """Makes an empty table. Raises :class:`Unsupported`."""
+
+    def upsert(self, step: Upsert) -> Outcome:
+        """Appends one commit."""
+
+    def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
+        """A writer's delete."""
+
+    def compact(self, full: bool) -> None:
+        """Compacts."""
+
+    def vacuum(self) -> None:
+        """Vacuums, keeping nothing."""
+
+    def reopen(self) -> None:
+        """Closes and opens again."""
+
+    def read(
+        self,
+        version: Any = None,
+        timestamp: datetime | None = None,
+        condition: Condition | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> list[Row]:
+        """The merged read."""
+
+    def log(self) -> list[LogRow]:
+        """All row versions, in arrival order."""
+
+    def history(self) -> list[tuple[Any, datetime]]:
+        """Version and time of the readable commits, oldest first."""
+
+
+class TrinitySubject:
+    """An adapter, found by its entry point's name and driven through the public API only.
+
+    Args:
+        connector: name of the entry point.
+        spark: the Spark session that all histories share.
+        folder: an empty folder.
+    """
+
+    def __init__(self, connector: str, spark: SparkSession, folder: Path) -> None:
+        self._connector = connector
+        self._spark = spark
+        self._folder = folder
+        self._numbers = count()
+        self._name = ""
+        self._shape = Shape((), ())
+        self._session = self._connect()
+        self.durable = self._survives()
+
+    def _connect(self) -> trinity.Session:
+        catalogs = {"c": {"connector": self._connector, "warehouse": str(self._folder)}}
+        return trinity.connect(spark=self._spark, catalogs=catalogs, catalog="c")
+
+    def _survives(self) -> bool:
+        """Probes whether a table is still there after reopening."""
+        probe = Shape((Column("k", "int", nullable=False),), ("k",))
+        self.create(probe)
+        name = self._name
+        self._session.close()
+        self._session = self._connect()
+        try:
+            self._session.table(name)
+        except TrinityError as error:
+            if error.code != "TABLE_NOT_FOUND":
+                raise
+            return False
+        return True
+
+    @property
+    def session(self) -> trinity.Session:
+        """The open session, for checks that need more than a history."""
+        return self._session
+
+    @property
+    def _table(self) -> Any:
+        return self._session.table(self._name)
+
+    def close(self) -> None:
+        """Closes the session; Spark goes on."""
+        self._session.close()
+
+    def create(self, shape: Shape) -> None:
+        self._shape = shape
+        self._name = f"c.default.t{next(self._numbers)}"
+        try:
+            self._session.sql(shape.ddl(self._name))
+        except TrinityError as error:
+            if error.code == "NOT_SUPPORTED":
+                raise Unsupported(error.message) from error
+            raise
+
+    def upsert(self, step: Upsert) -> Outcome:
+        chunks = [self._arrow(self._shape.columns, split) for split in step.splits]
+        data = self._frame(chunks) if step.path == "spark" else pa.concat_tables(chunks)
+        result = self._table.upsert(data, txn=step.txn)
+        return Outcome(result.version, result.skipped)
+
+    @staticmethod
+    def _arrow(columns: Sequence[Column], rows: Sequence[tuple[Json, ...]]) -> pa.Table:
+        schema = pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns])
+        arrays = [pa.array([decode(c.type, r[i]) for r in rows], schema.field(i).type) for i, c in enumerate(columns)]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _frame(self, chunks: Sequence[pa.Table]) -> DataFrame:
+        """One partition per chunk, in order."""
+        fields = [f"{c.name} {'string' if 'char' in c.type else c.type}" for c in self._shape.columns]
+        frames = [self._spark.createDataFrame(chunk, schema=", ".join(fields)).coalesce(1) for chunk in chunks]
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.union(frame)
+        return whole
+
+    def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
+        if condition is not None:
+            return Outcome(self._table.delete(condition.sql(self._shape)).version)
+        columns = [c for c in self._shape.columns if c.name in self._shape.key]
+        return Outcome(self._table.delete(self._arrow(columns, list(keys or ()))).version)
+
+    def compact(self, full: bool) -> None:
+        self._table.compact(full=full)
+
+    def vacuum(self) -> None:
+        self._table.vacuum(retain="0 seconds")
+
+    def reopen(self) -> None:
+        if self.durable:
+            self._session.close()
+            self._session = self._connect()
+
+    def read(
+        self,
+        version: Any = None,
+        timestamp: datetime | None = None,
+        condition: Condition | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> list[Row]:
+        frame = self._table.to_df(version=version, timestamp=timestamp)
+        if condition is not None:
+            frame = frame.where(condition.sql(self._shape))
+        if columns is not None:
+            frame = frame.select(*columns)
+        rows: list[Row] = frame.toArrow().to_pylist()
+        return rows
+
+    def log(self) -> list[LogRow]:
+        rows = self._table.log().toArrow().to_pylist()
+        found = [
+            LogRow({n: r[n] for n in self._shape.names}, r["_commit_version"], (r["_commit_version"], r["_file"], r["_pos"]))
+            for r in rows
+        ]
+        return sorted(found, key=lambda r: r.place)
+
+    def history(self) -> list[tuple[Any, datetime]]:
+        rows = self._table.history().select("version", "timestamp").toArrow().to_pylist()
+        return [(r["version"], r["timestamp"]) for r in rows]

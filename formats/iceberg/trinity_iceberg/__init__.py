@@ -1,0 +1,5 @@
+"""The Iceberg adapter: Trinity tables as Iceberg v2 tables, committed by PyIceberg, without a JVM."""
+
+from trinity_iceberg.format import IcebergConnector, IcebergFormat, IcebergOptions
+
+__all__ = ["IcebergConnector", "IcebergFormat", "IcebergOptions"]

@@ -1,0 +1,183 @@
+"""The door of the adapter: the format, its catalogs and their options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from trinity.errors import TrinityError
+from trinity.spi import Connector, ConnectorContext, Format, PageSinkProvider, SparkRequirements
+from trinity.storage import ParquetSinkProvider, local_path
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+    from trinity_iceberg.metadata import IcebergMetadata
+
+__all__ = ["IcebergConnector", "IcebergFormat", "IcebergOptions"]
+
+ICEBERG_JAR: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+SQLITE_JAR: Final = "org.xerial:sqlite-jdbc:3.47.1.0"
+CATALOG_FILE: Final = "catalog.db"
+BUSY_TIMEOUT_S: Final = 60
+"""How long a connection waits for SQLite's lock, seconds; writers hold it for a millisecond."""
+
+
+class IcebergOptions(BaseModel):
+    """Settings of an Iceberg catalog. Keys that are not listed here go to PyIceberg's catalog as they are.
+
+    Attributes:
+        warehouse: folder of the catalog; needed by the SQLite catalog, and the default place of its file.
+        type: PyIceberg's catalog type: ``sql`` (default), ``rest``, ``glue``, ``hive``, ...
+        uri: address of the catalog; for ``sql`` SQLite's ``<warehouse>/catalog.db`` when left out.
+        catalog_name: ``catalog-name``, by which the catalog's tables are registered; the Trinity catalog's name
+            when left out. Spark's JDBC catalog finds the tables only under the same name.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+
+    warehouse: str | None = None
+    type: str = "sql"
+    uri: str | None = None
+    catalog_name: str | None = Field(None, alias="catalog-name")
+
+    @property
+    def folder(self) -> str | None:
+        """Absolute path of the warehouse, when it has a local one."""
+        return local_path(self.warehouse) if self.warehouse and self.type == "sql" else None
+
+    def properties(self) -> dict[str, str]:
+        """The properties of PyIceberg's catalog."""
+        found = {"type": self.type, **{k: _text(v) for k, v in (self.model_extra or {}).items()}}
+        if self.warehouse:
+            found["warehouse"] = f"file://{self.folder}" if self.folder else self.warehouse
+        if self.uri or self.folder:
+            found["uri"] = self.uri or f"sqlite:///{self.folder}/{CATALOG_FILE}?timeout={BUSY_TIMEOUT_S}"
+        return found
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class IcebergConnector(Connector):
+    """One Iceberg catalog.
+
+    Args:
+        catalog: the Trinity catalog's name.
+        options: its settings.
+    """
+
+    def __init__(self, catalog: str, options: IcebergOptions) -> None:
+        self._catalog = catalog
+        self._options = options
+        self._sinks = ParquetSinkProvider()
+        self._iceberg = _open(catalog, options)
+
+    @cached_property
+    def metadata(self) -> IcebergMetadata:
+        """Names and commits."""
+        from trinity_iceberg.metadata import IcebergMetadata
+
+        return IcebergMetadata(self._catalog, self._iceberg, self._options.folder)
+
+    @property
+    def sinks(self) -> PageSinkProvider:
+        """The shared Parquet sinks."""
+        return self._sinks
+
+    def close(self) -> None:
+        """Closes the connections to the catalog."""
+        self._iceberg.close()
+
+    def spark_catalog_settings(self, name: str) -> dict[str, str]:
+        """Settings under which Spark's Iceberg runtime opens this same catalog.
+
+        Args:
+            name: name of the Spark catalog; for a SQL catalog the name of the PyIceberg catalog, because it is
+                part of the key under which tables are registered.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for another name.
+        """
+        own = self._options.catalog_name or self._catalog
+        given = self._options.properties()
+        settings = {"type": given["type"], "cache-enabled": "false"}
+        if "warehouse" in given:
+            settings["warehouse"] = given["warehouse"]
+        if given["type"] == "sql":
+            if name != own:
+                raise TrinityError(
+                    "INVALID_ARGUMENTS",
+                    f"Spark finds the tables of this SQL catalog only under the name '{own}', not '{name}': name the "
+                    f"Spark catalog '{own}', or set 'catalog-name' to '{name}' before tables are made.",
+                )
+            settings |= {"type": "jdbc", "uri": _jdbc(given["uri"]), "jdbc.schema-version": "V1", "clients": "1"}
+        elif "uri" in given:
+            settings["uri"] = given["uri"]
+        prefix = f"spark.sql.catalog.{name}"
+        return {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{k}": v for k, v in settings.items()}}
+
+
+def _jdbc(uri: str) -> str:
+    """The JDBC form of an SQLAlchemy address: ``sqlite:////a/b?x`` is ``jdbc:sqlite:/a/b``."""
+    scheme, _, rest = uri.partition("://")
+    if scheme.startswith("sqlite"):
+        return f"jdbc:sqlite:{rest.partition('?')[0].removeprefix('/')}"
+    return f"jdbc:{scheme.partition('+')[0]}://{rest}"
+
+
+def _open(catalog: str, options: IcebergOptions) -> Catalog:
+    if options.folder:
+        try:
+            Path(options.folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TrinityError(
+                "FILESYSTEM_ERROR",
+                f"Warehouse folder '{options.folder}' cannot be made or written: {error.strerror}.",
+            ) from error
+    try:
+        from trinity_iceberg.metadata import open_catalog
+    except ImportError as error:
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"Catalog '{catalog}' needs PyIceberg ({error}); install it by pip install 'trinity-merge[iceberg]'.",
+        ) from error
+    return open_catalog(catalog, options.catalog_name or catalog, options.properties())
+
+
+class IcebergFormat(Format):
+    """The Iceberg format; what the entry point names."""
+
+    @property
+    def property_prefixes(self) -> tuple[str, ...]:
+        """Iceberg's own table properties."""
+        return ("write.", "read.", "commit.", "history.")
+
+    @property
+    def spark(self) -> SparkRequirements:
+        """Iceberg's Spark runtime, and the driver of the SQLite catalog."""
+        return SparkRequirements(
+            packages=(ICEBERG_JAR, SQLITE_JAR),
+            settings={"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
+            probes={"org.apache.iceberg.spark.SparkCatalog": ICEBERG_JAR, "org.sqlite.JDBC": SQLITE_JAR},
+        )
+
+    def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> IcebergConnector:
+        """Opens a catalog; see :class:`IcebergOptions`."""
+        try:
+            parsed = IcebergOptions.model_validate(dict(options))
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise TrinityError("CONFIGURATION_INVALID", f"Options of catalog '{catalog}': {wrong}.") from error
+        if parsed.type == "sql" and not parsed.warehouse:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Catalog '{catalog}' lacks the option 'warehouse', the folder of its tables and of its catalog file; "
+                f"it has: {', '.join(sorted(options)) or 'none'}.",
+            )
+        return IcebergConnector(catalog, parsed)

@@ -1,0 +1,237 @@
+"""Schemas: Trinity's columns as Iceberg fields, Iceberg fields as Arrow columns, and bounds as bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg import types as it
+from pyiceberg.conversions import from_bytes, to_bytes
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.utils.datetime import days_to_date, micros_to_time, micros_to_timestamp, micros_to_timestamptz
+from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
+
+from trinity.errors import TrinityError
+from trinity.spi import HIDDEN_PREFIX, Column, ColumnStats, DataType, TableDefinition, parse_type
+
+__all__ = [
+    "DEFINITION",
+    "bounds",
+    "column_stats",
+    "definition_of",
+    "ordered_fields",
+    "statistics_columns",
+    "storage_schema",
+    "to_iceberg_field",
+    "to_iceberg_schema",
+]
+
+DEFINITION: Final = "trinity.definition"
+"""Table property with the JSON of the whole :class:`TableDefinition`: what Iceberg's schema cannot say."""
+
+FIELD_ID: Final = b"PARQUET:field_id"
+BOUND_LENGTH: Final = 64
+"""Longer bounds of strings and binaries are cut, as Iceberg writers do; they stay bounds."""
+MAX_STATISTICS: Final = 32
+"""Bounds are kept for the key and for this many further columns: wide tables would have huge manifests."""
+
+_PRIMITIVES: Final[Mapping[str, it.PrimitiveType]] = {
+    "boolean": it.BooleanType(),
+    "tinyint": it.IntegerType(),
+    "smallint": it.IntegerType(),
+    "int": it.IntegerType(),
+    "bigint": it.LongType(),
+    "float": it.FloatType(),
+    "double": it.DoubleType(),
+    "string": it.StringType(),
+    "char": it.StringType(),
+    "varchar": it.StringType(),
+    "binary": it.BinaryType(),
+    "date": it.DateType(),
+    "timestamp": it.TimestamptzType(),
+    "timestamp_ntz": it.TimestampType(),
+    "time": it.TimeType(),
+}
+_STORED: Final = {"tinyint": "int", "smallint": "int", "char": "string", "varchar": "string"}
+_TEXTS: Final[Mapping[type[it.IcebergType], str]] = {
+    type(kind): name for name, kind in _PRIMITIVES.items() if name not in _STORED
+}
+
+
+# -- Trinity -> Iceberg -----------------------------------------------------------------------------------
+
+
+def to_iceberg_schema(definition: TableDefinition) -> Schema:
+    """The Iceberg schema of a new table; required and identifier fields as far as Iceberg allows them."""
+    ids = count(1)
+    fields = [
+        to_iceberg_field(c, ids, required=not c.nullable or c.name in definition.primary_key)
+        for c in definition.columns
+    ]
+    key = [f for f in fields if f.name in definition.primary_key]
+    # Iceberg refuses floats as identifiers; a part of a key would be wrong, so then there is none
+    allowed = all(f.field_type.is_primitive and not isinstance(f.field_type, it.FloatType | it.DoubleType) for f in key)
+    return Schema(*fields, identifier_field_ids=[f.field_id for f in key] if allowed else [])
+
+
+def to_iceberg_field(column: Column, ids: Iterator[int], *, required: bool) -> it.NestedField:
+    """The Iceberg field of a column, with field ids on every level taken from ``ids``."""
+    field_id = next(ids)
+    return it.NestedField(field_id, column.name, _to_iceberg(parse_type(column.type), ids), required, column.comment)
+
+
+def _to_iceberg(kind: DataType, ids: Iterator[int]) -> it.IcebergType:
+    if kind.name in _PRIMITIVES:
+        return _PRIMITIVES[kind.name]
+    if kind.name == "decimal":
+        return it.DecimalType(*kind.arguments)
+    if kind.name == "array":
+        element = next(ids)
+        return it.ListType(element, _to_iceberg(kind.children[0], ids), element_required=False)
+    if kind.name == "map":
+        key, value = next(ids), next(ids)
+        key_type, value_type = (_to_iceberg(child, ids) for child in kind.children)
+        return it.MapType(key, key_type, value, value_type, value_required=False)
+    numbers = [next(ids) for _ in kind.fields]
+    children = [_to_iceberg(child, ids) for child in kind.children]
+    return it.StructType(
+        *(it.NestedField(n, f, c, False) for n, f, c in zip(numbers, kind.fields, children, strict=True))
+    )
+
+
+# -- Iceberg -> Trinity -----------------------------------------------------------------------------------
+
+
+def ordered_fields(schema: Schema) -> list[it.NestedField]:
+    """The fields in table order: hidden ones last, also when another engine has added columns behind them."""
+    return sorted(schema.fields, key=lambda f: f.name.startswith(HIDDEN_PREFIX))
+
+
+def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: Schema) -> TableDefinition:
+    """The table at one of its schemas.
+
+    Columns are those of the Iceberg schema; what Iceberg cannot say of them, the key and the properties come from
+    the property ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them.
+    """
+    *namespace, name = identifier
+    stored = json.loads(metadata.properties.get(DEFINITION, "null"))
+    if stored is None:
+        key = tuple(schema.find_field(i).name for i in schema.identifier_field_ids)
+        columns = tuple(_foreign(f) for f in ordered_fields(schema))
+        return TableDefinition(".".join(namespace), name, columns, key, (), dict(metadata.properties))
+    definition = TableDefinition.from_dict({**stored, "schema": ".".join(namespace), "name": name})
+    known = {c.name: c for c in definition.columns}
+    return definition.with_columns(_column(f, known.get(f.name)) for f in ordered_fields(schema))
+
+
+def _column(field: it.NestedField, known: Column | None) -> Column:
+    if known and str(_stored_as(parse_type(known.type))) == str(_from_iceberg(field.field_type)):
+        return known
+    return _foreign(field)
+
+
+def _foreign(field: it.NestedField) -> Column:
+    return Column(field.name, str(_from_iceberg(field.field_type)), not field.required, None, field.doc)
+
+
+def _stored_as(kind: DataType) -> DataType:
+    children = tuple(_stored_as(c) for c in kind.children)
+    if kind.name in _STORED:
+        return DataType(_STORED[kind.name])
+    return DataType(kind.name, kind.arguments, children, kind.fields)
+
+
+def _from_iceberg(kind: it.IcebergType) -> DataType:
+    if isinstance(kind, it.DecimalType):
+        return DataType("decimal", (kind.precision, kind.scale))
+    if isinstance(kind, it.ListType):
+        return DataType("array", children=(_from_iceberg(kind.element_type),))
+    if isinstance(kind, it.MapType):
+        return DataType("map", children=(_from_iceberg(kind.key_type), _from_iceberg(kind.value_type)))
+    if isinstance(kind, it.StructType):
+        children = tuple(_from_iceberg(f.field_type) for f in kind.fields)
+        return DataType("struct", children=children, fields=tuple(f.name for f in kind.fields))
+    if type(kind) in _TEXTS:
+        return DataType(_TEXTS[type(kind)])
+    raise TrinityError("NOT_SUPPORTED", f"Iceberg type '{kind}' has no counterpart in Trinity; leave the column out.")
+
+
+# -- Iceberg -> Arrow -------------------------------------------------------------------------------------
+
+
+def storage_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of the table's Parquet files, with field ids on every level.
+
+    PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types.
+    """
+    return pa.schema([_arrow_field(f) for f in ordered_fields(schema)])
+
+
+def _arrow_field(field: it.NestedField) -> pa.Field:
+    kind = _arrow(field.field_type)
+    return pa.field(field.name, kind, not field.required, {FIELD_ID: str(field.field_id).encode()})
+
+
+def _arrow(kind: it.IcebergType) -> pa.DataType:
+    if isinstance(kind, it.ListType):
+        return pa.list_(_arrow_field(kind.element_field))
+    if isinstance(kind, it.MapType):
+        return pa.map_(_arrow_field(kind.key_field), _arrow_field(kind.value_field))
+    if isinstance(kind, it.StructType):
+        return pa.struct([_arrow_field(f) for f in kind.fields])
+    return _from_iceberg(kind).to_arrow()
+
+
+# -- statistics -------------------------------------------------------------------------------------------
+
+
+def statistics_columns(definition: TableDefinition, schema: Schema) -> tuple[str, ...]:
+    """Columns whose bounds are kept: the key and the first primitive columns."""
+    primitive = [f.name for f in ordered_fields(schema) if f.field_type.is_primitive]
+    key = [name for name in primitive if name in definition.primary_key]
+    return tuple(dict.fromkeys([*key, *primitive[:MAX_STATISTICS]]))
+
+
+def bounds(kind: it.IcebergType, stats: ColumnStats) -> tuple[bytes | None, bytes | None]:
+    """Lower and upper bound in Iceberg's single-value form; None where there is none."""
+    if not isinstance(kind, it.PrimitiveType) or stats.min is None or stats.max is None:
+        return None, None
+    if isinstance(stats.min, float) and (math.isnan(stats.min) or math.isnan(stats.max)):
+        return None, None
+    low, high = stats.min, stats.max
+    if isinstance(low, str | bytes):
+        low, high = low[:BOUND_LENGTH], _cut_up(high)
+    return to_bytes(kind, low), None if high is None else to_bytes(kind, high)
+
+
+def _cut_up(value: str | bytes) -> str | bytes | None:
+    if len(value) <= BOUND_LENGTH:
+        return value
+    if isinstance(value, str):
+        return truncate_upper_bound_text_string(value, BOUND_LENGTH)
+    return truncate_upper_bound_binary_string(value, BOUND_LENGTH)
+
+
+def column_stats(kind: it.IcebergType, low: bytes | None, high: bytes | None, nulls: int | None) -> ColumnStats:
+    """Statistics as Python values, read back from a manifest."""
+    return ColumnStats(_value(kind, low), _value(kind, high), nulls)
+
+
+def _value(kind: it.IcebergType, data: bytes | None) -> Any:
+    if data is None or not isinstance(kind, it.PrimitiveType):
+        return None
+    value: Any = from_bytes(kind, data)
+    if isinstance(kind, it.DateType):
+        return days_to_date(value)
+    if isinstance(kind, it.TimeType):
+        return micros_to_time(value)
+    if isinstance(kind, it.TimestampType):
+        return micros_to_timestamp(value)
+    if isinstance(kind, it.TimestamptzType):
+        return micros_to_timestamptz(value)
+    return value

@@ -1,0 +1,185 @@
+"""The commit: one JSON manifest per version, put if absent.
+
+``<table>/_trinity/log/<20 digits>.json`` holds what a version changes: added and removed files, the sidecar, a new
+definition, txn records. Every n-th version also has ``<20 digits>.checkpoint.json`` with the whole state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, TableDefinition
+from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, next_timestamp_ms
+
+__all__ = ["LOG", "Change", "State", "checkpoint_name", "manifest_name", "read_json", "write_version"]
+
+LOG = "_trinity/log"
+
+
+@dataclass(frozen=True)
+class State:
+    """A table at one version.
+
+    Attributes:
+        version: manifest number; 0 is the empty table.
+        timestamp_ms: commit time, milliseconds since the epoch.
+        definition: columns, key, properties.
+        files: live base and log files and the sidecar; paths relative to the table.
+        txns: application -> highest recorded version (L4).
+        oldest: the oldest version that vacuum left readable.
+    """
+
+    version: int
+    timestamp_ms: int
+    definition: TableDefinition
+    files: Mapping[str, DataFile] = field(default_factory=dict)
+    txns: Mapping[str, int] = field(default_factory=dict)
+    oldest: int = 0
+
+    def apply(self, change: Change) -> State:
+        """The state after the next version."""
+        files = {path: f for path, f in self.files.items() if path not in change.removed}
+        files.update({f.path: f for f in change.added})
+        return State(
+            change.version,
+            change.timestamp_ms,
+            change.definition or self.definition,
+            files,
+            {**self.txns, **change.txns},
+            max(self.oldest, change.oldest or 0),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form: a checkpoint."""
+        return {
+            "version": self.version,
+            "timestamp": self.timestamp_ms,
+            "definition": self.definition.to_dict(),
+            "files": [f.to_dict() for f in self.files.values()],
+            "txns": dict(self.txns),
+            "oldest": self.oldest,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> State:
+        """The state that :meth:`to_dict` wrote."""
+        files = [DataFile.from_dict(f) for f in data["files"]]
+        return cls(
+            data["version"],
+            data["timestamp"],
+            TableDefinition.from_dict(data["definition"]),
+            {f.path: f for f in files},
+            dict(data["txns"]),
+            data["oldest"],
+        )
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one version changes; paths relative to the table."""
+
+    version: int
+    timestamp_ms: int
+    operation: str
+    added: Sequence[DataFile] = ()
+    removed: frozenset[str] = frozenset()
+    definition: TableDefinition | None = None
+    txns: Mapping[str, int] = field(default_factory=dict)
+    oldest: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form: a manifest."""
+        out: dict[str, Any] = {"version": self.version, "timestamp": self.timestamp_ms, "operation": self.operation}
+        if self.definition:
+            out["definition"] = self.definition.to_dict()
+        if self.added:
+            out["add"] = [f.to_dict() for f in self.added]
+        if self.removed:
+            out["remove"] = sorted(self.removed)
+        if self.txns:
+            out["txns"] = dict(self.txns)
+        if self.oldest is not None:
+            out["oldest"] = self.oldest
+        return out
+
+    def to_json(self) -> bytes:
+        """The manifest's bytes."""
+        return _encode(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Change:
+        """The change that :meth:`to_dict` wrote."""
+        return cls(
+            data["version"],
+            data["timestamp"],
+            data["operation"],
+            [DataFile.from_dict(f) for f in data.get("add", ())],
+            frozenset(data.get("remove", ())),
+            TableDefinition.from_dict(data["definition"]) if "definition" in data else None,
+            data.get("txns", {}),
+            data.get("oldest"),
+        )
+
+
+def manifest_name(version: int) -> str:
+    """Object name of a version's manifest."""
+    return f"{LOG}/{version:020d}.json"
+
+
+def checkpoint_name(version: int) -> str:
+    """Object name of a version's checkpoint."""
+    return f"{LOG}/{version:020d}.checkpoint.json"
+
+
+def read_json(store: ObjectStore, name: str) -> dict[str, Any]:
+    """A manifest or checkpoint. Raises BAD_DATA naming a file that is no JSON object; FileNotFoundError."""
+    try:
+        found = json.loads(store.get(name))
+    except ValueError as error:
+        raise TrinityError(
+            "BAD_DATA", f"Manifest '{store.path(name)}' is corrupt ({error}); restore it from a copy."
+        ) from error
+    if not isinstance(found, dict) or "version" not in found:
+        raise TrinityError("BAD_DATA", f"Manifest '{store.path(name)}' is corrupt: it holds no version.")
+    return found
+
+
+def write_version(store: ObjectStore, before: State, change: Change, checkpoint_interval: int) -> State:
+    """Commits the version after ``before``.
+
+    Added files without a commit number get the new version's; those that compaction wrote keep theirs (K6).
+
+    Raises:
+        CommitRaced: another writer took the version.
+    """
+    version = before.version + 1
+    change = replace(
+        change,
+        version=version,
+        timestamp_ms=next_timestamp_ms(before.timestamp_ms),
+        added=[f.at_commit(version) for f in change.added],
+    )
+    try:
+        store.put_if_absent(manifest_name(version), change.to_json())
+    except AlreadyExists as taken:
+        raise CommitRaced(f"version {version} was taken") from taken
+    after = before.apply(change)
+    if version % checkpoint_interval == 0:
+        write_checkpoint(store, after)
+    return after
+
+
+def write_checkpoint(store: ObjectStore, state: State) -> None:
+    """Writes a version's whole state beside its manifest; one that is there already says the same."""
+    try:
+        store.put_if_absent(checkpoint_name(state.version), _encode(state.to_dict()))
+    except AlreadyExists:
+        return
+
+
+def _encode(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()

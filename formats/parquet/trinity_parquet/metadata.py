@@ -1,0 +1,226 @@
+"""Names, versions and commits of a catalog of Parquet tables."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from trinity.errors import TrinityError
+from trinity.merge import MergeSpec, duration_ms
+from trinity.spi import (
+    Column,
+    CommitResult,
+    ConnectorMetadata,
+    DataFile,
+    HistoryEntry,
+    InsertTableHandle,
+    RewriteTableHandle,
+    SplitSource,
+    TableDefinition,
+    TableHandle,
+    Tier,
+    TransactionId,
+    VacuumResult,
+    WriteTarget,
+    from_fragments,
+)
+from trinity.storage import (
+    AlreadyExists,
+    FolderCatalog,
+    ObjectStore,
+    commit_loop,
+    delete_orphans,
+    next_timestamp_ms,
+)
+from trinity_parquet.commit import Change, State, manifest_name, write_checkpoint, write_version
+from trinity_parquet.schema import storage_schema
+from trinity_parquet.snapshot import Snapshots
+
+__all__ = ["ParquetMetadata"]
+
+
+class ParquetMetadata(ConnectorMetadata):
+    """See :class:`~trinity.spi.ConnectorMetadata`."""
+
+    def __init__(self, catalog: str, warehouse: str, checkpoint_interval: int) -> None:
+        self._folders = FolderCatalog(catalog, warehouse, _is_table)
+        self._snapshots = Snapshots()
+        self._interval = checkpoint_interval
+
+    # -- schemas and tables -----------------------------------------------------------------------------
+
+    def list_schemas(self) -> list[str]:
+        return self._folders.list_schemas()
+
+    def create_schema(self, schema: str) -> None:
+        self._folders.create_schema(schema)
+
+    def drop_schema(self, schema: str) -> None:
+        self._folders.drop_schema(schema)
+
+    def list_tables(self, schema: str) -> list[str]:
+        return self._folders.list_tables(schema)
+
+    def get_table(self, schema: str, table: str) -> TableHandle | None:
+        return self._folders.get_table(schema, table)
+
+    def create_table(self, definition: TableDefinition) -> TableHandle:
+        handle = self._folders.new_table(definition.schema, definition.name)
+        first = Change(0, next_timestamp_ms(0), "create", definition=definition)
+        store = ObjectStore(handle.location)
+        try:
+            store.put_if_absent(manifest_name(0), first.to_json())
+        except AlreadyExists as taken:
+            raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{handle.full_name}' exists already.") from taken
+        return handle
+
+    def drop_table(self, table: TableHandle) -> None:
+        self._folders.drop_table(table)
+
+    def add_column(self, table: TableHandle, column: Column) -> None:
+        def change(state: State) -> Change:
+            visible = state.definition.visible
+            hidden = [c for c in state.definition.columns if c.hidden]
+            return _change("alter", definition=state.definition.with_columns([*visible, column, *hidden]))
+
+        self._commit(table, change)
+
+    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> None:
+        def change(state: State) -> Change:
+            merged = {**state.definition.properties, **properties}
+            return _change("alter", definition=state.definition.with_properties(merged))
+
+        self._commit(table, change)
+
+    # -- versions ---------------------------------------------------------------------------------------
+
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        return self._snapshots.split_source(table)
+
+    def history(self, table: TableHandle) -> list[HistoryEntry]:
+        return self._snapshots.history(table)
+
+    # -- appends ----------------------------------------------------------------------------------------
+
+    def begin_insert(self, table: TableHandle, *, reads: bool = False) -> InsertTableHandle:
+        state = self._snapshots.load(table)
+        pinned = replace(table, version=state.version)
+        return InsertTableHandle(pinned, state.definition, _target(table, state.definition), reads)
+
+    def finish_insert(
+        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
+    ) -> CommitResult:
+        table = replace(insert.table, version=None)
+        files = _relative(table, from_fragments(list(fragments)))
+
+        def change(state: State) -> Change | None:
+            if txn and state.txns.get(txn[0], -1) >= txn[1]:
+                return None
+            if insert.reads:
+                self._check_unread(insert, state)
+            return _change("append", added=files, txns=dict([txn]) if txn else {})
+
+        if not files and txn is None:
+            return CommitResult(self._snapshots.load(table).version)
+        state, committed = self._commit(table, change)
+        if not committed:
+            return CommitResult(state.version, skipped=True)
+        return _result(state, files)
+
+    def recorded_txn(self, table: TableHandle, application: str) -> int | None:
+        return self._snapshots.load(table).txns.get(application)
+
+    def _check_unread(self, insert: InsertTableHandle, state: State) -> None:
+        """Refuses when row versions were committed that the statement has not read."""
+        read = insert.table.version or 0
+        if any((f.commit or 0) > read for f in state.files.values()):
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"Rows were committed to '{insert.table.full_name}' after version {read}, which the statement read.",
+            )
+
+    # -- compaction and care ----------------------------------------------------------------------------
+
+    def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
+        state = self._snapshots.load(table)
+        pinned = replace(table, version=state.version)
+        return RewriteTableHandle(pinned, state.definition, _target(table, state.definition), tuple(replaced))
+
+    def finish_rewrite(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
+    ) -> CommitResult:
+        table = replace(rewrite.table, version=None)
+        files = _relative(table, from_fragments(list(fragments)))
+        replaced = {f.path for f in _relative(table, rewrite.replaced)}
+
+        def change(state: State) -> Change:
+            if gone := replaced - state.files.keys():
+                raise TrinityError(
+                    "TRANSACTION_CONFLICT",
+                    f"Another compaction of '{table.full_name}' replaced {min(gone)} meanwhile; compact again.",
+                )
+            sidecar = {f.path for f in state.files.values() if f.tier is Tier.SIDECAR} if replace_sidecar else set()
+            return _change("compact", added=files, removed=frozenset(replaced | sidecar))
+
+        state, _ = self._commit(table, change)
+        return _result(state, files)
+
+    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        table = replace(table, version=None)
+        entries = self._snapshots.history(table)
+        # a version is needed as long as it was the newest one at some time behind older_than_ms
+        kept = [e for e, following in zip(entries, entries[1:], strict=False) if following.timestamp_ms > older_than_ms]
+        oldest = (kept[0] if kept else entries[-1]).version
+        state = self._snapshots.load(table)
+        store = ObjectStore(table.location)
+        if oldest > state.oldest:
+            # the oldest readable version must not need the manifests before it
+            write_checkpoint(store, self._snapshots.load(replace(table, version=oldest)))
+            state, _ = self._commit(table, lambda _: _change("vacuum", oldest=oldest))
+        readable = [self._snapshots.load(replace(table, version=v)) for v in range(oldest, state.version + 1)]
+        needed = {store.path(path) for version in readable for path in version.files}
+        gone = delete_orphans(store, needed, older_than_ms)
+        return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
+
+    # -- the loop ---------------------------------------------------------------------------------------
+
+    def _commit(self, table: TableHandle, change: Callable[[State], Change | None]) -> tuple[State, bool]:
+        """Reload, check, commit, until no other writer comes between. Returns the state and whether it committed."""
+        newest = replace(table, version=None)
+
+        def attempt() -> tuple[State, bool]:
+            state = self._snapshots.load(newest)
+            wanted = change(state)
+            if wanted is None:
+                return state, False
+            return write_version(ObjectStore(table.location), state, wanted, self._interval), True
+
+        timeout = self._snapshots.load(newest).definition.properties.get("commit.retry.timeout", "10 minutes")
+        return commit_loop(table.location, attempt, duration_ms(timeout, "'commit.retry.timeout'") / 1000)
+
+
+def _change(operation: str, **fields: object) -> Change:
+    """A change whose version and time the commit fills in."""
+    return Change(-1, -1, operation, **fields)  # type: ignore[arg-type]
+
+
+def _is_table(folder: Path) -> bool:
+    return (folder / manifest_name(0)).is_file()
+
+
+def _target(table: TableHandle, definition: TableDefinition) -> WriteTarget:
+    statistics = MergeSpec.of(definition).statistics if definition.keyed else ()
+    return WriteTarget(table.location, storage_schema(definition), statistics, uuid.uuid4().hex)
+
+
+def _relative(table: TableHandle, files: Sequence[DataFile]) -> list[DataFile]:
+    store = ObjectStore(table.location)
+    return [f.moved(store.relative(f.path)) for f in files]
+
+
+def _result(state: State, files: Sequence[DataFile]) -> CommitResult:
+    return CommitResult(
+        state.version, sum(f.rows for f in files if f.tier is not Tier.SIDECAR), len(files), sum(f.size for f in files)
+    )

@@ -1,0 +1,14 @@
+"""Storage schema: Parquet holds every type of Trinity's as it is."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from trinity.spi import TableDefinition
+
+__all__ = ["storage_schema"]
+
+
+def storage_schema(definition: TableDefinition) -> pa.Schema:
+    """The physical Arrow schema of a table's files. All nullable: the engine checks NOT NULL when it writes."""
+    return pa.schema([pa.field(c.name, c.to_arrow().type) for c in definition.columns])

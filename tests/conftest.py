@@ -1,0 +1,64 @@
+"""Fixtures: one Spark for the whole run, a fresh warehouse for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import trinity
+from trinity import Column, Session
+from trinity.session import connect
+from trinity.table import Table
+
+FORMATS = ("parquet", "delta", "iceberg")
+SPARK_SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "4g",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """The Spark of the whole run, with the JARs of all formats."""
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {**SPARK_SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    return connect(folder, spark_settings=settings).spark
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    """The folder of the test's own warehouse."""
+    return tmp_path / "warehouse"
+
+
+@pytest.fixture
+def session(warehouse: Path, spark: SparkSession) -> Iterator[Session]:
+    """A session over the test's own warehouse, with the three catalogs."""
+    with trinity.connect(warehouse) as opened:
+        yield opened
+
+
+@pytest.fixture(params=FORMATS)
+def fmt(request: pytest.FixtureRequest) -> str:
+    """Each format in turn; also the name of its catalog."""
+    return str(request.param)
+
+
+@pytest.fixture
+def orders(session: Session, fmt: str) -> Table:
+    """The keyed table of seed 000: order_id, ts, deleted, and an amount."""
+    return session.create_table(
+        f"{fmt}.default.orders",
+        [
+            Column("order_id", "string"),
+            Column("ts", "bigint"),
+            Column("deleted", "boolean"),
+            Column("amount", "double"),
+        ],
+        ["order_id"],
+        properties={"watermark-key": "ts", "tombstone-key": "deleted"},
+    )

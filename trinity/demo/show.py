@@ -1,0 +1,107 @@
+"""The demo's findings as tables for the terminal; the report shows the same rows."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from trinity.demo.flights import airlines
+from trinity.demo.readers import READERS, Seen
+
+if TYPE_CHECKING:
+    from trinity.demo.run import Findings
+
+__all__ = ["answers_rows", "answers_table", "figures_rows", "figures_table", "readers_rows", "readers_table"]
+
+_NONE = "-"
+
+Rows = list[list[str]]
+
+
+def figures_rows(findings: Findings) -> tuple[list[str], Rows]:
+    """(head, rows): one column per format, one row per figure. ``-``: done by an earlier run."""
+    head = ["", *findings.formats]
+    columns = []
+    for found in findings.formats.values():
+        before, after = found.before, found.after
+        columns.append(
+            {
+                "rows in the log": f"{before.log_rows:,}" if before else _NONE,
+                "rows merged": f"{after.live_rows:,}" if after else _NONE,
+                "one commit (median)": _seconds(median(found.commits) if found.commits else None),
+                "all commits": _seconds(sum(found.commits) if found.commits else None),
+                "merged read": _seconds(before and before.read_s),
+                "compaction": _seconds(found.compaction_s),
+                "read after compaction": _seconds(after and after.read_s),
+                "files": _pair(before and f"{before.files}", after and f"{after.files}"),
+                "size": _pair(before and _size(before.bytes), after and _size(after.bytes)),
+            }
+        )
+    return head, [[name, *(c[name] for c in columns)] for name in columns[0]]
+
+
+def answers_rows(findings: Findings) -> tuple[list[str], Rows]:
+    """(head, rows): the answers of every format beside those that DuckDB has from the source."""
+    head = ["", *findings.formats, "source, by DuckDB"]
+    every = [*(f.answers[-1] for f in findings.formats.values()), findings.truth]
+    rows = [
+        ["flights flown", *(f"{a.flown:,}" for a in every)],
+        ["cancelled", *(f"{a.cancelled:,}" for a in every)],
+    ]
+    names = airlines()
+    for carrier in findings.truth.ranking:
+        means = (f"{a.mean_delay(carrier):.2f} min" if carrier in a.delays else _NONE for a in every)
+        rows.append([f"arrival delay {carrier} {names.get(carrier, '')}", *means])
+    return head, rows
+
+
+def readers_rows(findings: Findings) -> tuple[list[str], Rows]:
+    """(head, rows): what each other reader sees before and after compaction."""
+    rows = []
+    for reader in READERS:
+        before, after = findings.seen[reader.name]
+        rows.append([reader.catalog, reader.name, _seen(before), _seen(after)])
+    return ["table", "reader", "rows before compaction", "rows after"], rows
+
+
+def figures_table(findings: Findings) -> Table:
+    """Figures per format."""
+    return _table("Three formats, one change stream", *figures_rows(findings))
+
+
+def answers_table(findings: Findings) -> Table:
+    """Answers per format, and whether they agree."""
+    verdict = "all the same" if not findings.differences() else "DIFFERENT"
+    return _table(f"The same questions to each: {verdict}", *answers_rows(findings))
+
+
+def readers_table(findings: Findings) -> Table:
+    """What others see."""
+    return _table("What other readers see in the files", *readers_rows(findings), text_columns=2)
+
+
+def _table(title: str, head: list[str], rows: Rows, text_columns: int = 1) -> Table:
+    table = Table(title=title, title_justify="left")
+    for index, name in enumerate(head):
+        table.add_column(name, justify="left" if index < text_columns else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _seconds(value: float | None) -> str:
+    return _NONE if value is None else f"{value:.2f} s"
+
+
+def _pair(before: str | None, after: str | None) -> str:
+    return f"{before or _NONE} → {after or _NONE}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"
+
+
+def _seen(seen: Seen | None) -> str:
+    return _NONE if seen is None else f"{seen.rows:,}"

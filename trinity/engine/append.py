@@ -1,0 +1,89 @@
+"""Appends: data of any kind through the sinks into one commit (design §5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from trinity.engine.defaults import default_values
+from trinity.engine.ingest import PageConformer, plan_ingest
+from trinity.engine.writer import AppendTask, run_in_process, run_on_spark
+from trinity.errors import TrinityError
+from trinity.merge import MergeSpec
+from trinity.spi import CommitResult, InsertTableHandle, TransactionId
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.table import Table
+
+__all__ = ["append_rows", "arrow_reader", "is_spark_frame", "write_rows"]
+
+
+def append_rows(table: Table, data: Any, txn: TransactionId | None) -> CommitResult:
+    """Appends ``data`` in one commit, blind: nothing is read, and others' commits do not matter."""
+    metadata = table.connector.metadata
+    if txn is not None:
+        txn = _checked(txn)
+        recorded = metadata.recorded_txn(table.handle, txn[0])
+        if recorded is not None and recorded >= txn[1]:
+            return CommitResult(table.splits().version, skipped=True)
+    insert = metadata.begin_insert(table.handle)
+    return metadata.finish_insert(insert, write_rows(table, insert, data), txn)
+
+
+def _checked(txn: TransactionId) -> TransactionId:
+    try:
+        application, version = txn
+        return str(application), int(version)
+    except (TypeError, ValueError) as error:
+        raise TrinityError("INVALID_ARGUMENTS", f"txn={txn!r}: give (application, version), as ('orders', 17).") from error
+
+
+def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes]:
+    """Runs the append sinks over ``data`` and returns their fragments; commits nothing."""
+    if is_spark_frame(data):
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        conformer = _conformer(table, insert, to_arrow_schema(data.schema))
+        return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
+    reader = arrow_reader(data)
+    conformer = _conformer(table, insert, reader.schema)
+    return run_in_process(AppendTask(table.connector.sinks, insert.target, conformer), reader)
+
+
+def _conformer(table: Table, insert: InsertTableHandle, given: pa.Schema) -> PageConformer:
+    definition = insert.definition
+    present = {name.lower() for name in given.names}
+    omitted = [c for c in definition.columns if c.name.lower() not in present]
+    return plan_ingest(
+        definition,
+        MergeSpec.of(definition) if definition.keyed else None,
+        insert.target.storage,
+        given,
+        default_values(omitted, lambda: table.session.spark),
+        table.session.timezone,
+    )
+
+
+def is_spark_frame(data: Any) -> bool:
+    """True for a Spark DataFrame, classic or Connect, without importing Spark."""
+    return any(c.__module__.startswith("pyspark.sql") and c.__name__ == "DataFrame" for c in type(data).__mro__)
+
+
+def arrow_reader(data: Any) -> pa.RecordBatchReader:
+    """Arrow data or a pandas DataFrame as a stream of record batches.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for anything else.
+    """
+    if type(data).__module__.startswith("pandas"):
+        data = pa.Table.from_pandas(data, preserve_index=False)
+    if not hasattr(data, "__arrow_c_stream__"):
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Data of type {type(data).__name__} is not understood: give a Spark DataFrame, a pandas DataFrame, or Arrow "
+            "data (pyarrow, Polars, DuckDB, anything with __arrow_c_stream__).",
+        )
+    return pa.RecordBatchReader.from_stream(data)

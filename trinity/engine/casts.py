@@ -1,0 +1,103 @@
+"""Assignment of values to columns: what may be stored where, and the checked cast (M6)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.errors import TrinityError
+from trinity.spi import DataType
+
+__all__ = ["assignable", "cast_array"]
+
+_NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
+_TEXTS: Final = frozenset({"string", "char", "varchar"})
+_TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
+
+
+def assignable(source: DataType, target: DataType) -> bool:
+    """True when values of a type may be assigned to a column of another: numbers to numbers, text to text,
+    timestamps to timestamps, nested types by parts. Text to number, number to text: never (M6).
+    """
+    if source.name == "void":
+        return True
+    for family in (_NUMBERS, _TEXTS, _TIMESTAMPS):
+        if source.name in family:
+            return target.name in family
+    if source.name != target.name or len(source.children) != len(target.children):
+        return False
+    if [f.lower() for f in source.fields] != [f.lower() for f in target.fields]:
+        return False
+    return all(assignable(s, t) for s, t in zip(source.children, target.children, strict=True))
+
+
+def cast_array(array: pa.Array, target: pa.DataType, where: str, timezone: str) -> pa.Array:
+    """Casts without loss.
+
+    Args:
+        array: values whose type is assignable.
+        target: type of the column in memory.
+        where: the column, for the message.
+        timezone: meaning of timestamps without zone for a TIMESTAMP column, and the other way round.
+
+    Raises:
+        TrinityError: NUMERIC_VALUE_OUT_OF_RANGE naming the value, when one does not fit.
+    """
+    if array.type == target:
+        return array
+    try:
+        return _cast(array, target, timezone)
+    except pa.ArrowInvalid as error:
+        raise TrinityError(
+            "NUMERIC_VALUE_OUT_OF_RANGE", f"A value does not fit into {where}, which holds {target}: {error}."
+        ) from error
+
+
+def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
+    source = array.type
+    if pa.types.is_dictionary(source):
+        return _cast(array.dictionary_decode(), target, timezone)
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        return _cast_timestamp(array, target, timezone)
+    if pa.types.is_integer(source) and pa.types.is_decimal(target):
+        # Arrow asks for room for every int64; the values at hand usually need less
+        array = array.cast(pa.decimal128(38, target.scale))
+    if pa.types.is_list(target) and not pa.types.is_list(source):
+        array = array.cast(pa.list_(source.value_type))
+    if pa.types.is_list(target):
+        return _cast_list(array, target, timezone)
+    if pa.types.is_struct(target) and pa.types.is_struct(array.type):
+        return _cast_struct(array, target, timezone)
+    if pa.types.is_map(target) and pa.types.is_map(array.type):
+        return _cast_map(array, target, timezone)
+    return array.cast(target, safe=True)
+
+
+def _cast_timestamp(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
+    if array.type.tz is None and target.tz is not None:
+        array = pc.assume_timezone(array, timezone)
+    elif array.type.tz is not None and target.tz is None:
+        array = pc.local_timestamp(array.cast(pa.timestamp(array.type.unit, timezone)))
+    return array.cast(target, safe=True)
+
+
+def _cast_list(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
+    if array.null_count or array.offset:
+        array = pa.concat_arrays([array])  # offsets from zero, so that values and offsets agree
+    items = _cast(array.values, target.value_type, timezone)
+    return pa.ListArray.from_arrays(array.offsets, items, type=target, mask=pc.is_null(array))
+
+
+def _cast_map(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
+    if array.null_count or array.offset:
+        array = pa.concat_arrays([array])
+    keys = _cast(array.keys, target.key_type, timezone)
+    items = _cast(array.items, target.item_type, timezone)
+    return pa.MapArray.from_arrays(array.offsets, keys, items, type=target, mask=pc.is_null(array))
+
+
+def _cast_struct(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
+    children = [_cast(child, field.type, timezone) for child, field in zip(array.flatten(), target, strict=True)]
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=pc.is_null(array))

@@ -1,0 +1,121 @@
+"""Compaction: replaces files by fewer files that mean the same (K6, L3)."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.read import folded, tiers
+from trinity.engine.scan import log_scan, plain_scan
+from trinity.engine.writer import DELETED, RewriteTask, run_on_spark, sidecar_target
+from trinity.merge.fold import SINCE, is_deleted, winners
+from trinity.merge.spec import MergeSpec
+from trinity.spi import CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["compact"]
+
+_BUCKET_BYTES: Final = 64 * 1024 * 1024
+_FILE_BYTES: Final = 128 * 1024 * 1024
+_FULL_SHARE: Final = 0.3
+"""A log of at least this share of the base is folded into it; a smaller one is folded by itself."""
+
+
+def compact(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, full: bool) -> CommitResult:
+    """Compacts the pinned version; commits that come meanwhile stay in the log.
+
+    Args:
+        spark: the session.
+        connector: the table's connector.
+        table: the table.
+        splits: the version to fold.
+        full: True folds everything into a new base; False only the log, unless it is large beside the base.
+    """
+    base, log = tiers(splits.files)
+    if not splits.definition.keyed:
+        return _concatenate(spark, connector, table, splits)
+    spec = MergeSpec.of(splits.definition)
+    if not log and (not full or not splits.files or (base and _is_compact(splits, spec))):
+        return CommitResult(splits.version, skipped=True)
+    if full or sum(f.rows for f in log) >= _FULL_SHARE * sum(f.rows for f in base):
+        return _full(spark, connector, table, splits, spec)
+    if len(log) == 1:
+        return CommitResult(splits.version, skipped=True)
+    return _fold_log(spark, connector, table, splits, spec)
+
+
+def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
+    buckets = {f.bucket.count for f in splits.files if f.bucket}
+    return len(buckets) == 1 and spec.buckets in (None, *buckets)
+
+
+def _full(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, spec: MergeSpec
+) -> CommitResult:
+    """Base, log and sidecar into a new base and a new sidecar, in one pass."""
+    buckets = spec.buckets or _buckets_for(sum(f.size for f in splits.files))
+    rewrite = connector.metadata.begin_rewrite(table, splits.files)
+    now = int(time.time() * 1000)
+    rows = folded(spark, splits, spec).withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
+    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that first put it aside
+        rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
+    rows = rows.repartition(buckets, *spec.key).sortWithinPartitions(*spec.key)
+    storage = _sidecar_schema(splits.storage, spec)
+    task = RewriteTask(
+        connector.sinks,
+        rewrite.target,
+        Tier.BASE,
+        _highest(splits.files),
+        buckets,
+        # without a watermark every later row wins, so nothing has to be remembered
+        sidecar_target(rewrite.target, f"{table.location}/_trinity", storage) if spec.ordering else None,
+    )
+    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=True)
+
+
+def _fold_log(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, spec: MergeSpec
+) -> CommitResult:
+    """The log into one sorted run of winners, tombstones among them; base and sidecar stay."""
+    _, log = tiers(splits.files)
+    rewrite = connector.metadata.begin_rewrite(table, log)
+    versions = winners(log_scan(spark, log, (), splits.storage), spec)
+    rows = versions.select(*[f"`{f.name}`" for f in splits.storage], is_deleted(spec, versions).alias(DELETED))
+    rows = rows.repartition(math.ceil(sum(f.size for f in log) / _FILE_BYTES), *spec.key).sortWithinPartitions(*spec.key)
+    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(tuple(log)))
+    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+
+
+def _concatenate(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource
+) -> CommitResult:
+    """A plain table's files into fewer of a good size, rows in arrival order."""
+    size = sum(f.size for f in splits.files)
+    wanted = max(1, math.ceil(size / _FILE_BYTES))
+    if len(splits.files) <= wanted:
+        return CommitResult(splits.version, skipped=True)
+    rewrite = connector.metadata.begin_rewrite(table, splits.files)
+    rows = plain_scan(spark, splits.files, splits.storage).withColumn(DELETED, F.lit(False)).coalesce(wanted)
+    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(splits.files))
+    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+
+
+def _buckets_for(size: int) -> int:
+    """A power of two, so that a table that grows splits its buckets and does not shuffle them."""
+    return min(1024, 1 << max(0, math.ceil(math.log2(max(1.0, size / _BUCKET_BYTES)))))
+
+
+def _highest(files: tuple[DataFile, ...]) -> int:
+    return max(f.commit or 0 for f in files)
+
+
+def _sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema:
+    wanted = [f for f in storage if f.name in spec.sidecar_columns]
+    return pa.schema([*wanted, pa.field(SINCE, pa.int64())])

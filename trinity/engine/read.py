@@ -1,0 +1,159 @@
+"""The merged read: tiers to rows (design §6, plan 6 of the measurements)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import sqlglot
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from sqlglot import exp
+
+from trinity.engine.prune import prune
+from trinity.engine.scan import bucketed_scan, log_scan, plain_scan, well_bucketed
+from trinity.engine.sparktypes import spark_type
+from trinity.engine.writer import DELETED
+from trinity.merge.fold import SINCE, beats, is_deleted, winners
+from trinity.merge.spec import MergeSpec
+from trinity.spi import DataFile, SplitSource, Tier, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["folded", "merged_read", "row_versions", "tiers"]
+
+
+def merged_read(spark: SparkSession, splits: SplitSource, where: str | None = None) -> DataFrame:
+    """The rows of a version: visible columns, logical types, one row per live key.
+
+    Args:
+        spark: the session.
+        splits: the version.
+        where: Spark SQL over key columns by which files and rows may be left out below the fold (L9).
+    """
+    definition = splits.definition
+    files = prune(splits.files, definition, where)
+    if not definition.keyed:
+        rows = plain_scan(spark, files, splits.storage)
+    else:
+        spec = MergeSpec.of(definition)
+        below = _pushable(where, spec, splits)
+        splits = replace(splits, files=tuple(files if below else splits.files))
+        rows = _live(spark, splits, spec, below)
+    return logical(rows, splits)
+
+
+def _live(spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str | None) -> DataFrame:
+    base, log = tiers(splits.files)
+    if not log:  # compacted: a file scan and nothing above it
+        return _where(plain_scan(spark, base, splits.storage), where)
+    return folded(spark, splits, spec, where).where(~F.col(DELETED))
+
+
+def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str | None = None) -> DataFrame:
+    """The winning version of every key in storage form, with ``DELETED`` (True for a deleted key) and ``SINCE``.
+
+    The log is folded by itself, then met with the base by a full outer sort-merge join. The base is read once,
+    and with one sorted file per bucket neither exchanged nor sorted.
+    """
+    base, log = tiers(splits.files)
+    versions = _where(log_scan(spark, log, splits.sidecar, splits.storage), where)
+    buckets = well_bucketed(base, spec.key)
+    if buckets:
+        versions = versions.repartition(buckets, *spec.key)
+    later = winners(versions, spec)
+    later = later.select(*_stored(splits.storage), is_deleted(spec, later).alias(DELETED), SINCE)
+    if not base:
+        return later
+    if buckets:
+        earlier = bucketed_scan(spark, base, splits.storage, spec.key, buckets)
+    else:
+        earlier = plain_scan(spark, base, splits.storage)
+    return _meet(_where(earlier, where), later, spec, splits.storage)
+
+
+def _meet(earlier: DataFrame, later: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
+    matched = [earlier[k] == later[k] for k in spec.key]
+    both = earlier.join(later.hint("merge"), matched, "full_outer")
+    first = spec.key[0]
+    base_wins = F.col("_trinity_base_wins")
+    # decided once, then used by every column
+    both = both.withColumn("_trinity_base_wins", later[first].isNull() | beats(spec, earlier, later))
+    columns = [F.when(base_wins, earlier[f.name]).otherwise(later[f.name]).alias(f.name) for f in storage]
+    deleted = ~base_wins & F.coalesce(later[DELETED], F.lit(False))
+    return both.select(*columns, deleted.alias(DELETED), later[SINCE])
+
+
+def row_versions(spark: SparkSession, splits: SplitSource) -> DataFrame:
+    """What ``log()`` shows: stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos``, ``_tier``."""
+    rows = _with_origin(spark, [*splits.files, *splits.sidecar], splits)
+    return logical(rows, splits, ("_commit_version", "_file", "_pos", "_tier"))
+
+
+def _with_origin(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
+    rows = plain_scan(spark, files, splits.storage)
+    if not files:
+        origin = {"_commit_version": "bigint", "_file": "string", "_pos": "bigint", "_tier": "string"}
+        return rows.select("*", *[F.lit(None).cast(kind).alias(name) for name, kind in origin.items()])
+    facts = spark.createDataFrame(
+        pa.table(
+            {
+                "_trinity_name": [f.name for f in files],
+                "_commit_version": pa.array([f.commit for f in files], pa.int64()),
+                "_file": [f.path for f in files],
+                "_tier": [f.tier.value for f in files],
+            }
+        )
+    )
+    found = rows.select(
+        "*", F.col("_metadata.file_name").alias("_trinity_name"), F.col("_metadata.row_index").alias("_pos")
+    )
+    return found.join(F.broadcast(facts), "_trinity_name")
+
+
+def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
+    """(base files, log files)."""
+    return [f for f in files if f.tier is Tier.BASE], [f for f in files if f.tier is Tier.LOG]
+
+
+def logical(rows: DataFrame, splits: SplitSource, further: Sequence[str] = ()) -> DataFrame:
+    """Storage form to what users see: visible columns under their names, in their types."""
+    stored = from_arrow_schema(splits.storage)
+    columns = []
+    for column, field in zip(splits.definition.columns, stored.fields, strict=True):
+        if not column.hidden:
+            columns.append(_logical_column(rows, field.name, field.dataType.simpleString(), column.type, column.name))
+    return rows.select(*columns, *further)
+
+
+def _logical_column(rows: DataFrame, stored: str, stored_type: str, wanted: str, name: str) -> Column:
+    column = rows[stored]
+    kind = spark_type(wanted)
+    if kind != stored_type:
+        if parse_type(wanted).name == "time" and stored_type == "bigint":
+            column = F.expr(f"CAST(`{stored}` * 1000 AS TIME)")
+        else:
+            column = column.cast(kind)
+    return column.alias(name)
+
+
+def _stored(storage: pa.Schema) -> list[str]:
+    return [f"`{f.name}`" for f in storage]
+
+
+def _where(rows: DataFrame, where: str | None) -> DataFrame:
+    return rows.where(where) if where else rows
+
+
+def _pushable(where: str | None, spec: MergeSpec, splits: SplitSource) -> str | None:
+    """The predicate, unless it names more than key columns whose stored type is their own."""
+    if not where:
+        return None
+    key = {k.lower() for k in spec.key}
+    named = {c.name.lower() for c in sqlglot.parse_one(where, dialect="spark").find_all(exp.Column)}
+    plain = all(parse_type(splits.definition.column(n).type).name != "time" for n in named & key)
+    return where if named <= key and plain else None

@@ -1,0 +1,131 @@
+"""Scans: a table's files as Spark DataFrames in storage form.
+
+The bucketed scan uses Spark's internal ``DataSource`` over py4j; it lives in this file alone. Where that is not
+to be had (Spark Connect) the plain scan takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from trinity.errors import TrinityError
+from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.spi import DataFile, arrival_order
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["bucketed_scan", "empty_scan", "log_scan", "plain_scan", "well_bucketed"]
+
+_POSITION_BITS = 40
+_FILE = "_trinity_file"
+_ORDINAL = "_trinity_ordinal"
+
+
+def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
+    """Rows of some files, read by column name; a column that a file lacks is NULL.
+
+    Raises:
+        TrinityError: BAD_DATA naming the file that is missing.
+    """
+    if not files:
+        return empty_scan(spark, storage)
+    try:
+        return spark.read.schema(from_arrow_schema(_bare(storage))).parquet(*[f.path for f in files])
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            raise TrinityError(
+                "BAD_DATA", f"A data file is missing: {error.getMessageParameters()['path']}. Restore it, or read an "
+                "older version of the table that does not need it."
+            ) from error  # fmt: skip
+        raise
+
+
+def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
+    """No rows, with the columns of the storage schema."""
+    return spark.createDataFrame([], from_arrow_schema(_bare(storage)))
+
+
+def log_scan(
+    spark: SparkSession, files: Sequence[DataFile], sidecar: Sequence[DataFile], storage: pa.Schema
+) -> DataFrame:
+    """Row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
+
+    The arrival is the file's place among the files, then the row's place in its file. Tombstones of the
+    sidecar come before everything; they alone have a :data:`~trinity.merge.fold.SINCE`.
+    """
+    ordered = sorted(files, key=arrival_order)
+    versions = with_positions(spark, plain_scan(spark, ordered, storage), [f.name for f in ordered])
+    versions = versions.withColumn(SINCE, F.lit(None).cast("bigint"))
+    if not sidecar:
+        return versions
+    kept = plain_scan(spark, sidecar, storage.append(pa.field(SINCE, pa.int64())))
+    return versions.unionByName(kept.withColumn(ARRIVAL, F.lit(-1).cast("bigint")))
+
+
+def with_positions(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Adds the arrival: ordinal of the file in ``names``, then the row's position in its file."""
+    position = F.col("_metadata.row_index")
+    if len(names) == 1:
+        return rows.withColumn(ARRIVAL, position)
+    lines = ",".join(f"({_sql_text(name)},{ordinal}L)" for ordinal, name in enumerate(names))
+    ordinals = spark.sql(f"SELECT col1 AS {_FILE}, col2 AS {_ORDINAL} FROM VALUES {lines}")
+    arrival = F.shiftleft(F.col(_ORDINAL), _POSITION_BITS) + F.col("_trinity_row")
+    found = rows.select("*", F.col("_metadata.file_name").alias("_trinity_name"), position.alias("_trinity_row"))
+    joined = found.join(F.broadcast(ordinals), F.col("_trinity_name") == F.col(_FILE))
+    return joined.select(*[F.col(f"`{c}`") for c in rows.columns], arrival.alias(ARRIVAL))
+
+
+def well_bucketed(files: Sequence[DataFile], key: Sequence[str]) -> int | None:
+    """The number of buckets when there is exactly one file for each non-empty bucket, else None."""
+    buckets = [f.bucket for f in files if f.bucket]
+    if len(buckets) != len(files) or not files or len({b.count for b in buckets}) != 1:
+        return None
+    return buckets[0].count if len({b.index for b in buckets}) == len(buckets) else None
+
+
+def bucketed_scan(
+    spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, key: Sequence[str], buckets: int
+) -> DataFrame:
+    """Rows of a compacted base such that Spark knows its buckets and its sort order: joins on the key need
+    neither exchange nor sort.
+
+    Spark takes a file's bucket from its name, and the order from ``spark.sql.legacy.bucketedTableScan.outputOrdering``.
+    """
+    try:
+        jvm: Any = spark._jvm  # type: ignore[attr-defined]
+        session: Any = spark._jsparkSession  # type: ignore[attr-defined]
+    except AttributeError:  # Spark Connect has no JVM to reach
+        return plain_scan(spark, files, storage)
+    plain_scan(spark, files[:1], storage)  # names a missing file as every scan does
+    names = jvm.PythonUtils.toSeq(list(key))
+    spec = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec(buckets, names, names)
+    schema = jvm.org.apache.spark.sql.types.DataType.fromJson(from_arrow_schema(_bare(storage)).json())
+    option = jvm.scala.Option
+    source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
+        session,
+        "parquet",
+        jvm.PythonUtils.toSeq([f.path for f in files]),
+        option.apply(schema),
+        jvm.PythonUtils.toSeq([]),
+        option.apply(spec),
+        jvm.PythonUtils.toScalaMap({}),
+        option.empty(),
+    )
+    return DataFrame(session.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
+
+
+def _bare(storage: pa.Schema) -> pa.Schema:
+    """Every column nullable: a read never fails on what a file lacks."""
+    return pa.schema([pa.field(f.name, f.type) for f in storage])
+
+
+def _sql_text(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

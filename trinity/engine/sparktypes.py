@@ -1,0 +1,46 @@
+"""Trinity's types as Spark's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trinity.errors import TrinityError
+from trinity.spi import Column, DataType, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_time_type", "spark_type"]
+
+
+def spark_type(text: str) -> str:
+    """Spark's text of a type in query results: CHAR and VARCHAR are strings there."""
+    return str(_shown(parse_type(text)))
+
+
+def _shown(kind: DataType) -> DataType:
+    if kind.name in ("char", "varchar"):
+        return DataType("string")
+    if kind.name == "time":
+        return DataType("time", (6,))
+    children = tuple(map(_shown, kind.children))
+    return DataType(kind.name, kind.arguments, children, kind.fields)
+
+
+def check_time_type(columns: tuple[Column, ...], spark: SparkSession) -> None:
+    """Refuses TIME columns where Spark's TIME type is off.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED with the setting to change.
+    """
+    for column in columns:
+        if _has_time(parse_type(column.type)) and spark.conf.get("spark.sql.timeType.enabled", "false") != "true":
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Column '{column.name}' is of type time, which this Spark has switched off; "
+                "set spark.sql.timeType.enabled=true, or use timestamp_ntz.",
+            )
+
+
+def _has_time(kind: DataType) -> bool:
+    return kind.name == "time" or any(map(_has_time, kind.children))

@@ -1,0 +1,136 @@
+"""Runs sinks: in Spark tasks through ``mapInArrow``, or in the process for Arrow data (design §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.casts import cast_array
+from trinity.engine.ingest import PageConformer
+from trinity.errors import TrinityError
+from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["DELETED", "AppendTask", "RewriteTask", "run_in_process", "run_on_spark"]
+
+DELETED: Final = "_trinity_deleted"
+"""BOOLEAN, last column of the rows that a rewrite writes: True for a tombstone, which goes to the sidecar."""
+
+_RESULT: Final = "fragment binary, error string"
+_RESULT_ARROW: Final = pa.schema([("fragment", pa.binary()), ("error", pa.string())])
+
+Task = Callable[[int, Iterable[pa.RecordBatch]], list[bytes]]
+"""(order in the commit, pages) -> fragments."""
+
+
+@dataclass(frozen=True)
+class AppendTask:
+    """Appends pages to the log through one sink."""
+
+    provider: PageSinkProvider
+    target: WriteTarget
+    conformer: PageConformer
+
+    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+        sink = self.provider.create_page_sink(self.target, SinkId(order))
+        return _drain([(sink, self.conformer.conform)], pages)
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """Writes one task of a compaction: live rows to ``tier``, tombstones to the sidecar.
+
+    Attributes:
+        commit: highest commit number that was folded (K6).
+        buckets: number of buckets, the task's number being the bucket; None for files without bucket.
+        sidecar: where and with which columns tombstones go; None: they stay among the rows.
+    """
+
+    provider: PageSinkProvider
+    target: WriteTarget
+    tier: Tier
+    commit: int
+    buckets: int | None = None
+    sidecar: WriteTarget | None = None
+
+    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+        bucket = Bucket(order, self.buckets) if self.buckets else None
+        rows = self.provider.create_page_sink(self.target, SinkId(order, self.tier, bucket, self.commit))
+        routes = [(rows, self._rows)]
+        if self.sidecar:
+            kept = self.provider.create_page_sink(self.sidecar, SinkId(order, Tier.SIDECAR, None, self.commit))
+            routes.append((kept, self._tombstones))
+        return _drain(routes, pages)
+
+    def _rows(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        if self.tier is Tier.BASE:
+            page = page.filter(pc.invert(page.column(DELETED)))
+        return _as(page, self.target.storage)
+
+    def _tombstones(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        assert self.sidecar is not None
+        return _as(page.filter(page.column(DELETED)), self.sidecar.storage)
+
+
+def _as(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    # what was read from storage form fits into it: Spark only changes time zones and names inside nested types
+    return pa.record_batch([cast_array(page.column(f.name), f.type, f.name, "UTC") for f in schema], schema=schema)
+
+
+def _drain(
+    routes: list[tuple[PageSink, Callable[[pa.RecordBatch], pa.RecordBatch]]], pages: Iterable[pa.RecordBatch]
+) -> list[bytes]:
+    """Sends every page through each route; all sinks finish, or all are aborted."""
+    try:
+        for page in pages:
+            for sink, prepare in routes:
+                sink.append_page(prepare(page))
+        return [fragment for sink, _ in routes for fragment in sink.finish()]
+    except BaseException:
+        for sink, _ in routes:
+            sink.abort()
+        raise
+
+
+def run_in_process(task: AppendTask, reader: pa.RecordBatchReader) -> list[bytes]:
+    """Runs the task here: no Spark job, no JVM."""
+    return task(0, reader)
+
+
+def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
+    """Runs the task in every partition of a DataFrame; partition numbers are the arrival order.
+
+    Raises:
+        TrinityError: the first error that a task met, as it was raised there. Tasks hand their errors back as
+            values, so that Spark neither retries what cannot succeed nor buries the message in a stack trace.
+    """
+
+    def on_executor(pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        try:
+            fragments = task(context.partitionId() if context else 0, pages)
+            found = [(f, None) for f in fragments]
+        except TrinityError as error:
+            found = [(None, error.to_json())]
+        yield pa.RecordBatch.from_pylist(
+            [{"fragment": f, "error": e} for f, e in found], schema=_RESULT_ARROW
+        )
+
+    results = rows.mapInArrow(on_executor, _RESULT).collect()
+    for result in results:
+        if result.error is not None:
+            raise TrinityError.from_json(result.error)
+    return [bytes(result.fragment) for result in results]
+
+
+def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:
+    """Where a rewrite puts its tombstones: beside the table's metadata, out of sight of other readers."""
+    return replace(target, folder=folder, storage=storage, statistics=())

@@ -1,0 +1,75 @@
+"""The one error class that Trinity raises.
+
+Every error carries a code from Trino's ``StandardErrorCode`` (plus three of Trinity's own), so that
+programs branch on ``error.code`` and people read the message: what is wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from typing import Final, Literal, get_args
+
+__all__ = ["CODES", "ErrorCode", "TrinityError", "nearest"]
+
+ErrorCode = Literal[
+    "NOT_SUPPORTED",
+    "SCHEMA_NOT_FOUND",
+    "SCHEMA_ALREADY_EXISTS",
+    "SCHEMA_NOT_EMPTY",
+    "CATALOG_NOT_FOUND",
+    "TABLE_NOT_FOUND",
+    "TABLE_ALREADY_EXISTS",
+    "COLUMN_NOT_FOUND",
+    "COLUMN_ALREADY_EXISTS",
+    "DUPLICATE_COLUMN_NAME",
+    "TYPE_MISMATCH",
+    "CONSTRAINT_VIOLATION",
+    "INVALID_ARGUMENTS",
+    "INVALID_TABLE_PROPERTY",
+    "SYNTAX_ERROR",
+    "MERGE_TARGET_ROW_MULTIPLE_MATCHES",
+    "SUBQUERY_MULTIPLE_ROWS",
+    "TRANSACTION_CONFLICT",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
+    "PERMISSION_DENIED",
+    "CONFIGURATION_INVALID",
+    "FILESYSTEM_ERROR",
+    "BAD_DATA",
+]
+
+CODES: Final[frozenset[str]] = frozenset(get_args(ErrorCode))
+
+
+class TrinityError(Exception):
+    """What went wrong, with a stable code.
+
+    Attributes:
+        code: one of :data:`CODES`; never changes between releases.
+        message: one or two sentences for a person: what is wrong, where, what to do.
+    """
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(f"[{code}] {message}")
+        self.code: ErrorCode = code
+        self.message = message
+
+    def __reduce__(self) -> tuple[type[TrinityError], tuple[ErrorCode, str]]:
+        """Pickles, because Spark workers send it to the driver."""
+        return type(self), (self.code, self.message)
+
+    def to_json(self) -> str:
+        """The error as one JSON object, the form in which an executor hands it to the driver."""
+        return json.dumps({"code": self.code, "message": self.message})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> TrinityError:
+        """The error that :meth:`to_json` wrote."""
+        fields = json.loads(text)
+        return cls(fields["code"], fields["message"])
+
+
+def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
+    """A hint for an error message: `` Did you mean 'x'?``, or nothing when no known name is close."""
+    close = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f" Did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,6 @@
+"""Merge engines: options to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
+
+from trinity.merge.options import TABLE_PROPERTIES, canonical_properties, duration_ms
+from trinity.merge.spec import MergeSpec
+
+__all__ = ["TABLE_PROPERTIES", "MergeSpec", "canonical_properties", "duration_ms"]

@@ -1,0 +1,209 @@
+"""MergeSpec: what a keyed table's options mean, parsed and checked once for every format (V1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity.merge.options import duration_ms
+from trinity.spi import ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
+
+__all__ = ["MergeSpec"]
+
+_ENGINES: Final = ("deduplicate", "partial-update", "aggregation", "first-row")
+_KEYED_ONLY: Final = (
+    "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
+    "tombstone-string-key-value", "tombstone.retention", "rowkind.field", "ignore-delete", "bucket",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MergeSpec:
+    """How the row versions of a keyed table fold (semantics §3, §4).
+
+    Attributes:
+        key: primary key columns (K1).
+        ordering: watermark columns, compared left to right; empty: arrival alone (U1, U2).
+        descending: True when the smallest ordering value is the freshest (U8); NULL loses all the same (K3).
+        tombstone: the column that marks a deleted row (U3).
+        tombstone_value: the text that means deleted, for a string column.
+        row_kind: the column with +I, -U, +U, -D (U8).
+        hidden_row_kind: True when deletes are marked in :data:`~trinity.spi.ROW_KIND` (U6).
+        ignore_delete: True when retracts are dropped (D1).
+        tombstone_retention_ms: how long compaction keeps a tombstone, or None for ever (U4).
+        buckets: fixed number of buckets of the base, or None to choose by size.
+    """
+
+    key: tuple[str, ...]
+    ordering: tuple[str, ...] = ()
+    descending: bool = False
+    tombstone: str | None = None
+    tombstone_value: str | None = None
+    row_kind: str | None = None
+    hidden_row_kind: bool = False
+    ignore_delete: bool = False
+    tombstone_retention_ms: int | None = None
+    buckets: int | None = None
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """Columns whose bounds are worth keeping for every file."""
+        return tuple(dict.fromkeys((*self.key, *self.ordering)))
+
+    @property
+    def sidecar_columns(self) -> tuple[str, ...]:
+        """What a tombstone needs in order to go on beating older rows (U4)."""
+        marks = [c for c in (self.tombstone, self.row_kind, ROW_KIND if self.hidden_row_kind else None) if c]
+        return tuple(dict.fromkeys((*self.key, *self.ordering, *marks)))
+
+    @classmethod
+    def of(cls, definition: TableDefinition) -> MergeSpec:
+        """Parses and checks a definition.
+
+        Raises:
+            TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming
+                option and column (K1, U3, U8, V1).
+        """
+        return _Parser(definition).parse()
+
+
+class _Parser:
+    def __init__(self, definition: TableDefinition) -> None:
+        self.definition = definition
+        self.options = definition.properties
+
+    def parse(self) -> MergeSpec:
+        self.check_engine()
+        key = self.key()
+        ordering = self.ordering()
+        tombstone = self.tombstone(key)
+        row_kind = self.row_kind()
+        buckets = self.options.get("bucket")
+        retention = self.options.get("tombstone.retention")
+        if "commit.retry.timeout" in self.options:
+            duration_ms(self.options["commit.retry.timeout"], "Table property 'commit.retry.timeout'")
+        return MergeSpec(
+            key=key,
+            ordering=ordering,
+            descending=self.choice("sequence.field.sort-order", ("ascending", "descending")) == "descending",
+            tombstone=tombstone.name if tombstone else None,
+            tombstone_value=self.tombstone_value(tombstone),
+            row_kind=row_kind,
+            hidden_row_kind=any(c.name == ROW_KIND for c in self.definition.columns),
+            ignore_delete=self.choice("ignore-delete", ("false", "true")) == "true",
+            tombstone_retention_ms=duration_ms(retention, "Table property 'tombstone.retention'") if retention else None,
+            buckets=self.positive("bucket", buckets) if buckets else None,
+        )
+
+    def refuse(self, message: str) -> TrinityError:
+        return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{self.definition.full_name}': {message}")
+
+    def choice(self, option: str, values: tuple[str, ...]) -> str:
+        """An option's value, lower case; the first of ``values`` by default."""
+        value = self.options.get(option, values[0]).strip().lower().replace("_", "-")
+        if value not in values:
+            raise self.refuse(f"'{option}' = '{self.options[option]}'; it is one of {', '.join(values)}.")
+        return value
+
+    def positive(self, option: str, text: str) -> int:
+        if not text.strip().isdigit() or not 1 <= int(text) <= 4096:
+            raise self.refuse(f"'{option}' = '{text}'; it is a number from 1 to 4096.")
+        return int(text)
+
+    def check_engine(self) -> None:
+        engine = self.choice("merge-engine", _ENGINES)
+        if engine != "deduplicate":
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{self.definition.full_name}': merge engine '{engine}' is not available yet; use 'deduplicate'.",
+            )
+        paradigm = self.options.get("row-change-paradigm")
+        if paradigm and paradigm.upper() not in RowChangeParadigm.__members__:
+            raise self.refuse(
+                f"'row-change-paradigm' = '{paradigm}'; it is one of {', '.join(RowChangeParadigm.__members__)}."
+            )
+        if not self.definition.keyed:
+            for option in _KEYED_ONLY:
+                if option in self.options:
+                    raise self.refuse(f"'{option}' needs a PRIMARY KEY, and the table has none.")
+
+    def column(self, option: str, name: str) -> Column:
+        try:
+            return self.definition.column(name)
+        except TrinityError as error:
+            raise TrinityError(error.code, f"'{option}': {error.message}") from error
+
+    def columns(self, option: str, text: str) -> tuple[str, ...]:
+        names = tuple(self.column(option, name.strip()).name for name in text.split(","))
+        for name in names:
+            if names.count(name) > 1:
+                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{option}' = '{text}' names column '{name}' twice.")
+        return names
+
+    def primitive(self, option: str, name: str) -> DataType:
+        kind = parse_type(self.column(option, name).type)
+        if kind.nested:
+            raise self.refuse(f"{option} column '{name}' is of type {kind}; only primitive columns can be compared.")
+        return kind
+
+    def key(self) -> tuple[str, ...]:
+        names = self.columns("PRIMARY KEY", ",".join(self.definition.primary_key)) if self.definition.keyed else ()
+        for name in names:
+            self.primitive("PRIMARY KEY", name)
+        for name in self.definition.partition_by:
+            if self.definition.keyed and name not in names:
+                raise self.refuse(f"partition column '{name}' must be part of the primary key (K5).")
+        return names
+
+    def ordering(self) -> tuple[str, ...]:
+        watermark, sequence = self.options.get("watermark-key"), self.options.get("sequence.field")
+        if watermark and sequence:
+            raise self.refuse("'watermark-key' and 'sequence.field' are two names of one option; give one of them.")
+        option, text = ("watermark-key", watermark) if watermark else ("sequence.field", sequence)
+        if not text:
+            if "sequence.field.sort-order" in self.options:
+                raise self.refuse("'sequence.field.sort-order' needs 'sequence.field' or 'watermark-key'.")
+            return ()
+        names = self.columns(option, text)
+        for name in names:
+            self.primitive(option, name)
+        return names
+
+    def tombstone(self, key: tuple[str, ...]) -> Column | None:
+        text = self.options.get("tombstone-key")
+        if not text:
+            if "tombstone-string-key-value" in self.options:
+                raise self.refuse("'tombstone-string-key-value' needs 'tombstone-key'.")
+            return None
+        names = self.columns("tombstone-key", text)
+        if len(names) > 1:
+            raise self.refuse(f"'tombstone-key' = '{text}': only one column can be the tombstone (U3).")
+        self.primitive("tombstone-key", names[0])
+        if names[0] in key:
+            raise self.refuse(f"'tombstone-key': column '{names[0]}' is part of the primary key.")
+        return self.definition.column(names[0])
+
+    def tombstone_value(self, tombstone: Column | None) -> str | None:
+        value = self.options.get("tombstone-string-key-value")
+        if value is None or tombstone is None:
+            return None
+        kind = parse_type(tombstone.type)
+        if kind.name not in ("string", "char", "varchar"):
+            raise self.refuse(
+                f"'tombstone-string-key-value' needs a string column, and '{tombstone.name}' is of type {kind}."
+            )
+        if kind.arguments and len(value) > kind.arguments[0]:
+            raise self.refuse(f"'tombstone-string-key-value' = '{value}' does not fit into {kind}.")
+        return value.ljust(kind.arguments[0]) if kind.name == "char" else value
+
+    def row_kind(self) -> str | None:
+        text = self.options.get("rowkind.field")
+        if not text:
+            return None
+        kind = self.primitive("rowkind.field", text)
+        if kind.name not in ("string", "char", "varchar"):
+            raise self.refuse(f"'rowkind.field' column '{text}' is of type {kind}; it must be a string.")
+        return self.definition.column(text).name
+
+

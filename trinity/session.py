@@ -1,0 +1,376 @@
+"""The session: catalogs, names, Spark, and the entry to SQL."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.errors import TrinityError, nearest
+from trinity.merge import MergeSpec, canonical_properties
+from trinity.spi import (
+    ENTRY_POINT_GROUP,
+    HIDDEN_PREFIX,
+    ROW_KIND,
+    Column,
+    Connector,
+    ConnectorContext,
+    Format,
+    TableDefinition,
+    TableHandle,
+    parse_type,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trinity.table import Table
+
+__all__ = ["Session", "TableName", "connect"]
+
+_BUILT_IN: Final = ("parquet", "delta", "iceberg")
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table's full name."""
+
+    catalog: str
+    schema: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.table}"
+
+
+def connect(
+    warehouse: str | Path | None = None,
+    *,
+    spark: SparkSession | None = None,
+    catalogs: Mapping[str, Mapping[str, Any]] | None = None,
+    catalog: str | None = None,
+    schema: str = "default",
+    spark_settings: Mapping[str, str] | None = None,
+) -> Session:
+    """Opens a session.
+
+    Args:
+        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each.
+        spark: the caller's Spark session; else a local one is started when first needed.
+        catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
+        catalog: current catalog; by default ``parquet``, else the first one given.
+        schema: current schema.
+        spark_settings: Spark settings for the local Spark, such as ``{"spark.driver.memory": "4g"}``.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID for an unknown connector or option, or for a Spark that lacks what the
+            catalogs need; FILESYSTEM_ERROR or PERMISSION_DENIED when the warehouse cannot be written.
+    """
+    wanted: dict[str, dict[str, Any]] = {}
+    if warehouse is not None:
+        wanted = {name: {"connector": name, "warehouse": str(Path(warehouse) / name)} for name in _BUILT_IN}
+    wanted.update({name.lower(): dict(options) for name, options in (catalogs or {}).items()})
+    if not wanted:
+        raise TrinityError(
+            "CONFIGURATION_INVALID", "Nothing to connect to: give a warehouse folder, or catalogs={name: {...}}."
+        )
+    current = (catalog or next(iter(wanted))).lower()
+    return Session(wanted, current, schema.lower(), spark, dict(spark_settings or {}))
+
+
+class Session:
+    """Catalogs of tables over one Spark. Safe to use from several threads, but for :meth:`use`."""
+
+    def __init__(
+        self,
+        catalogs: Mapping[str, dict[str, Any]],
+        catalog: str,
+        schema: str,
+        spark: SparkSession | None,
+        spark_settings: dict[str, str],
+    ) -> None:
+        self._spark = spark
+        self._settings = spark_settings
+        self._formats: dict[str, Format] = {}
+        self._options: dict[str, dict[str, Any]] = {}
+        self._connectors: dict[str, Connector] = {}
+        self._opening = threading.RLock()
+        for name, options in catalogs.items():
+            connector = options.pop("connector", None)
+            if connector is None:
+                raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{name}' names no 'connector'.")
+            self._formats[name] = _load_format(name, connector)
+            self._options[name] = options
+        if spark is not None:
+            from trinity.engine.spark import check_spark
+
+            check_spark(spark, [f.spark for f in self._formats.values()])
+        self.current_catalog = self.current_schema = ""
+        self.use(catalog, schema)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Releases the catalogs. Spark goes on: it serves the whole process, ``session.spark.stop()`` ends it."""
+        with self._opening:
+            while self._connectors:
+                self._connectors.popitem()[1].close()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session's Spark; started by the first use."""
+        if self._spark is None:
+            from trinity.engine.spark import local_spark
+
+            self._spark = local_spark([f.spark for f in self._formats.values()], self._settings)
+        return self._spark
+
+    @property
+    def timezone(self) -> str:
+        """What a timestamp without zone means for a TIMESTAMP column: Spark's session time zone."""
+        if self._spark is None:
+            return self._settings.get("spark.sql.session.timeZone", "UTC")
+        return self._spark.conf.get("spark.sql.session.timeZone") or "UTC"
+
+    @property
+    def catalogs(self) -> Mapping[str, Connector]:
+        """Catalog name -> connector."""
+        return {name: self.connector(name) for name in self._formats}
+
+    def connector(self, catalog: str) -> Connector:
+        """The connector of a catalog, opened by its first use. Raises CATALOG_NOT_FOUND, CONFIGURATION_INVALID."""
+        with self._opening:
+            if catalog not in self._connectors:
+                self._connectors[catalog] = self._open(catalog)
+            return self._connectors[catalog]
+
+    def _open(self, catalog: str) -> Connector:
+        if catalog not in self._formats:
+            known = sorted(self._formats)
+            raise TrinityError(
+                "CATALOG_NOT_FOUND",
+                f"There is no catalog '{catalog}'.{nearest(catalog, known)} There are: {', '.join(known)}.",
+            )
+        try:
+            context = ConnectorContext(lambda: self.spark)
+            return self._formats[catalog].create(catalog, self._options[catalog], context)
+        except ImportError as error:
+            raise _not_installed(catalog, error) from error
+
+    # -- names ------------------------------------------------------------------------------------------
+
+    def use(self, catalog: str | None, schema: str) -> None:
+        """Makes a schema current. Raises CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND."""
+        catalog = (catalog or self.current_catalog).lower()
+        self._check_schema(catalog, schema.lower())
+        self.current_catalog, self.current_schema = catalog, schema.lower()
+
+    def _check_schema(self, catalog: str, schema: str) -> None:
+        known = self.connector(catalog).metadata.list_schemas()
+        if schema not in known:
+            raise TrinityError(
+                "SCHEMA_NOT_FOUND",
+                f"Catalog '{catalog}' has no schema '{schema}'.{nearest(schema, known)} It has: {', '.join(known)}.",
+            )
+
+    def table_name(self, parts: Sequence[str]) -> TableName:
+        """The full name for one to three parts, relative to the current catalog and schema; lower case.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for more parts, CATALOG_NOT_FOUND.
+        """
+        lower = [p.lower() for p in parts]
+        if not 1 <= len(lower) <= 3 or not all(lower):
+            raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(parts)}' is no table name: write catalog.schema.table.")
+        name = TableName(*[self.current_catalog, self.current_schema][: 3 - len(lower)], *lower)
+        self.connector(name.catalog)
+        return name
+
+    def find_table(self, name: TableName) -> Table | None:
+        """The table, or None."""
+        from trinity.table import Table
+
+        handle = self.connector(name.catalog).metadata.get_table(name.schema, name.table)
+        return Table(self, name, handle) if handle else None
+
+    def table(self, name: str) -> Table:
+        """The table of that name: ``catalog.schema.table``, or relative to the current schema.
+
+        Raises:
+            TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or TABLE_NOT_FOUND, with the nearest name.
+        """
+        full = self.table_name(_name_parts(name))
+        found = self.find_table(full)
+        if found is None:
+            self._check_schema(full.catalog, full.schema)
+            known = self.connector(full.catalog).metadata.list_tables(full.schema)
+            there = f"The schema has: {', '.join(known)}." if known else "The schema is empty."
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{full}' does not exist.{nearest(full.table, known)} {there}")
+        return found
+
+    # -- tables -----------------------------------------------------------------------------------------
+
+    def create_table(
+        self,
+        name: TableName | str,
+        columns: Sequence[Column],
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Makes an empty table, after checking its keys and options (K1, U3, V1).
+
+        Args:
+            name: full or relative name.
+            columns: its columns in order.
+            primary_key: key columns; empty for a plain table.
+            partition_by: partition columns.
+            properties: table properties, any spelling of semantics §4.
+            if_not_exists: return the table that is there, if one is.
+
+        Raises:
+            TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
+                INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED.
+        """
+        full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
+        self._check_schema(full.catalog, full.schema)
+        if (found := self.find_table(full)) is not None:
+            if if_not_exists:
+                return found
+            raise TrinityError(
+                "TABLE_ALREADY_EXISTS", f"Table '{full}' exists already; use IF NOT EXISTS, or drop it first."
+            )
+        definition = self._define(full, columns, primary_key, partition_by, properties or {})
+        handle: TableHandle = self.connector(full.catalog).metadata.create_table(definition)
+        from trinity.table import Table
+
+        return Table(self, full, handle)
+
+    def _define(
+        self,
+        name: TableName,
+        columns: Sequence[Column],
+        primary_key: Sequence[str],
+        partition_by: Sequence[str],
+        properties: Mapping[str, str],
+    ) -> TableDefinition:
+        _check_columns(name, columns)
+        if partition_by:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{name}': PARTITIONED BY ({', '.join(partition_by)}) is not available yet; leave it out, "
+                "the base of a keyed table is bucketed by its key.",
+            )
+        options = canonical_properties(properties, self._formats[name.catalog].property_prefixes)
+        draft = TableDefinition(name.schema, name.table, tuple(columns), tuple(primary_key), (), options)
+        key = tuple(draft.column(k).name for k in primary_key)
+        stored = [
+            Column(c.name, str(parse_type(c.type)), c.nullable and c.name not in key, c.default, c.comment)
+            for c in columns
+        ]
+        if key and _needs_row_kind(options):
+            stored.append(Column(ROW_KIND, "int"))
+        definition = TableDefinition(name.schema, name.table, tuple(stored), key, (), options)
+        MergeSpec.of(definition)
+        if any("time" in c.type and "timestamp" not in c.type for c in columns):
+            from trinity.engine.sparktypes import check_time_type
+
+            check_time_type(tuple(columns), self.spark)
+        return definition
+
+    def drop_table(self, name: TableName | str) -> None:
+        """Removes a table and its files. Raises TABLE_NOT_FOUND."""
+        table = self.table(str(name))
+        self.connector(table.name.catalog).metadata.drop_table(table.handle)
+
+    def checked_properties(self, catalog: str, properties: Mapping[str, str]) -> dict[str, str]:
+        """Properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""
+        return canonical_properties(properties, self._formats[catalog].property_prefixes)
+
+    # -- SQL --------------------------------------------------------------------------------------------
+
+    def sql(self, text: str, dialect: str = "spark") -> DataFrame:
+        """Runs one statement.
+
+        Args:
+            text: the statement; a trailing ``;`` or comment is fine.
+            dialect: ``spark`` or ``trino``; ``postgres`` and ``duckdb`` as far as types are known.
+
+        Returns:
+            for a query a lazy DataFrame of merged rows; for DML one row of counts ``num_affected_rows``,
+            ``num_updated_rows``, ``num_deleted_rows``, ``num_inserted_rows``; for SHOW and DESCRIBE their rows.
+
+        Raises:
+            TrinityError: SYNTAX_ERROR and whatever the statement may raise.
+        """
+        from trinity.sql.statements import run
+
+        return run(self, text, dialect)
+
+    def script(self, text: str, dialect: str = "spark") -> list[DataFrame]:
+        """Runs several statements in order; stops at the first error."""
+        from trinity.sql.statements import split
+
+        return [self.sql(statement, dialect) for statement in split(text, dialect)]
+
+
+def _load_format(catalog: str, connector: str) -> Format:
+    found = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    if connector not in found:
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"Catalog '{catalog}': there is no connector '{connector}'.{nearest(connector, sorted(found))} "
+            f"Installed: {', '.join(sorted(found))}.",
+        )
+    try:
+        made: Format = found[connector].load()()
+    except ImportError as error:
+        raise _not_installed(connector, error) from error
+    return made
+
+
+def _not_installed(connector: str, error: ImportError) -> TrinityError:
+    return TrinityError(
+        "CONFIGURATION_INVALID",
+        f"Connector '{connector}' needs a package that is not installed ({error}): "
+        f"pip install 'trinity-merge[{connector}]'.",
+    )
+
+
+def _name_parts(name: str) -> list[str]:
+    """Splits ``a.b.c``; parts in backticks or double quotes may contain dots."""
+    return [a or b or c for a, b, c in re.findall(r'`([^`]+)`|"([^"]+)"|([^.`"]+)', name)] or [name]
+
+
+def _needs_row_kind(options: Mapping[str, str]) -> bool:
+    """True when no visible column can mark a writer's delete (U6): ``ignore-delete`` would drop a -D."""
+    if "tombstone-key" in options:
+        return False
+    return "rowkind.field" not in options or options.get("ignore-delete", "false").strip().lower() == "true"
+
+
+def _check_columns(name: TableName, columns: Sequence[Column]) -> None:
+    if not columns:
+        raise TrinityError("INVALID_ARGUMENTS", f"Table '{name}' needs at least one column.")
+    seen: set[str] = set()
+    for column in columns:
+        lower = column.name.lower()
+        if lower in seen:
+            raise TrinityError("DUPLICATE_COLUMN_NAME", f"Table '{name}' names column '{column.name}' more than once.")
+        if lower.startswith(HIDDEN_PREFIX):
+            raise TrinityError(
+                "INVALID_ARGUMENTS", f"Column '{column.name}': names that begin with {HIDDEN_PREFIX} are Trinity's own."
+            )
+        seen.add(lower)

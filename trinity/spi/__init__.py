@@ -1,0 +1,72 @@
+"""What an adapter implements, and the values that pass through it. Depends on pyarrow only."""
+
+from trinity.spi.connector import (
+    ENTRY_POINT_GROUP,
+    Connector,
+    ConnectorContext,
+    ConnectorMetadata,
+    Format,
+    PageSinkProvider,
+    SinkId,
+    SparkRequirements,
+)
+from trinity.spi.files import Bucket, ColumnStats, DataFile, Tier, arrival_order, from_fragments
+from trinity.spi.handles import (
+    CommitResult,
+    HistoryEntry,
+    InsertTableHandle,
+    MergeTableHandle,
+    RewriteTableHandle,
+    SplitSource,
+    TableHandle,
+    TransactionId,
+    VacuumResult,
+    WriteTarget,
+)
+from trinity.spi.schema import HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition
+from trinity.spi.sink import MergeSink, Operation, PageSink, RowChangeParadigm
+from trinity.spi.types import DataType, arrow_type, parse_type, type_text
+
+__all__ = [
+    # the adapter
+    "ENTRY_POINT_GROUP",
+    "Connector",
+    "ConnectorContext",
+    "ConnectorMetadata",
+    "Format",
+    "SparkRequirements",
+    # sinks
+    "MergeSink",
+    "Operation",
+    "PageSink",
+    "PageSinkProvider",
+    "RowChangeParadigm",
+    "SinkId",
+    # tables and types
+    "HIDDEN_PREFIX",
+    "ROW_KIND",
+    "Column",
+    "DataType",
+    "TableDefinition",
+    "arrow_type",
+    "parse_type",
+    "type_text",
+    # files
+    "Bucket",
+    "ColumnStats",
+    "DataFile",
+    "SplitSource",
+    "Tier",
+    "arrival_order",
+    "from_fragments",
+    # handles and results
+    "CommitResult",
+    "HistoryEntry",
+    "InsertTableHandle",
+    "MergeTableHandle",
+    "RewriteTableHandle",
+    "TableHandle",
+    "TransactionId",
+    "VacuumResult",
+    "WriteTarget",
+]

@@ -1,0 +1,169 @@
+"""Data files: what a sink reports (a fragment), what a commit records, what a split source lists."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+__all__ = ["Bucket", "ColumnStats", "DataFile", "Tier", "arrival_order", "from_fragments"]
+
+
+class Tier(str, Enum):
+    """What a file is to the merged read (design §6)."""
+
+    BASE = "base"
+    """Compacted: live rows only, one per key, sorted by key; one file per bucket."""
+    LOG = "log"
+    """Row versions as they were appended, or folded by a minor compaction."""
+    SIDECAR = "sidecar"
+    """What must outlive compaction: tombstones. Read only when there is a log."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The part of the key space that a file holds: keys whose Spark murmur3 hash modulo ``count`` is ``index``."""
+
+    index: int
+    count: int
+
+
+@dataclass(frozen=True)
+class ColumnStats:
+    """Statistics of one column in one file.
+
+    Attributes:
+        min: smallest non-NULL value as a Python value, or None when unknown.
+        max: largest non-NULL value, or None when unknown.
+        nulls: number of NULLs, or None when unknown.
+    """
+
+    min: Any = None
+    max: Any = None
+    nulls: int | None = None
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One Parquet file of a table.
+
+    Attributes:
+        path: absolute path or URI, as Spark and pyarrow open it.
+        size: bytes.
+        rows: number of rows.
+        tier: base, log or sidecar.
+        commit: commit number: the commit that added the rows; for a file that compaction wrote the highest
+            commit that it folded (K6). None in a fragment that no commit has taken yet.
+        bucket: where compaction put it; None for files of small appends.
+        partition: partition column -> value.
+        stats: column name -> statistics, of key and watermark columns at least.
+        column_sizes: stored column path -> compressed bytes.
+    """
+
+    path: str
+    size: int
+    rows: int
+    tier: Tier = Tier.LOG
+    commit: int | None = None
+    bucket: Bucket | None = None
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    stats: Mapping[str, ColumnStats] = field(default_factory=dict)
+    column_sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Last part of the path. Within a commit the names sort in arrival order."""
+        return self.path.rsplit("/", 1)[-1]
+
+    def at_commit(self, commit: int) -> DataFile:
+        """This file under a commit number, unless it carries one already (K6)."""
+        return self if self.commit is not None else replace(self, commit=commit)
+
+    def moved(self, path: str) -> DataFile:
+        """This file under another path (absolute to relative and back)."""
+        return replace(self, path=path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form, read back by :meth:`from_dict`; what is at its default is left out."""
+        out: dict[str, Any] = {"path": self.path, "size": self.size, "rows": self.rows, "tier": self.tier.value}
+        if self.commit is not None:
+            out["commit"] = self.commit
+        if self.bucket:
+            out["bucket"] = [self.bucket.index, self.bucket.count]
+        if self.partition:
+            out["partition"] = {k: encode_value(v) for k, v in self.partition.items()}
+        if self.stats:
+            out["stats"] = {k: [encode_value(s.min), encode_value(s.max), s.nulls] for k, s in self.stats.items()}
+        if self.column_sizes:
+            out["column_sizes"] = dict(self.column_sizes)
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DataFile:
+        """The file that :meth:`to_dict` wrote."""
+        return cls(
+            path=data["path"],
+            size=data["size"],
+            rows=data["rows"],
+            tier=Tier(data["tier"]),
+            commit=data.get("commit"),
+            bucket=Bucket(*data["bucket"]) if data.get("bucket") else None,
+            partition={k: decode_value(v) for k, v in data.get("partition", {}).items()},
+            stats={
+                k: ColumnStats(decode_value(low), decode_value(high), nulls)
+                for k, (low, high, nulls) in data.get("stats", {}).items()
+            },
+            column_sizes=data.get("column_sizes", {}),
+        )
+
+    def to_fragment(self) -> bytes:
+        """The fragment (JSON bytes) by which a sink tells ``finish_*`` of this file."""
+        return json.dumps(self.to_dict(), separators=(",", ":")).encode()
+
+
+def from_fragments(fragments: list[bytes]) -> list[DataFile]:
+    """The files that sinks reported, in arrival order."""
+    return sorted((DataFile.from_dict(json.loads(f)) for f in fragments), key=lambda f: f.name)
+
+
+def arrival_order(file: DataFile) -> tuple[int, int, str]:
+    """Sort key: the sidecar and the base before any log, then commit number, then the order in the commit."""
+    if file.commit is None:
+        raise ValueError(f"{file.path} belongs to no commit yet")
+    return (0 if file.tier is Tier.SIDECAR else 1 if file.tier is Tier.BASE else 2, file.commit, file.name)
+
+
+def encode_value(value: Any) -> Any:
+    """A partition value or bound as JSON: plain where JSON has it, else a one-key object that names the type."""
+    if value is None or isinstance(value, bool | int | str | float):
+        return value
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, bytes):
+        return {"binary": base64.b64encode(value).decode()}
+    if isinstance(value, dt.datetime):
+        return {"timestamp": value.isoformat()}
+    if isinstance(value, dt.date):
+        return {"date": value.isoformat()}
+    if isinstance(value, dt.time):
+        return {"time": value.isoformat()}
+    raise TypeError(f"no JSON form for a value of type {type(value).__name__}")
+
+
+def decode_value(value: Any) -> Any:
+    """The value that :func:`encode_value` wrote."""
+    if not isinstance(value, dict):
+        return value
+    [(kind, text)] = value.items()
+    return {
+        "decimal": Decimal,
+        "binary": base64.b64decode,
+        "timestamp": dt.datetime.fromisoformat,
+        "date": dt.date.fromisoformat,
+        "time": dt.time.fromisoformat,
+    }[kind](text)

@@ -1,0 +1,127 @@
+"""Tables as Trinity sees them: columns, keys and properties, the same for every format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from trinity.errors import TrinityError, nearest
+from trinity.spi.types import arrow_type
+
+__all__ = ["HIDDEN_PREFIX", "ROW_KIND", "Column", "TableDefinition"]
+
+HIDDEN_PREFIX = "_trinity_"
+"""Columns of this prefix are stored but never shown (design §4)."""
+
+ROW_KIND = "_trinity_row_kind"
+"""INT: NULL or 0 an added row, 3 a deleted one. Only in keyed tables without a tombstone key (U6)."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        name: as its creator wrote it; matched without regard to case (M10).
+        type: a type text of :mod:`trinity.spi.types`.
+        nullable: False for NOT NULL.
+        default: SQL text of the DEFAULT, or None.
+        comment: what SHOW and DESCRIBE tell about it.
+    """
+
+    name: str
+    type: str
+    nullable: bool = True
+    default: str | None = None
+    comment: str | None = None
+
+    @property
+    def hidden(self) -> bool:
+        """True for Trinity's own columns."""
+        return self.name.startswith(HIDDEN_PREFIX)
+
+    def to_arrow(self) -> pa.Field:
+        """The Arrow field of this column's values in memory."""
+        return pa.field(self.name, arrow_type(self.type), self.nullable)
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """What a table is, apart from its rows.
+
+    Attributes:
+        schema: name of the schema that holds the table.
+        name: name of the table.
+        columns: all stored columns in table order, hidden ones last.
+        primary_key: key columns, empty for a plain table (K1).
+        partition_by: identity partition columns; in a keyed table part of the key (K5).
+        properties: table properties, keys in their canonical spelling (lower case, hyphens).
+    """
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        """``schema.table``."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def visible(self) -> tuple[Column, ...]:
+        """The columns that users see."""
+        return tuple(c for c in self.columns if not c.hidden)
+
+    @property
+    def keyed(self) -> bool:
+        """True when the table has a primary key."""
+        return bool(self.primary_key)
+
+    def column(self, name: str) -> Column:
+        """The column of that name, any case.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND, with the nearest name.
+        """
+        for column in self.columns:
+            if column.name.lower() == name.lower():
+                return column
+        known = [c.name for c in self.visible]
+        raise TrinityError(
+            "COLUMN_NOT_FOUND",
+            f"Table '{self.full_name}' has no column '{name}'.{nearest(name, known)} It has: {', '.join(known)}.",
+        )
+
+    def to_arrow(self) -> pa.Schema:
+        """The Arrow schema of the table's rows in memory, hidden columns included."""
+        return pa.schema([c.to_arrow() for c in self.columns])
+
+    def with_columns(self, columns: Iterable[Column]) -> TableDefinition:
+        """This definition with other columns."""
+        return replace(self, columns=tuple(columns))
+
+    def with_properties(self, properties: Mapping[str, str]) -> TableDefinition:
+        """This definition with other properties."""
+        return replace(self, properties=dict(properties))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form, read back by :meth:`from_dict`."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TableDefinition:
+        """The definition that :meth:`to_dict` wrote."""
+        return cls(
+            schema=data["schema"],
+            name=data["name"],
+            columns=tuple(Column(**c) for c in data["columns"]),
+            primary_key=tuple(data["primary_key"]),
+            partition_by=tuple(data["partition_by"]),
+            properties=dict(data["properties"]),
+        )

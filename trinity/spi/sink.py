@@ -1,0 +1,67 @@
+"""Sinks: they take Arrow pages on an executor, or in the process, and return fragments.
+
+A sink sees no Spark. It may be run twice for the same rows (retry, speculation): only the fragments that
+``finish_*`` receives count, other files are orphans for vacuum (S6).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum, IntEnum
+
+import pyarrow as pa
+
+__all__ = ["MergeSink", "Operation", "PageSink", "RowChangeParadigm"]
+
+
+class RowChangeParadigm(str, Enum):
+    """How a table represents a changed row (Trino's ``RowChangeParadigm``)."""
+
+    CHANGE_ONLY_UPDATED_COLUMNS = "CHANGE_ONLY_UPDATED_COLUMNS"
+    """A changed row is one row, told which columns changed."""
+    DELETE_ROW_AND_INSERT_ROW = "DELETE_ROW_AND_INSERT_ROW"
+    """A changed row is a deleted row and an inserted one."""
+
+
+class Operation(IntEnum):
+    """The ``operation`` column of a merge page (S2)."""
+
+    INSERT = 1
+    DELETE = 2
+    UPDATE = 3
+    UPDATE_INSERT = 4
+    UPDATE_DELETE = 5
+
+
+class PageSink(ABC):
+    """Writes the rows of one task (Trino's ``ConnectorPageSink``)."""
+
+    @abstractmethod
+    def append_page(self, page: pa.RecordBatch) -> None:
+        """Takes rows in the target's storage schema. Empty pages do nothing."""
+
+    @abstractmethod
+    def finish(self) -> list[bytes]:
+        """Closes the files and returns their fragments (JSON bytes); none when there was no row."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Removes what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
+
+
+class MergeSink(ABC):
+    """Stores the changes of one task of a MERGE, UPDATE or DELETE (Trino's ``ConnectorMergeSink``)."""
+
+    @abstractmethod
+    def store_merged_rows(self, page: pa.RecordBatch) -> None:
+        """Takes a merge page (S1): data columns in table order, then ``operation`` int8, ``case_number`` int32, ``row_id``.
+
+        A delete+insert sink sees operations 1, 2, 4, 5; a changed-columns sink 1, 2, 3 (S2). Anything else is an error.
+        """
+
+    @abstractmethod
+    def finish(self) -> list[bytes]:
+        """Closes the files and returns their fragments (JSON bytes)."""
+
+    def abort(self) -> None:
+        """Removes what was written, as far as possible. Called instead of :meth:`finish`; never raises."""

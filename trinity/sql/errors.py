@@ -1,0 +1,77 @@
+"""Spark's errors as Trinity's, in one place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from trinity.errors import ErrorCode, TrinityError
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+
+__all__ = ["from_spark", "spark_errors"]
+
+_CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
+    ("UNRESOLVED_COLUMN", "COLUMN_NOT_FOUND"),
+    ("UNRESOLVED_USING_COLUMN_FOR_JOIN", "COLUMN_NOT_FOUND"),
+    ("UNRESOLVED_FIELD", "COLUMN_NOT_FOUND"),
+    ("UNRESOLVED_MAP_KEY", "COLUMN_NOT_FOUND"),
+    ("FIELD_NOT_FOUND", "COLUMN_NOT_FOUND"),
+    ("COLUMN_NOT_FOUND", "COLUMN_NOT_FOUND"),
+    ("CANNOT_RESOLVE_STAR_EXPAND", "COLUMN_NOT_FOUND"),
+    ("TABLE_OR_VIEW_NOT_FOUND", "TABLE_NOT_FOUND"),
+    ("VIEW_NOT_FOUND", "TABLE_NOT_FOUND"),
+    ("SCHEMA_NOT_FOUND", "SCHEMA_NOT_FOUND"),
+    ("CATALOG_NOT_FOUND", "CATALOG_NOT_FOUND"),
+    ("REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND"),
+    ("TEMP_TABLE_OR_VIEW_ALREADY_EXISTS", "TABLE_ALREADY_EXISTS"),
+    ("TABLE_OR_VIEW_ALREADY_EXISTS", "TABLE_ALREADY_EXISTS"),
+    ("PARSE_", "SYNTAX_ERROR"),
+    ("INVALID_SQL_SYNTAX", "SYNTAX_ERROR"),
+    ("UNCLOSED_BRACKETED_COMMENT", "SYNTAX_ERROR"),
+    ("DATATYPE_MISMATCH", "TYPE_MISMATCH"),
+    ("CAST_INVALID_INPUT", "TYPE_MISMATCH"),
+    ("INCOMPATIBLE_COLUMN_TYPE", "TYPE_MISMATCH"),
+    ("UNION_NOT_COMPATIBLE", "TYPE_MISMATCH"),
+    ("INVALID_TYPED_LITERAL", "TYPE_MISMATCH"),
+    ("UNSUPPORTED_", "NOT_SUPPORTED"),
+    ("NOT_SUPPORTED", "NOT_SUPPORTED"),
+    ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
+    ("NUMERIC_VALUE_OUT_OF_RANGE", "NUMERIC_VALUE_OUT_OF_RANGE"),
+    ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "SUBQUERY_MULTIPLE_ROWS"),
+    ("CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
+)
+"""Prefix of Spark's error condition -> Trinity's code."""
+
+
+def from_spark(error: PySparkException) -> TrinityError:
+    """The TrinityError that says what Spark's error said; INVALID_ARGUMENTS where nothing closer fits."""
+    from pyspark.errors import ParseException
+
+    condition = error.getCondition() or ""
+    fallback: ErrorCode = "SYNTAX_ERROR" if isinstance(error, ParseException) else "INVALID_ARGUMENTS"
+    code = next((c for prefix, c in _CODES if condition.startswith(prefix)), fallback)
+    return TrinityError(code, _message(error))
+
+
+def _message(error: PySparkException) -> str:
+    """Spark's sentences, without the plan that follows and with names as the user knows them."""
+    text = str(getattr(error, "desc", None) or error)
+    text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
+    text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text)
+    text = re.sub(r"\s*SQLSTATE: \w+", "", text)
+    return " ".join(text.split())
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Raises Spark's errors as TrinityError."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        raise from_spark(error) from error

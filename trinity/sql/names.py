@@ -1,0 +1,104 @@
+"""Names in SQL: tables, schemas and their quoting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError, nearest
+
+if TYPE_CHECKING:
+    from trinity.session import Session, TableName
+    from trinity.table import Table
+
+__all__ = [
+    "existing_table", "format_name", "parts", "quote", "quoted_name", "schema_name", "table_missing", "target_name",
+]  # fmt: skip
+
+
+def parts(node: exp.Expr) -> list[str]:
+    """The parts of a table name as written, without quotes.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS when it is something else than a name.
+    """
+    table = node.this if isinstance(node, exp.Schema) else node
+    found = table.parts if isinstance(table, exp.Table) else []
+    if not found or not all(isinstance(p, exp.Identifier) for p in found):
+        raise TrinityError("INVALID_ARGUMENTS", f"'{node.sql(dialect='spark')}' is no table name.")
+    return [p.name for p in found]
+
+
+def target_name(session: Session, node: exp.Expr) -> TableName:
+    """The full name of a statement's target table. Raises INVALID_ARGUMENTS, CATALOG_NOT_FOUND."""
+    return session.table_name(parts(node))
+
+
+def existing_table(session: Session, node: exp.Expr) -> Table:
+    """The table that a statement names.
+
+    Raises:
+        TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or TABLE_NOT_FOUND, with the nearest name.
+    """
+    name = target_name(session, node)
+    found = session.find_table(name)
+    if found is None:
+        raise table_missing(session, name)
+    return found
+
+
+def table_missing(session: Session, name: TableName) -> TrinityError:
+    """SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a name that is not there, with the nearest one that is."""
+    metadata = session.catalogs[name.catalog].metadata
+    schemas = metadata.list_schemas()
+    if name.schema not in schemas:
+        return TrinityError(
+            "SCHEMA_NOT_FOUND",
+            f"Catalog '{name.catalog}' has no schema '{name.schema}'.{nearest(name.schema, schemas)} "
+            f"It has: {', '.join(schemas)}.",
+        )
+    known = metadata.list_tables(name.schema)
+    there = f"The schema has: {', '.join(known)}." if known else "The schema is empty."
+    return TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist.{nearest(name.table, known)} {there}")
+
+
+def schema_name(session: Session, given: list[str]) -> tuple[str, str]:
+    """(catalog, schema) for ``schema`` or ``catalog.schema``; lower case.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for more parts, CATALOG_NOT_FOUND.
+    """
+    if not 1 <= len(given) <= 2:
+        raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no schema name: write catalog.schema.")
+    catalog = given[0].lower() if len(given) == 2 else session.current_catalog
+    session.connector(catalog)
+    return catalog, given[-1].lower()
+
+
+def quote(name: str) -> str:
+    """A name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_name(name: str) -> str:
+    """A name in backticks where it needs them."""
+    plain = name.isascii() and name.isidentifier() and name.upper() not in _RESERVED
+    return name if plain else quote(name)
+
+
+_RESERVED = frozenset(
+    "ALL AND ANTI ANY AS BOTH BY CASE CAST CHECK COLLATE COLUMN CONSTRAINT CREATE CROSS CURRENT_DATE CURRENT_TIME "
+    "CURRENT_TIMESTAMP CURRENT_USER DEFAULT DISTINCT ELSE END ESCAPE EXCEPT FALSE FETCH FILTER FOR FOREIGN FROM FULL "
+    "GRANT GROUP HAVING IN INNER INTERSECT INTERVAL INTO IS JOIN LATERAL LEADING LEFT LIKE MINUS NATURAL NOT NULL ON "
+    "ONLY OR ORDER OUTER OVERLAPS PRIMARY REFERENCES RIGHT SELECT SEMI SESSION_USER SET SOME TABLE THEN TIME TO "
+    "TRAILING UNION UNIQUE UNKNOWN USER USING VALUES VIEW WHEN WHERE WITH WINDOW".split()
+)
+"""Words that sqlglot or Spark (ANSI) may not take as a bare column name."""
+
+
+def format_name(session: Session, catalog: str) -> str:
+    """The name of the connector behind a catalog: ``delta``."""
+    # an adapter's import package is trinity_<format>; the in-memory one lives in the core
+    module = type(session.connector(catalog)).__module__
+    return module.split(".")[0].removeprefix("trinity_") if module.startswith("trinity_") else module.split(".")[-1]

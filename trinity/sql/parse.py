@@ -1,0 +1,199 @@
+"""From text to one parsed statement that still knows where in the text everything stands."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
+from sqlglot.tokens import Token, TokenType
+
+from trinity.errors import TrinityError, nearest
+
+__all__ = ["Statement", "parse", "single", "split", "tokenize"]
+
+
+class TrinitySpark(Spark):
+    """Spark's SQL, with the place of every time travel clause and the one spelling that sqlglot lacks."""
+
+    class Parser(Spark.Parser):
+        """Spark's parser; a version clause knows its first and last character."""
+
+        VERSION_PHRASES = {  # noqa: RUF012 - sqlglot's own way to extend a parser
+            **Spark.Parser.VERSION_PHRASES,
+            ("FOR", "SYSTEM_VERSION"): "VERSION",
+            ("SYSTEM_VERSION", "AS", "OF"): "VERSION",
+        }
+
+        def _parse_version(self) -> exp.Version | None:
+            first = self._curr
+            version = super()._parse_version()
+            if version is not None:
+                version.meta.update(start=first.start, end=self._prev.end)
+            return version
+
+
+_DIALECTS: Final[dict[str, type[Dialect] | str]] = {
+    "spark": TrinitySpark,
+    "trino": "trino",
+    "postgres": "postgres",
+    "duckdb": "duckdb",
+}
+
+
+class _NoCommandWarnings(logging.Filter):
+    """sqlglot warns about statements that it keeps as text; those are ours to interpret."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "parsing as a 'Command'" not in str(record.msg)
+
+
+logging.getLogger("sqlglot").addFilter(_NoCommandWarnings())
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One parsed statement.
+
+    Attributes:
+        text: the statement without its trailing semicolon; positions in ``tree`` and ``tokens`` refer to it.
+        dialect: the dialect of ``text``.
+        tree: sqlglot's tree.
+        tokens: sqlglot's tokens.
+    """
+
+    text: str
+    dialect: str
+    tree: exp.Expr
+    tokens: tuple[Token, ...]
+
+    def words(self, count: int) -> tuple[str, ...]:
+        """The first ``count`` tokens in upper case."""
+        return tuple(t.text.upper() for t in self.tokens[:count])
+
+    def to_spark(self) -> Statement:
+        """This statement in Spark's dialect.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED when it says something that Spark cannot.
+        """
+        if self.dialect == "spark":
+            return self
+        try:
+            text = self.tree.sql(dialect="spark", unsupported_level=ErrorLevel.RAISE)
+        except UnsupportedError as error:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"This {self.dialect} statement has no counterpart in Spark: {error}. Write that part in Spark's SQL.",
+            ) from error
+        return parse(text, "spark")
+
+
+def _dialect(name: str) -> Dialect:
+    if name not in _DIALECTS:
+        known = list(_DIALECTS)
+        raise TrinityError(
+            "INVALID_ARGUMENTS", f"SQL dialect '{name}' is unknown.{nearest(name, known)} Known: {', '.join(known)}."
+        )
+    return Dialect.get_or_raise(_DIALECTS[name])
+
+
+def tokenize(text: str, dialect: str = "spark") -> list[Token]:
+    """The tokens of a text; comments are not among them.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR for an unfinished string, name or comment.
+    """
+    try:
+        return list(_dialect(dialect).tokenize(text))
+    except TokenError as error:
+        raise _token_error(text, error) from error
+
+
+def split(text: str, dialect: str = "spark") -> list[str]:
+    """The statements of a script, without their semicolons; parts without any token are left out.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR for an unfinished string, name or comment; INVALID_ARGUMENTS for an unknown dialect.
+    """
+    found: list[str] = []
+    current: list[Token] = []
+    for token in tokenize(text, dialect):
+        if token.token_type is not TokenType.SEMICOLON:
+            current.append(token)
+            continue
+        if current:
+            found.append(_between(text, current))
+        current = []
+    if current:
+        found.append(_between(text, current))
+    return found
+
+
+def _between(text: str, tokens: list[Token]) -> str:
+    return text[tokens[0].start : tokens[-1].end + 1]
+
+
+def single(text: str, dialect: str = "spark") -> Statement:
+    """Parses exactly one statement; a trailing semicolon and comments are fine.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR with line, column and excerpt, also for no statement or more than one.
+    """
+    tokens = tokenize(text, dialect)
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
+    for before, token in zip(tokens, tokens[1:], strict=False):
+        if before.token_type is TokenType.SEMICOLON:
+            raise TrinityError(
+                "SYNTAX_ERROR",
+                f"Line {token.line}: a second statement begins at '{token.text}'. session.sql() runs one statement; "
+                "use session.script() for several.",
+            )
+    return parse(text[: tokens[-1].end + 1], dialect)
+
+
+def parse(text: str, dialect: str = "spark") -> Statement:
+    """Parses a text that holds one statement.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR with line, column and excerpt.
+    """
+    tokens = tokenize(text, dialect)
+    try:
+        (tree,) = _dialect(dialect).parse(text)
+    except ParseError as error:
+        raise _parse_error(error) from error
+    except (ValueError, RecursionError) as error:
+        raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
+    if tree is None:
+        raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
+    return Statement(text, dialect, tree, tuple(tokens))
+
+
+def _parse_error(error: ParseError) -> TrinityError:
+    if not error.errors:
+        return TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.")
+    first = error.errors[0]
+    before = (first.get("start_context") or "")[-40:].replace("\n", " ")
+    after = (first.get("end_context") or "")[:20].replace("\n", " ")
+    excerpt = f"{before}>>>{first.get('highlight') or ''}<<<{after}".strip()
+    what = str(first.get("description") or "unexpected text").rstrip(".")
+    return TrinityError("SYNTAX_ERROR", f"Line {first.get('line')}, column {first.get('col')}: {what} at: {excerpt}")
+
+
+def _token_error(text: str, error: TokenError) -> TrinityError:
+    place = re.search(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__ or error))
+    if place is None:
+        return TrinityError("SYNTAX_ERROR", f"The statement cannot be read: {error}.")
+    # sqlglot counts the line at the end of the unfinished token, and no column that could be shown
+    line = text.count("\n", 0, max(text.rfind(place[1]), 0)) + 1
+    return TrinityError("SYNTAX_ERROR", f"Line {line}: text in {place[1]} is not closed; add the missing {place[1]}.")

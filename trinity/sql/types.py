@@ -1,0 +1,119 @@
+"""Column types of the SQL dialects as Trinity's type texts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.spi import parse_type
+
+__all__ = ["type_text"]
+
+_T = exp.DType
+
+_SCALARS: Final[dict[exp.DType, str]] = {
+    _T.BOOLEAN: "boolean",
+    _T.TINYINT: "tinyint",
+    _T.SMALLINT: "smallint",
+    _T.INT: "int",
+    _T.BIGINT: "bigint",
+    _T.FLOAT: "float",
+    _T.DOUBLE: "double",
+    _T.TEXT: "string",
+    _T.BINARY: "binary",
+    _T.VARBINARY: "binary",
+    _T.BLOB: "binary",
+    _T.DATE: "date",
+    # PostgreSQL's SERIAL is its integer type; the numbers themselves always come from the writer
+    _T.SMALLSERIAL: "smallint",
+    _T.SERIAL: "int",
+    _T.BIGSERIAL: "bigint",
+}
+
+_FRACTIONS: Final[dict[exp.DType, str]] = {
+    _T.TIMESTAMP: "timestamp_ntz",  # what Trino and PostgreSQL call TIMESTAMP; Spark's arrives as TIMESTAMPTZ
+    _T.TIMESTAMPNTZ: "timestamp_ntz",
+    _T.TIMESTAMPTZ: "timestamp",
+    _T.TIMESTAMPLTZ: "timestamp",
+    _T.TIME: "time",
+}
+"""Types with a precision in digits of a second; all are stored in microseconds."""
+
+_BARE_DECIMAL: Final = {"spark": (10, 0), "trino": (38, 0)}
+
+
+def type_text(kind: exp.DataType, dialect: str) -> str:
+    """The type text (see :mod:`trinity.spi.types`) of a parsed type.
+
+    Bare names mean what they mean in the dialect: DECIMAL is decimal(10,0) in Spark and decimal(38,0) in Trino;
+    VARCHAR without a length is a string of any length, CHAR without a length is char(1) but in Spark's dialect,
+    which does not know it, a string.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a type without counterpart, TYPE_MISMATCH for wrong arguments.
+    """
+    return str(parse_type(_text(kind, dialect)))
+
+
+def _text(kind: exp.DataType, dialect: str) -> str:
+    name = kind.this
+    if name in _SCALARS:
+        return _SCALARS[name]
+    if name in _FRACTIONS:
+        return _with_fraction(kind, _FRACTIONS[name], dialect)
+    if name is _T.DECIMAL:
+        return _decimal(kind, dialect)
+    if name in (_T.CHAR, _T.NCHAR, _T.VARCHAR, _T.NVARCHAR):
+        return _text_type(kind, dialect)
+    if name in (_T.ARRAY, _T.LIST) and len(kind.expressions) == 1:
+        return f"array<{_text(kind.expressions[0], dialect)}>"
+    if name is _T.MAP and len(kind.expressions) == 2:
+        key, value = kind.expressions
+        return f"map<{_text(key, dialect)},{_text(value, dialect)}>"
+    if name is _T.STRUCT and kind.expressions:
+        return f"struct<{','.join(_field(f, kind, dialect) for f in kind.expressions)}>"
+    raise _refused(kind, dialect, "Trinity's tables have no such type; store it as string, binary or a struct")
+
+
+def _refused(kind: exp.DataType, dialect: str, why: str) -> TrinityError:
+    return TrinityError("NOT_SUPPORTED", f"Type {kind.sql(dialect=dialect)}: {why}.")
+
+
+def _numbers(kind: exp.DataType) -> list[int]:
+    return [int(p.this.name) for p in kind.expressions if isinstance(p, exp.DataTypeParam) and p.this.name.isdigit()]
+
+
+def _with_fraction(kind: exp.DataType, text: str, dialect: str) -> str:
+    if any(digits > 6 for digits in _numbers(kind)):
+        raise _refused(kind, dialect, "times are stored in microseconds, so the precision is at most 6")
+    return text
+
+
+def _decimal(kind: exp.DataType, dialect: str) -> str:
+    numbers = _numbers(kind)
+    if numbers:
+        return f"decimal({numbers[0]},{numbers[1] if len(numbers) > 1 else 0})"
+    if dialect not in _BARE_DECIMAL:
+        raise _refused(kind, dialect, f"it is of any precision in {dialect}; write one, as DECIMAL(38, 9)")
+    precision, scale = _BARE_DECIMAL[dialect]
+    return f"decimal({precision},{scale})"
+
+
+def _text_type(kind: exp.DataType, dialect: str) -> str:
+    numbers = _numbers(kind)
+    fixed = kind.this in (_T.CHAR, _T.NCHAR)
+    if numbers:
+        return f"{'char' if fixed else 'varchar'}({numbers[0]})"
+    return "char(1)" if fixed and dialect != "spark" else "string"
+
+
+def _field(field: exp.Expr, kind: exp.DataType, dialect: str) -> str:
+    if not isinstance(field, exp.ColumnDef) or field.kind is None:
+        raise _refused(kind, dialect, "every field of a struct needs a name")
+    if any(isinstance(c.kind, exp.NotNullColumnConstraint) and not c.kind.args.get("allow_null")
+           for c in field.constraints):  # fmt: skip
+        raise _refused(kind, dialect, "NOT NULL holds for whole columns only")
+    name = field.this.name
+    return f"`{name}`:{_text(field.kind, dialect)}"

@@ -1,0 +1,89 @@
+"""The reload-check-commit loop that every adapter's commit runs in (design §5)."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from trinity.errors import TrinityError
+
+__all__ = ["COMMIT_TIMEOUT_S", "CommitRaced", "commit_loop", "next_timestamp_ms"]
+
+COMMIT_TIMEOUT_S: Final = 600.0
+"""How long a commit is retried: ``commit.retry.timeout``, seconds."""
+
+_T = TypeVar("_T")
+
+
+class CommitRaced(Exception):
+    """Another writer committed between our reload and our commit; reload and try again."""
+
+
+class _FifoLock:
+    """A lock that serves its waiters in order, so that no writer of a process starves."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._waiting: deque[threading.Event] = deque()
+        self._held = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        turn = threading.Event()
+        with self._mutex:
+            if self._held:
+                self._waiting.append(turn)
+            else:
+                self._held = True
+                turn.set()
+        turn.wait()
+        try:
+            yield
+        finally:
+            with self._mutex:
+                if self._waiting:
+                    self._waiting.popleft().set()
+                else:
+                    self._held = False
+
+
+_locks: defaultdict[str, _FifoLock] = defaultdict(_FifoLock)
+_locks_mutex = threading.Lock()
+
+
+def commit_loop(location: str, attempt: Callable[[], _T], timeout_s: float = COMMIT_TIMEOUT_S) -> _T:
+    """Runs ``attempt`` until it does not raise :class:`CommitRaced`.
+
+    ``attempt`` reloads the table, checks what it must, and commits. Writers of this process take turns;
+    between processes a growing, random pause keeps them apart.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT after ``timeout_s`` seconds; and whatever ``attempt`` raises.
+    """
+    with _locks_mutex:
+        lock = _locks[location]
+    deadline = time.monotonic() + timeout_s
+    pause = 0.005
+    with lock.held():
+        while True:
+            try:
+                return attempt()
+            except CommitRaced as raced:
+                if time.monotonic() > deadline:
+                    raise TrinityError(
+                        "TRANSACTION_CONFLICT",
+                        f"Other writers kept committing to '{location}' for {timeout_s:g} s; try again later, "
+                        f"or raise 'commit.retry.timeout'. Last conflict: {raced}.",
+                    ) from raced
+                time.sleep(random.uniform(0, pause))
+                pause = min(pause * 2, 1.0)
+
+
+def next_timestamp_ms(previous_ms: int) -> int:
+    """Commit time: now, but at least one millisecond behind the previous commit (L10)."""
+    return max(int(time.time() * 1000), previous_ms + 1)

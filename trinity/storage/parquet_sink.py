@@ -1,0 +1,161 @@
+"""The shared Parquet sink: Arrow pages in, one Parquet file and its fragment out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trinity.errors import TrinityError
+from trinity.spi import ColumnStats, DataFile, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget
+from trinity.storage.store import local_path
+
+__all__ = ["ParquetPageSink", "ParquetSinkProvider", "file_name"]
+
+ROW_GROUP_ROWS: Final = 1_000_000
+ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
+"""A row group is closed at whichever comes first; one per Arrow batch would cost a tenth in size."""
+
+
+class ParquetSinkProvider(PageSinkProvider):
+    """Makes :class:`ParquetPageSink`; enough for every format that stores Parquet files."""
+
+    def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
+        """A sink for one task's rows."""
+        return ParquetPageSink(target, sink)
+
+
+def file_name(statement: str, sink: SinkId) -> str:
+    """Name of a sink's file.
+
+    Names sort in the arrival order of the commit; the random part keeps two attempts of one task apart (S6);
+    the last part is how Spark recognises a bucket.
+    """
+    bucket = f"_{sink.bucket.index:05d}.c000" if sink.bucket else ""
+    return f"{statement}-{sink.order:06d}-{uuid.uuid4().hex[:8]}{bucket}.parquet"
+
+
+class ParquetPageSink(PageSink):
+    """Writes pages to one Parquet file, opened by the first row."""
+
+    def __init__(self, target: WriteTarget, sink: SinkId) -> None:
+        self._target = target
+        self._sink = sink
+        self._path = f"{local_path(target.folder)}/{file_name(target.statement, sink)}"
+        self._writer: pq.ParquetWriter | None = None
+        self._footers: list[pq.FileMetaData] = []
+        self._pages: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def append_page(self, page: pa.RecordBatch) -> None:
+        """Buffers the page; writes a row group when enough has come together."""
+        if page.num_rows == 0:
+            return
+        self._pages.append(page)
+        self._rows += page.num_rows
+        self._bytes += page.nbytes
+        if self._rows >= ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
+            self._write_row_group()
+
+    def finish(self) -> list[bytes]:
+        """Closes the file and describes it; no rows, no file."""
+        self._write_row_group()
+        if self._writer is None:
+            return []
+        with _file_errors(self._path):
+            self._writer.close()
+        return [self._describe(self._footers[0]).to_fragment()]
+
+    def abort(self) -> None:
+        """Removes the file."""
+        self._pages.clear()
+        if self._writer is not None:
+            with contextlib.suppress(OSError, pa.ArrowException):
+                self._writer.close()
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+
+    def _write_row_group(self) -> None:
+        if not self._pages:
+            return
+        table = pa.Table.from_batches(self._pages, self._target.storage)
+        self._pages, self._rows, self._bytes = [], 0, 0
+        with _file_errors(self._path):
+            if self._writer is None:
+                os.makedirs(os.path.dirname(self._path), exist_ok=True)
+                self._writer = self._open()
+            self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+
+    def _open(self) -> pq.ParquetWriter:
+        return pq.ParquetWriter(
+            self._path,
+            self._target.storage,
+            compression="snappy",
+            store_decimal_as_integer=True,
+            write_page_index=self._sink.tier is Tier.BASE,  # sorted files: a key look-up reads few pages
+            metadata_collector=self._footers,
+        )
+
+    def _describe(self, footer: pq.FileMetaData) -> DataFile:
+        return DataFile(
+            path=self._path,
+            size=os.path.getsize(self._path),
+            rows=footer.num_rows,
+            tier=self._sink.tier,
+            commit=self._sink.commit,
+            bucket=self._sink.bucket,
+            stats=_statistics(footer, self._target.statistics),
+            column_sizes=_column_sizes(footer),
+        )
+
+
+def _column_sizes(footer: pq.FileMetaData) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for group in range(footer.num_row_groups):
+        for index in range(footer.num_columns):
+            chunk = footer.row_group(group).column(index)
+            sizes[chunk.path_in_schema] = sizes.get(chunk.path_in_schema, 0) + chunk.total_compressed_size
+    return sizes
+
+
+def _statistics(footer: pq.FileMetaData, columns: tuple[str, ...]) -> dict[str, ColumnStats]:
+    """Bounds of top-level columns, from the footer's row groups."""
+    wanted = {
+        footer.schema.column(i).path: i for i in range(footer.num_columns) if footer.schema.column(i).path in columns
+    }
+    found = {}
+    for name, index in wanted.items():
+        chunks = [footer.row_group(g).column(index).statistics for g in range(footer.num_row_groups)]
+        if all(c is not None and c.has_null_count for c in chunks):
+            found[name] = _combine(chunks)
+    return found
+
+
+def _combine(chunks: list[Any]) -> ColumnStats:
+    nulls = sum(c.null_count for c in chunks)
+    filled = [c for c in chunks if c.num_values > 0]
+    if not filled or not all(c.has_min_max for c in filled):
+        return ColumnStats(nulls=nulls)
+    return ColumnStats(min(c.min for c in filled), max(c.max for c in filled), nulls)
+
+
+class _file_errors:
+    """Maps the operating system's errors to FILESYSTEM_ERROR, naming the file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, PermissionError):
+            raise TrinityError("PERMISSION_DENIED", f"No permission to write '{self.path}'.") from error
+        if isinstance(error, OSError):
+            raise TrinityError("FILESYSTEM_ERROR", f"'{self.path}' cannot be written: {error}.") from error
+
+

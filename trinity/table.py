@@ -1,0 +1,279 @@
+"""A table: reads, appends, deletes, compaction and care."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trinity.engine.append import append_rows
+from trinity.errors import TrinityError
+from trinity.merge import MergeSpec, duration_ms
+from trinity.spi import (
+    Column,
+    CommitResult,
+    Connector,
+    SplitSource,
+    TableDefinition,
+    TableHandle,
+    TransactionId,
+    VacuumResult,
+    parse_type,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from trinity.session import Session, TableName
+
+__all__ = ["Table"]
+
+
+class Table:
+    """One table of a session. Holds no state of its own: every call sees the newest version.
+
+    Attributes:
+        name: full name.
+        handle: the connector's handle, unpinned.
+    """
+
+    def __init__(self, session: Session, name: TableName, handle: TableHandle) -> None:
+        self.session = session
+        self.name = name
+        self.handle = handle
+
+    def __repr__(self) -> str:
+        return f"Table({self.name})"
+
+    @property
+    def connector(self) -> Connector:
+        """The connector of the table's catalog."""
+        return self.session.connector(self.name.catalog)
+
+    def splits(self, version: int | None = None) -> SplitSource:
+        """All that a read needs of a version, or of the newest."""
+        return self.connector.metadata.get_splits(replace(self.handle, version=version))
+
+    @property
+    def definition(self) -> TableDefinition:
+        """Columns, key and properties as they are now."""
+        return self.splits().definition
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Table properties in canonical spelling."""
+        return dict(self.definition.properties)
+
+    # -- reads ------------------------------------------------------------------------------------------
+
+    def to_df(
+        self,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        *,
+        where: str | None = None,
+    ) -> DataFrame:
+        """The merged rows: at most one per key, deleted keys left out; lazy.
+
+        Args:
+            version: a version of :meth:`history`.
+            timestamp: the newest version that was committed by then; ISO text (in the session's time zone unless
+                it says otherwise) or datetime.
+            where: a predicate on key columns, Spark SQL over bare names. It may leave out files and rows before
+                they are merged, which a filter on the result cannot (L9). Rows are filtered by it.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for an unknown or vacuumed version, naming the oldest readable one (L10);
+                BAD_DATA naming a corrupt or missing file.
+        """
+        from trinity.engine.read import merged_read
+
+        rows = merged_read(self.session.spark, self._splits_at(version, timestamp), where)
+        return rows.where(where) if where else rows
+
+    def log(self, version: int | None = None) -> DataFrame:
+        """The stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
+
+        ``_tier`` is ``base`` (compacted), ``log``, or ``sidecar`` (a tombstone that compaction put aside).
+        """
+        from trinity.engine.read import row_versions
+
+        return row_versions(self.session.spark, self.splits(version))
+
+    def _splits_at(self, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
+        if version is not None and timestamp is not None:
+            raise TrinityError("INVALID_ARGUMENTS", "Give a version or a timestamp, not both.")
+        return self.splits(self._version_at(timestamp) if timestamp is not None else version)
+
+    def _version_at(self, timestamp: str | dt.datetime) -> int:
+        wanted = self._epoch_ms(timestamp)
+        entries = self.connector.metadata.history(self.handle)
+        found = [e.version for e in entries if e.timestamp_ms <= wanted]
+        if not found:
+            first = entries[0]
+            at = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.timezone.utc).isoformat(timespec="milliseconds")
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{self.name}' has no version as old as {timestamp}; the oldest readable one is "
+                f"{first.version}, of {at}.",
+            )
+        return found[-1]
+
+    def _epoch_ms(self, timestamp: str | dt.datetime) -> int:
+        from zoneinfo import ZoneInfo
+
+        try:
+            at = dt.datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
+        except ValueError as error:
+            raise TrinityError(
+                "INVALID_ARGUMENTS", f"Timestamp '{timestamp}' is not ISO 8601, such as '2026-01-31 12:00:00'."
+            ) from error
+        if at.tzinfo is None:
+            at = at.replace(tzinfo=ZoneInfo(self.session.timezone))
+        return int(at.timestamp() * 1000)
+
+    def history(self) -> DataFrame:
+        """The readable commits, newest first: ``version`` BIGINT, ``timestamp`` TIMESTAMP, ``operation`` STRING,
+        ``details`` MAP<STRING,STRING> (L10).
+        """
+        from trinity.engine.show import local_frame
+
+        entries = self.connector.metadata.history(self.handle)
+        rows = [
+            (
+                e.version,
+                dt.datetime.fromtimestamp(e.timestamp_ms / 1000, dt.timezone.utc),
+                e.operation,
+                {k: str(v) for k, v in e.details.items()},
+            )
+            for e in reversed(entries)
+        ]
+        return local_frame(
+            self.session.spark,
+            {"version": "bigint", "timestamp": "timestamp", "operation": "string", "details": "map<string,string>"},
+            rows,
+        )
+
+    # -- writes -----------------------------------------------------------------------------------------
+
+    def upsert(self, data: Any, *, txn: TransactionId | None = None) -> CommitResult:
+        """Appends row versions to a keyed table in one commit, without reading it (design §5).
+
+        Args:
+            data: a Spark DataFrame; or Arrow data (anything with ``__arrow_c_stream__``: pyarrow, Polars, DuckDB) or
+                a pandas DataFrame, which are written in this process without a Spark job. Columns are matched by
+                name; a column that is left out takes its DEFAULT, else NULL.
+            txn: (application, version): a retry with the same or a lower version does nothing (L4).
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS on a plain table; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH,
+                CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE, each naming the column, the table being as before.
+        """
+        if not self.definition.keyed:
+            raise TrinityError(
+                "INVALID_ARGUMENTS", f"Table '{self.name}' has no primary key to upsert by; use append()."
+            )
+        return append_rows(self, data, txn)
+
+    def append(self, data: Any, *, txn: TransactionId | None = None) -> CommitResult:
+        """Appends rows to a plain table in one commit. Arguments and errors as for :meth:`upsert`."""
+        if self.definition.keyed:
+            raise TrinityError("INVALID_ARGUMENTS", f"Table '{self.name}' has a primary key; use upsert().")
+        return append_rows(self, data, txn)
+
+    def delete(self, condition_or_keys: str | SparkColumn | Any) -> CommitResult:
+        """Deletes rows of a keyed table by appending their tombstones (U5).
+
+        Args:
+            condition_or_keys: a predicate (Spark SQL text or Column) over the merged rows; or keys: data as in
+                :meth:`upsert` with the key columns, a list of dicts, or a list of values for a single key column.
+
+        Returns:
+            the commit; ``rows`` is the number of rows that were live and now are not.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED on a plain table; COLUMN_NOT_FOUND, TYPE_MISMATCH; TRANSACTION_CONFLICT when
+                other writers kept committing for longer than ``commit.retry.timeout``.
+        """
+        from trinity.engine.delete import delete_rows
+
+        return delete_rows(self, condition_or_keys)
+
+    # -- care -------------------------------------------------------------------------------------------
+
+    def compact(self, full: bool = False) -> CommitResult:
+        """Replaces files by fewer that mean the same (K6, L3). Concurrent appends stay, and count as later.
+
+        Args:
+            full: True folds everything into a sorted base, one file per bucket, after which every other engine sees
+                exactly the live rows. False folds the log by itself, unless it is large beside the base.
+
+        Raises:
+            TrinityError: TRANSACTION_CONFLICT when another compaction replaced the same files meanwhile.
+        """
+        from trinity.engine.compact import compact
+
+        splits = self.splits()
+        return compact(
+            self.session.spark, self.connector, replace(self.handle, version=splits.version), splits, full
+        )
+
+    def vacuum(self, retain: str = "7 days") -> VacuumResult:
+        """Forgets versions that were replaced longer ago than ``retain``, and removes files that nothing needs.
+
+        Do not retain less than the longest running read or write takes.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for a text that is no duration.
+        """
+        before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")
+        return self.connector.metadata.vacuum(self.handle, before)
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Sets table properties; others stay.
+
+        Raises:
+            TrinityError: INVALID_TABLE_PROPERTY for an unknown key, or one that would change what stored rows mean.
+        """
+        given = self.session.checked_properties(self.name.catalog, properties)
+        definition = self.definition
+        after = definition.with_properties({**definition.properties, **given})
+        _same_meaning(definition, after)
+        self.connector.metadata.set_properties(self.handle, given)
+
+    def add_column(self, column: Column) -> None:
+        """Adds a nullable column; older rows read NULL there.
+
+        Raises:
+            TrinityError: COLUMN_ALREADY_EXISTS; NOT_SUPPORTED for NOT NULL or DEFAULT.
+        """
+        if any(c.name.lower() == column.name.lower() for c in self.definition.columns):
+            raise TrinityError("COLUMN_ALREADY_EXISTS", f"Table '{self.name}' has a column '{column.name}' already.")
+        if not column.nullable or column.default is not None:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Column '{column.name}': a column added to a table is nullable and has no DEFAULT, since older rows "
+                "have no value for it.",
+            )
+        self.connector.metadata.add_column(self.handle, replace(column, type=str(parse_type(column.type))))
+
+
+_MEANING = (
+    "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
+    "tombstone-string-key-value", "rowkind.field", "ignore-delete",
+)  # fmt: skip
+
+
+def _same_meaning(before: TableDefinition, after: TableDefinition) -> None:
+    """Refuses a change of the options by which stored rows were written (L3)."""
+    MergeSpec.of(after)
+    for option in _MEANING:
+        if before.properties.get(option) != after.properties.get(option):
+            raise TrinityError(
+                "INVALID_TABLE_PROPERTY",
+                f"'{option}' of table '{before.full_name}' cannot be changed: the rows it holds were written under the "
+                "old value. Create a new table and insert into it.",
+            )
