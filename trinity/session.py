@@ -192,7 +192,8 @@ class Session:
         """
         lower = [p.lower() for p in parts]
         if not 1 <= len(lower) <= 3 or not all(lower):
-            raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(parts)}' is no table name: write catalog.schema.table.")
+            message = f"'{'.'.join(parts)}' is no table name: write catalog.schema.table."
+            raise TrinityError("INVALID_ARGUMENTS", message)
         name = TableName(*[self.current_catalog, self.current_schema][: 3 - len(lower)], *lower)
         self.connector(name.catalog)
         return name

@@ -114,7 +114,7 @@ class Table:
         found = [e.version for e in entries if e.timestamp_ms <= wanted]
         if not found:
             first = entries[0]
-            at = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.timezone.utc).isoformat(timespec="milliseconds")
+            at = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.timezone.utc).isoformat()
             raise TrinityError(
                 "INVALID_ARGUMENTS",
                 f"Table '{self.name}' has no version as old as {timestamp}; the oldest readable one is "
@@ -136,8 +136,9 @@ class Table:
         return int(at.timestamp() * 1000)
 
     def history(self) -> DataFrame:
-        """The readable commits, newest first: ``version`` BIGINT, ``timestamp`` TIMESTAMP, ``operation`` STRING,
-        ``details`` MAP<STRING,STRING> (L10).
+        """The readable commits, newest first (L10).
+
+        Columns: ``version`` BIGINT, ``timestamp`` TIMESTAMP, ``operation`` STRING, ``details`` MAP<STRING,STRING>.
         """
         from trinity.engine.show import local_frame
 
@@ -217,9 +218,7 @@ class Table:
         from trinity.engine.compact import compact
 
         splits = self.splits()
-        return compact(
-            self.session.spark, self.connector, replace(self.handle, version=splits.version), splits, full
-        )
+        return compact(self.session.spark, self.connector, replace(self.handle, version=splits.version), splits, full)
 
     def vacuum(self, retain: str = "7 days") -> VacuumResult:
         """Forgets versions that were replaced longer ago than ``retain``, and removes files that nothing needs.

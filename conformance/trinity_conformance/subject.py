@@ -83,7 +83,7 @@ class Subject(Protocol):
         """All row versions, in arrival order."""
 
     def history(self) -> list[tuple[Any, datetime]]:
-        """Version and time of the readable commits, oldest first."""
+        """Version and time of the readable commits, by version."""
 
 
 class TrinitySubject:
@@ -192,9 +192,11 @@ class TrinitySubject:
         condition: Condition | None = None,
         columns: Sequence[str] | None = None,
     ) -> list[Row]:
-        frame = self._table.to_df(version=version, timestamp=timestamp)
-        if condition is not None:
-            frame = frame.where(condition.sql(self._shape))
+        on_key = condition is not None and condition.column in self._shape.key
+        where = condition.sql(self._shape) if condition is not None else None
+        frame = self._table.to_df(version=version, timestamp=timestamp, where=where if on_key else None)
+        if where is not None and not on_key:
+            frame = frame.where(where)
         if columns is not None:
             frame = frame.select(*columns)
         rows: list[Row] = frame.toArrow().to_pylist()
@@ -210,4 +212,4 @@ class TrinitySubject:
 
     def history(self) -> list[tuple[Any, datetime]]:
         rows = self._table.history().select("version", "timestamp").toArrow().to_pylist()
-        return [(r["version"], r["timestamp"]) for r in rows]
+        return sorted((r["version"], r["timestamp"]) for r in rows)

@@ -8,6 +8,7 @@ order, always in the same order, so that a run can be repeated.
 
 from __future__ import annotations
 
+import itertools
 import os
 import zipfile
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ class ChangeStream:
     def batches(self, count: int) -> list[pa.Table]:
         """The stream as ``count`` micro-batches of nearly equal size."""
         edges = [self.rows.num_rows * i // count for i in range(count + 1)]
-        return [self.rows.slice(a, b - a) for a, b in zip(edges, edges[1:], strict=False)]
+        return [self.rows.slice(a, b - a) for a, b in itertools.pairwise(edges)]
 
 
 def _located(name: str) -> Path:

@@ -52,9 +52,7 @@ def _duckdb(session: Session) -> Seen:
     import duckdb
 
     with duckdb.connect() as connection:
-        row = connection.execute(
-            "SELECT count(*), sum(arr_delay) FROM read_parquet(?)", [_files(session)]
-        ).fetchone()
+        row = connection.execute("SELECT count(*), sum(arr_delay) FROM read_parquet(?)", [_files(session)]).fetchone()
     assert row is not None
     return Seen(int(row[0]), int(row[1]))
 
@@ -74,11 +72,12 @@ def _spark_delta(session: Session) -> Seen:
 
 
 def _delta_rs(session: Session) -> Seen:
+    import pyarrow as pa
     from deltalake import DeltaTable, QueryBuilder
 
     query = QueryBuilder().register("flights", DeltaTable(_location(session, "delta")))
-    (batch,) = query.execute("SELECT count(*) AS n, sum(arr_delay) AS d FROM flights").read_all().to_pylist()
-    return Seen(batch["n"], batch["d"])
+    found = pa.table(query.execute("SELECT count(*) AS n, sum(arr_delay) AS d FROM flights").read_all())
+    return Seen(found["n"][0].as_py(), found["d"][0].as_py())
 
 
 def _polars(session: Session) -> Seen:

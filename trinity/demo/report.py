@@ -38,12 +38,15 @@ _LABELS: Final = 210
 def write_report(findings: Findings, target: Path) -> Path:
     """Writes the report, whole or not at all; returns its path."""
     wrong = findings.differences()
+    counted = (
+        f"{findings.delivered:,} changes to the {findings.truth.live + findings.truth.cancelled:,} flights that were "
+        f"to leave New York in 2013, delivered in {findings.batches} micro-batches. {findings.late:,} rows came after "
+        "a newer version of their flight; cancellations came as tombstones."
+    )
     verdict = "All three formats give the answers that the source gives." if not wrong else "; ".join(wrong)
     body = [
         "<h1>One change stream, three formats</h1>",
-        f"<p class='soft'>{findings.delivered:,} changes to the {findings.truth.live + findings.truth.cancelled:,} "
-        f"flights that were to leave New York in 2013, delivered in {findings.batches} micro-batches. "
-        f"{findings.late:,} rows came after a newer version of their flight; cancellations came as tombstones.</p>",
+        f"<p class='soft'>{counted}</p>",
         f"<p><strong>{html.escape(verdict)}</strong></p>",
         "<h2>Mean arrival delay by airline, minutes</h2>",
         _delay_plot(findings),

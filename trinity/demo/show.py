@@ -11,7 +11,7 @@ from trinity.demo.flights import airlines
 from trinity.demo.readers import READERS, Seen
 
 if TYPE_CHECKING:
-    from trinity.demo.run import Findings
+    from trinity.demo.run import Findings, FormatFindings
 
 __all__ = ["answers_rows", "answers_table", "figures_rows", "figures_table", "readers_rows", "readers_table"]
 
@@ -23,23 +23,23 @@ Rows = list[list[str]]
 def figures_rows(findings: Findings) -> tuple[list[str], Rows]:
     """(head, rows): one column per format, one row per figure. ``-``: done by an earlier run."""
     head = ["", *findings.formats]
-    columns = []
-    for found in findings.formats.values():
-        before, after = found.before, found.after
-        columns.append(
-            {
-                "rows in the log": f"{before.log_rows:,}" if before else _NONE,
-                "rows merged": f"{after.live_rows:,}" if after else _NONE,
-                "one commit (median)": _seconds(median(found.commits) if found.commits else None),
-                "all commits": _seconds(sum(found.commits) if found.commits else None),
-                "merged read": _seconds(before and before.read_s),
-                "compaction": _seconds(found.compaction_s),
-                "read after compaction": _seconds(after and after.read_s),
-                "files": _pair(before and f"{before.files}", after and f"{after.files}"),
-                "size": _pair(before and _size(before.bytes), after and _size(after.bytes)),
-            }
-        )
+    columns = [_figures(found) for found in findings.formats.values()]
     return head, [[name, *(c[name] for c in columns)] for name in columns[0]]
+
+
+def _figures(found: FormatFindings) -> dict[str, str]:
+    before, after = found.before, found.after
+    return {
+        "rows in the log": f"{before.log_rows:,}" if before else _NONE,
+        "rows merged": f"{after.live_rows:,}" if after else _NONE,
+        "one commit (median)": _seconds(median(found.commits) if found.commits else None),
+        "all commits": _seconds(sum(found.commits) if found.commits else None),
+        "merged read": _seconds(before.read_s if before else None),
+        "compaction": _seconds(found.compaction_s),
+        "read after compaction": _seconds(after.read_s if after else None),
+        "files": " → ".join(f"{f.files}" if f else _NONE for f in (before, after)),
+        "size": " → ".join(f"{f.bytes / 1e6:.1f} MB" if f else _NONE for f in (before, after)),
+    }
 
 
 def answers_rows(findings: Findings) -> tuple[list[str], Rows]:
@@ -93,14 +93,6 @@ def _table(title: str, head: list[str], rows: Rows, text_columns: int = 1) -> Ta
 
 def _seconds(value: float | None) -> str:
     return _NONE if value is None else f"{value:.2f} s"
-
-
-def _pair(before: str | None, after: str | None) -> str:
-    return f"{before or _NONE} → {after or _NONE}"
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"
 
 
 def _seen(seen: Seen | None) -> str:

@@ -1,0 +1,1 @@
+"""The engine: ingest, sinks, scans, the merged read, compaction."""

@@ -14,8 +14,6 @@ from trinity.merge import MergeSpec
 from trinity.spi import CommitResult, InsertTableHandle, TransactionId
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from trinity.table import Table
 
 __all__ = ["append_rows", "arrow_reader", "is_spark_frame", "write_rows"]
@@ -38,7 +36,8 @@ def _checked(txn: TransactionId) -> TransactionId:
         application, version = txn
         return str(application), int(version)
     except (TypeError, ValueError) as error:
-        raise TrinityError("INVALID_ARGUMENTS", f"txn={txn!r}: give (application, version), as ('orders', 17).") from error
+        message = f"txn={txn!r}: give (application, version), as ('orders', 17)."
+        raise TrinityError("INVALID_ARGUMENTS", message) from error
 
 
 def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes]:
@@ -83,7 +82,7 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader:
     if not hasattr(data, "__arrow_c_stream__"):
         raise TrinityError(
             "INVALID_ARGUMENTS",
-            f"Data of type {type(data).__name__} is not understood: give a Spark DataFrame, a pandas DataFrame, or Arrow "
-            "data (pyarrow, Polars, DuckDB, anything with __arrow_c_stream__).",
+            f"Data of type {type(data).__name__} is not understood: give a Spark DataFrame, a pandas DataFrame, or "
+            "Arrow data (pyarrow, Polars, DuckDB, anything with __arrow_c_stream__).",
         )
     return pa.RecordBatchReader.from_stream(data)

@@ -18,8 +18,9 @@ _TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
 
 
 def assignable(source: DataType, target: DataType) -> bool:
-    """True when values of a type may be assigned to a column of another: numbers to numbers, text to text,
-    timestamps to timestamps, nested types by parts. Text to number, number to text: never (M6).
+    """True when values of a type may be assigned to a column of another (M6).
+
+    Numbers to numbers, text to text, timestamps to timestamps, nested types by parts; never text to number or back.
     """
     if source.name == "void":
         return True

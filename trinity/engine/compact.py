@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.read import folded, tiers
@@ -28,7 +27,9 @@ _FULL_SHARE: Final = 0.3
 """A log of at least this share of the base is folded into it; a smaller one is folded by itself."""
 
 
-def compact(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, full: bool) -> CommitResult:
+def compact(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, full: bool
+) -> CommitResult:
     """Compacts the pinned version; commits that come meanwhile stay in the log.
 
     Args:
@@ -88,14 +89,13 @@ def _fold_log(
     rewrite = connector.metadata.begin_rewrite(table, log)
     versions = winners(log_scan(spark, log, (), splits.storage), spec)
     rows = versions.select(*[f"`{f.name}`" for f in splits.storage], is_deleted(spec, versions).alias(DELETED))
-    rows = rows.repartition(math.ceil(sum(f.size for f in log) / _FILE_BYTES), *spec.key).sortWithinPartitions(*spec.key)
+    runs = math.ceil(sum(f.size for f in log) / _FILE_BYTES)
+    rows = rows.repartition(runs, *spec.key).sortWithinPartitions(*spec.key)
     task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(tuple(log)))
     return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
 
 
-def _concatenate(
-    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource
-) -> CommitResult:
+def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
     """A plain table's files into fewer of a good size, rows in arrival order."""
     size = sum(f.size for f in splits.files)
     wanted = max(1, math.ceil(size / _FILE_BYTES))

@@ -33,7 +33,9 @@ def delete_rows(table: Table, condition_or_keys: Any) -> CommitResult:
     """
     definition = table.definition
     if not definition.keyed:
-        raise TrinityError("NOT_SUPPORTED", f"Table '{table.name}' has no primary key; rows of a plain table cannot be deleted yet.")
+        raise TrinityError(
+            "NOT_SUPPORTED", f"Table '{table.name}' has no primary key; rows of a plain table cannot be deleted yet."
+        )
     timeout = duration_ms(definition.properties.get("commit.retry.timeout", "10 minutes"), "'commit.retry.timeout'")
     deadline = time.monotonic() + timeout / 1000
     while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any, Final
 
 import sqlglot
@@ -32,7 +33,7 @@ def prune(files: Sequence[DataFile], definition: TableDefinition, where: str | N
     return [f for f in files if all(name not in f.stats or test(f.stats[name]) for name, test in tests)]
 
 
-def _tests(tree: exp.Expression, definition: TableDefinition) -> list[tuple[str, _MayMeet]]:
+def _tests(tree: exp.Expr, definition: TableDefinition) -> list[tuple[str, _MayMeet]]:
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         return _tests(tree.left, definition) + _tests(tree.right, definition)
@@ -40,7 +41,7 @@ def _tests(tree: exp.Expression, definition: TableDefinition) -> list[tuple[str,
     return [found] if found else []
 
 
-def _comparison(tree: exp.Expression, definition: TableDefinition) -> tuple[str, _MayMeet] | None:
+def _comparison(tree: exp.Expr, definition: TableDefinition) -> tuple[str, _MayMeet] | None:
     if isinstance(tree, exp.Between):
         bounds = [_literal(tree.this, part, definition) for part in (tree.args["low"], tree.args["high"])]
         if None in bounds:
@@ -57,9 +58,12 @@ def _comparison(tree: exp.Expression, definition: TableDefinition) -> tuple[str,
         if isinstance(tree, kind | flipped):
             sides = (tree.left, tree.right) if isinstance(tree, kind) else (tree.right, tree.left)
             if found := _literal(*sides, definition):
-                name, value = found
-                return name, _unless_unknown(lambda s, v=value: test(s, v))  # type: ignore[misc]
+                return found[0], _unless_unknown(partial(_compare, test, found[1]))
     return None
+
+
+def _compare(test: Callable[[ColumnStats, Any], bool], value: Any, stats: ColumnStats) -> bool:
+    return test(stats, value)
 
 
 _OPERATORS: Final[tuple[tuple[Any, Any, Callable[[ColumnStats, Any], bool]], ...]] = (
@@ -84,7 +88,7 @@ def _unless_unknown(test: _MayMeet) -> _MayMeet:
     return checked
 
 
-def _literal(column: exp.Expression, value: exp.Expression, definition: TableDefinition) -> tuple[str, Any] | None:
+def _literal(column: exp.Expr, value: exp.Expr, definition: TableDefinition) -> tuple[str, Any] | None:
     """(column name, value in the type of the column's bounds), or None when it is no such comparison."""
     if not isinstance(column, exp.Column):
         return None

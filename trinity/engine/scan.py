@@ -41,10 +41,12 @@ def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
         return spark.read.schema(from_arrow_schema(_bare(storage))).parquet(*[f.path for f in files])
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
+            missing = (error.getMessageParameters() or {}).get("path")
             raise TrinityError(
-                "BAD_DATA", f"A data file is missing: {error.getMessageParameters()['path']}. Restore it, or read an "
-                "older version of the table that does not need it."
-            ) from error  # fmt: skip
+                "BAD_DATA",
+                f"A data file is missing: {missing}. Restore it from a copy, or read an older version of the table "
+                "that does not need it.",
+            ) from error
         raise
 
 
@@ -94,14 +96,14 @@ def well_bucketed(files: Sequence[DataFile], key: Sequence[str]) -> int | None:
 def bucketed_scan(
     spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, key: Sequence[str], buckets: int
 ) -> DataFrame:
-    """Rows of a compacted base such that Spark knows its buckets and its sort order: joins on the key need
-    neither exchange nor sort.
+    """Rows of a compacted base whose buckets and sort order Spark knows.
 
-    Spark takes a file's bucket from its name, and the order from ``spark.sql.legacy.bucketedTableScan.outputOrdering``.
+    A join on the key then needs neither exchange nor sort. Spark takes a file's bucket from its name,
+    and trusts the order under ``spark.sql.legacy.bucketedTableScan.outputOrdering``.
     """
     try:
-        jvm: Any = spark._jvm  # type: ignore[attr-defined]
-        session: Any = spark._jsparkSession  # type: ignore[attr-defined]
+        jvm: Any = spark._jvm
+        session: Any = spark._jsparkSession
     except AttributeError:  # Spark Connect has no JVM to reach
         return plain_scan(spark, files, storage)
     plain_scan(spark, files[:1], storage)  # names a missing file as every scan does

@@ -86,7 +86,7 @@ def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) 
 
 
 def _has(spark: SparkSession, name: str) -> bool:
-    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[attr-defined, union-attr]
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
     try:
         loader.loadClass(name)
     except Exception as error:  # py4j wraps ClassNotFoundException and its relatives
@@ -106,7 +106,7 @@ def _joined(requirements: list[SparkRequirements]) -> dict[str, str]:
 
 def _check_java() -> None:
     java = str(Path(os.environ["JAVA_HOME"], "bin", "java")) if "JAVA_HOME" in os.environ else shutil.which("java")
-    remedy = f"Install a Java {_JAVA} runtime (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME to one."
+    remedy = f"Install Java {_JAVA} (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME to one."
     if not java or not Path(java).exists():
         where = f"JAVA_HOME={os.environ['JAVA_HOME']}" if "JAVA_HOME" in os.environ else "the PATH"
         raise TrinityError("CONFIGURATION_INVALID", f"Spark needs Java, and there is none at {where}. {remedy}")

@@ -62,7 +62,7 @@ class RewriteTask:
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         bucket = Bucket(order, self.buckets) if self.buckets else None
         rows = self.provider.create_page_sink(self.target, SinkId(order, self.tier, bucket, self.commit))
-        routes = [(rows, self._rows)]
+        routes: list[_Route] = [(rows, self._rows)]
         if self.sidecar:
             kept = self.provider.create_page_sink(self.sidecar, SinkId(order, Tier.SIDECAR, None, self.commit))
             routes.append((kept, self._tombstones))
@@ -83,9 +83,10 @@ def _as(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([cast_array(page.column(f.name), f.type, f.name, "UTC") for f in schema], schema=schema)
 
 
-def _drain(
-    routes: list[tuple[PageSink, Callable[[pa.RecordBatch], pa.RecordBatch]]], pages: Iterable[pa.RecordBatch]
-) -> list[bytes]:
+_Route = tuple[PageSink, Callable[[pa.RecordBatch], pa.RecordBatch]]
+
+
+def _drain(routes: list[_Route], pages: Iterable[pa.RecordBatch]) -> list[bytes]:
     """Sends every page through each route; all sinks finish, or all are aborted."""
     try:
         for page in pages:
@@ -111,18 +112,16 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
             values, so that Spark neither retries what cannot succeed nor buries the message in a stack trace.
     """
 
-    def on_executor(pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def on_executor(pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         try:
-            fragments = task(context.partitionId() if context else 0, pages)
-            found = [(f, None) for f in fragments]
+            found = [{"fragment": f} for f in task(context.partitionId() if context else 0, pages)]
         except TrinityError as error:
-            found = [(None, error.to_json())]
-        yield pa.RecordBatch.from_pylist(
-            [{"fragment": f, "error": e} for f, e in found], schema=_RESULT_ARROW
-        )
+            yield pa.RecordBatch.from_pylist([{"error": error.to_json()}], schema=_RESULT_ARROW)
+        else:
+            yield pa.RecordBatch.from_pylist(found, schema=_RESULT_ARROW)
 
     results = rows.mapInArrow(on_executor, _RESULT).collect()
     for result in results:

@@ -92,7 +92,7 @@ class _Parser:
             row_kind=row_kind,
             hidden_row_kind=any(c.name == ROW_KIND for c in self.definition.columns),
             ignore_delete=self.choice("ignore-delete", ("false", "true")) == "true",
-            tombstone_retention_ms=duration_ms(retention, "Table property 'tombstone.retention'") if retention else None,
+            tombstone_retention_ms=duration_ms(retention, "'tombstone.retention'") if retention else None,
             buckets=self.positive("bucket", buckets) if buckets else None,
         )
 
@@ -116,7 +116,7 @@ class _Parser:
         if engine != "deduplicate":
             raise TrinityError(
                 "NOT_SUPPORTED",
-                f"Table '{self.definition.full_name}': merge engine '{engine}' is not available yet; use 'deduplicate'.",
+                f"Table '{self.definition.full_name}': merge engine '{engine}' is not available yet.",
             )
         paradigm = self.options.get("row-change-paradigm")
         if paradigm and paradigm.upper() not in RowChangeParadigm.__members__:
@@ -205,5 +205,3 @@ class _Parser:
         if kind.name not in ("string", "char", "varchar"):
             raise self.refuse(f"'rowkind.field' column '{text}' is of type {kind}; it must be a string.")
         return self.definition.column(text).name
-
-

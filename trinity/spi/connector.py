@@ -234,9 +234,7 @@ class ConnectorMetadata(ABC):
         """Row id parts by whose hash changed rows are distributed to sinks; empty for the whole row id."""
         return ()
 
-    def begin_merge(
-        self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]]
-    ) -> MergeTableHandle:
+    def begin_merge(self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]]) -> MergeTableHandle:
         """Pins a version for a MERGE, told which columns each UPDATE case changes (S5)."""
         raise _not_supported(table, "modifying table rows")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["Bucket", "ColumnStats", "DataFile", "Tier", "arrival_order", "from_fragments"]
 
@@ -160,10 +160,13 @@ def decode_value(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     [(kind, text)] = value.items()
-    return {
-        "decimal": Decimal,
-        "binary": base64.b64decode,
-        "timestamp": dt.datetime.fromisoformat,
-        "date": dt.date.fromisoformat,
-        "time": dt.time.fromisoformat,
-    }[kind](text)
+    return _DECODERS[kind](text)
+
+
+_DECODERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "decimal": Decimal,
+    "binary": base64.b64decode,
+    "timestamp": dt.datetime.fromisoformat,
+    "date": dt.date.fromisoformat,
+    "time": dt.time.fromisoformat,
+}

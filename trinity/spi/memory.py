@@ -175,9 +175,7 @@ class MemoryMetadata(ConnectorMetadata):
             if not replaced <= {f.path for f in newest.files}:
                 raise TrinityError("TRANSACTION_CONFLICT", f"'{rewrite.table.full_name}' was compacted meanwhile.")
             kept = tuple(
-                f
-                for f in newest.files
-                if f.path not in replaced and not (replace_sidecar and f.tier is Tier.SIDECAR)
+                f for f in newest.files if f.path not in replaced and not (replace_sidecar and f.tier is Tier.SIDECAR)
             )
             return replace(newest, operation="compact", files=kept + tuple(files))
 

@@ -54,8 +54,9 @@ class MergeSink(ABC):
 
     @abstractmethod
     def store_merged_rows(self, page: pa.RecordBatch) -> None:
-        """Takes a merge page (S1): data columns in table order, then ``operation`` int8, ``case_number`` int32, ``row_id``.
+        """Takes a merge page (S1).
 
+        Its columns: data columns in table order, then ``operation`` int8, ``case_number`` int32, ``row_id``.
         A delete+insert sink sees operations 1, 2, 4, 5; a changed-columns sink 1, 2, 3 (S2). Anything else is an error.
         """
 

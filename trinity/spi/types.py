@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 
-__all__ = ["DataType", "TIMESTAMP", "arrow_type", "parse_type", "type_text"]
+__all__ = ["TIMESTAMP", "DataType", "arrow_type", "parse_type", "type_text"]
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 

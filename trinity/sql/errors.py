@@ -62,7 +62,7 @@ def _message(error: PySparkException) -> str:
     text = str(getattr(error, "desc", None) or error)
     text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
     text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text)
-    text = re.sub(r"\s*SQLSTATE: \w+", "", text)
+    text = re.sub(r"\s*SQLSTATE: \w+|; line \d+ pos \d+", "", text)
     return " ".join(text.split())
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError, nearest
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 __all__ = [
-    "existing_table", "format_name", "parts", "quote", "quoted_name", "schema_name", "table_missing", "target_name",
+    "existing_table", "format_name", "parts", "quote", "quoted_name", "read_name", "schema_name", "table_missing",
+    "target_name",
 ]  # fmt: skip
 
 
@@ -28,6 +30,26 @@ def parts(node: exp.Expr) -> list[str]:
     if not found or not all(isinstance(p, exp.Identifier) for p in found):
         raise TrinityError("INVALID_ARGUMENTS", f"'{node.sql(dialect='spark')}' is no table name.")
     return [p.name for p in found]
+
+
+def read_name(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
+    """The dotted name that begins at a token, and the index of the token after it.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR when no name begins there.
+    """
+    found: list[str] = []
+    while at < len(tokens):
+        token = tokens[at]
+        if not (token.token_type is TokenType.IDENTIFIER or token.text.replace("_", "a").isalnum()):
+            break
+        found.append(token.text)
+        at += 1
+        if at == len(tokens) or tokens[at].token_type is not TokenType.DOT:
+            return found, at
+        at += 1
+    where = f"'{tokens[at].text}' on line {tokens[at].line}" if at < len(tokens) else "the end of the statement"
+    raise TrinityError("SYNTAX_ERROR", f"A name is expected at {where}.")
 
 
 def target_name(session: Session, node: exp.Expr) -> TableName:
@@ -87,13 +109,16 @@ def quoted_name(name: str) -> str:
     return name if plain else quote(name)
 
 
-_RESERVED = frozenset(
-    "ALL AND ANTI ANY AS BOTH BY CASE CAST CHECK COLLATE COLUMN CONSTRAINT CREATE CROSS CURRENT_DATE CURRENT_TIME "
-    "CURRENT_TIMESTAMP CURRENT_USER DEFAULT DISTINCT ELSE END ESCAPE EXCEPT FALSE FETCH FILTER FOR FOREIGN FROM FULL "
-    "GRANT GROUP HAVING IN INNER INTERSECT INTERVAL INTO IS JOIN LATERAL LEADING LEFT LIKE MINUS NATURAL NOT NULL ON "
-    "ONLY OR ORDER OUTER OVERLAPS PRIMARY REFERENCES RIGHT SELECT SEMI SESSION_USER SET SOME TABLE THEN TIME TO "
-    "TRAILING UNION UNIQUE UNKNOWN USER USING VALUES VIEW WHEN WHERE WITH WINDOW".split()
-)
+_RESERVED = frozenset({
+    "ALL", "AND", "ANTI", "ANY", "AS", "BOTH", "BY", "CASE", "CAST", "CHECK", "COLLATE", "COLUMN", "CONSTRAINT",
+    "CREATE", "CROSS", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "DEFAULT", "DISTINCT",
+    "ELSE", "END", "ESCAPE", "EXCEPT", "FALSE", "FETCH", "FILTER", "FOR", "FOREIGN", "FROM", "FULL", "GRANT",
+    "GROUP", "HAVING", "IN", "INNER", "INTERSECT", "INTERVAL", "INTO", "IS", "JOIN", "LATERAL", "LEADING", "LEFT",
+    "LIKE", "MINUS", "NATURAL", "NOT", "NULL", "ON", "ONLY", "OR", "ORDER", "OUTER", "OVERLAPS", "PRIMARY",
+    "REFERENCES", "RIGHT", "SELECT", "SEMI", "SESSION_USER", "SET", "SOME", "TABLE", "THEN", "TIME", "TO",
+    "TRAILING", "UNION", "UNIQUE", "UNKNOWN", "USER", "USING", "VALUES", "VIEW", "WHEN", "WHERE", "WITH",
+    "WINDOW",
+})  # fmt: skip
 """Words that sqlglot or Spark (ANSI) may not take as a bare column name."""
 
 

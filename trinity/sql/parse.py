@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from dataclasses import dataclass
 from typing import Final
 
-import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.parsers.spark import SparkParser
 
 from trinity.errors import TrinityError, nearest
 
@@ -20,20 +20,25 @@ __all__ = ["Statement", "parse", "single", "split", "tokenize"]
 
 
 class TrinitySpark(Spark):
-    """Spark's SQL, with the place of every time travel clause and the one spelling that sqlglot lacks."""
+    """Spark's SQL, with the place of every time travel clause and what sqlglot lacks of Spark 4."""
 
-    class Parser(Spark.Parser):
+    class Tokenizer(Spark.Tokenizer):
+        """Spark's tokens; since Spark 4 a doubled quote in a string stands for one."""
+
+        STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012
+
+    class Parser(SparkParser):
         """Spark's parser; a version clause knows its first and last character."""
 
         VERSION_PHRASES = {  # noqa: RUF012 - sqlglot's own way to extend a parser
-            **Spark.Parser.VERSION_PHRASES,
+            **SparkParser.VERSION_PHRASES,
             ("FOR", "SYSTEM_VERSION"): "VERSION",
             ("SYSTEM_VERSION", "AS", "OF"): "VERSION",
         }
 
         def _parse_version(self) -> exp.Version | None:
             first = self._curr
-            version = super()._parse_version()
+            version: exp.Version | None = super()._parse_version()
             if version is not None:
                 version.meta.update(start=first.start, end=self._prev.end)
             return version
@@ -110,10 +115,17 @@ def tokenize(text: str, dialect: str = "spark") -> list[Token]:
     Raises:
         TrinityError: SYNTAX_ERROR for an unfinished string, name or comment.
     """
+    lexer = _dialect(dialect)
     try:
-        return list(_dialect(dialect).tokenize(text))
+        tokens = list(lexer.tokenize(text))
+        if len(tokens) > 1 and tokens[0].token_type in (TokenType.SHOW, TokenType.COMMAND):
+            # sqlglot keeps what follows such a word as one string; under another word it is read as usual
+            first = tokens[0]
+            masked = text[: first.start] + "x" * len(first.text) + text[first.end + 1 :]
+            tokens = [first, *lexer.tokenize(masked)[1:]]
     except TokenError as error:
         raise _token_error(text, error) from error
+    return tokens
 
 
 def split(text: str, dialect: str = "spark") -> list[str]:
@@ -151,7 +163,7 @@ def single(text: str, dialect: str = "spark") -> Statement:
         tokens.pop()
     if not tokens:
         raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
-    for before, token in zip(tokens, tokens[1:], strict=False):
+    for before, token in itertools.pairwise(tokens):
         if before.token_type is TokenType.SEMICOLON:
             raise TrinityError(
                 "SYNTAX_ERROR",
@@ -187,6 +199,7 @@ def _parse_error(error: ParseError) -> TrinityError:
     after = (first.get("end_context") or "")[:20].replace("\n", " ")
     excerpt = f"{before}>>>{first.get('highlight') or ''}<<<{after}".strip()
     what = str(first.get("description") or "unexpected text").rstrip(".")
+    what = re.sub(r"^Required keyword: .*", "something is missing after this word", what)
     return TrinityError("SYNTAX_ERROR", f"Line {first.get('line')}, column {first.get('col')}: {what} at: {excerpt}")
 
 

@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trinity.errors import TrinityError
 from trinity.sql.errors import from_spark, spark_errors
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from trinity.session import Session, TableName
     from trinity.spi import SplitSource
+
+_QUOTED: Final = r"`((?:[^`]|``)+)`"
 
 __all__ = ["explain", "rewritten", "run_query", "run_text"]
 
@@ -61,9 +63,13 @@ def run_text(session: Session, text: str) -> DataFrame:
 
 def _missing_table(session: Session, error: PySparkException) -> TrinityError | None:
     """For a table that neither Trinity nor Spark knows: the error with Trinity's nearest name."""
-    if not (error.getCondition() or "").startswith("TABLE_OR_VIEW_NOT_FOUND"):
+    condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
+    if condition == "REQUIRES_SINGLE_PART_NAMESPACE":  # Spark took the catalog for a part of the schema
+        parts = [*re.findall(_QUOTED, parameters.get("namespace", "")), "_"]
+    elif condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
+        parts = re.findall(_QUOTED, parameters.get("relationName", ""))
+    else:
         return None
-    parts = re.findall(r"`((?:[^`]|``)+)`", (error.getMessageParameters() or {}).get("relationName", ""))
     try:
         return table_missing(session, session.table_name(parts))
     except TrinityError as other:  # an unknown catalog, or no name of ours

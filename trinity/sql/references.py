@@ -164,9 +164,7 @@ def _told_apart(references: list[Reference]) -> list[Reference]:
     for r in references:
         if not r.aliased:
             seen.setdefault(_place(r), set()).add(r.full)
-    return [
-        replace(r, alias=".".join(r.full)) if not r.aliased and len(seen[_place(r)]) > 1 else r for r in references
-    ]
+    return [replace(r, alias=".".join(r.full)) if not r.aliased and len(seen[_place(r)]) > 1 else r for r in references]
 
 
 def _place(reference: Reference) -> tuple[int, str]:

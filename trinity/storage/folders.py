@@ -45,9 +45,7 @@ class FolderCatalog:
         try:
             (self.root / schema).mkdir()
         except FileExistsError as error:
-            raise TrinityError(
-                "SCHEMA_ALREADY_EXISTS", f"Schema '{self.catalog}.{schema}' exists already."
-            ) from error
+            raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self.catalog}.{schema}' exists already.") from error
 
     def drop_schema(self, schema: str) -> None:
         """Removes the folder. Raises SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY."""

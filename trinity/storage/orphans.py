@@ -9,7 +9,9 @@ from trinity.storage.store import Entry, ObjectStore
 __all__ = ["delete_orphans"]
 
 
-def delete_orphans(store: ObjectStore, referenced: Collection[str], older_than_ms: int, folder: str = "") -> list[Entry]:
+def delete_orphans(
+    store: ObjectStore, referenced: Collection[str], older_than_ms: int, folder: str = ""
+) -> list[Entry]:
     """Deletes Parquet files below a folder that are not referenced.
 
     Args:

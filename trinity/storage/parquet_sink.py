@@ -157,5 +157,3 @@ class _file_errors:
             raise TrinityError("PERMISSION_DENIED", f"No permission to write '{self.path}'.") from error
         if isinstance(error, OSError):
             raise TrinityError("FILESYSTEM_ERROR", f"'{self.path}' cannot be written: {error}.") from error
-
-

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +24,7 @@ __all__ = ["IcebergConnector", "IcebergFormat", "IcebergOptions"]
 
 ICEBERG_JAR: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE_JAR: Final = "org.xerial:sqlite-jdbc:3.47.1.0"
+DEFAULT_SCHEMA: Final = "default"
 CATALOG_FILE: Final = "catalog.db"
 BUSY_TIMEOUT_S: Final = 60
 """How long a connection waits for SQLite's lock, seconds; writers hold it for a millisecond."""
@@ -132,6 +135,7 @@ def _jdbc(uri: str) -> str:
 
 
 def _open(catalog: str, options: IcebergOptions) -> Catalog:
+    """Opens the PyIceberg catalog and sees to its ``default`` namespace."""
     if options.folder:
         try:
             Path(options.folder).mkdir(parents=True, exist_ok=True)
@@ -141,13 +145,33 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
                 f"Warehouse folder '{options.folder}' cannot be made or written: {error.strerror}.",
             ) from error
     try:
-        from trinity_iceberg.metadata import open_catalog
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NamespaceAlreadyExistsError
+        from sqlalchemy.exc import IntegrityError
     except ImportError as error:
         raise TrinityError(
             "CONFIGURATION_INVALID",
             f"Catalog '{catalog}' needs PyIceberg ({error}); install it by pip install 'trinity-merge[iceberg]'.",
         ) from error
-    return open_catalog(catalog, options.catalog_name or catalog, options.properties())
+    name, properties = options.catalog_name or catalog, options.properties()
+    for attempt in range(3):
+        try:
+            opened = load_catalog(name, **properties)
+            if not opened.namespace_exists(DEFAULT_SCHEMA):
+                with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
+                    opened.create_namespace(DEFAULT_SCHEMA)
+            return opened
+        except Exception as error:
+            # two processes that open a new SQLite catalog at once both make its tables; the loser looks again
+            if attempt < 2 and "already exists" in str(error):
+                time.sleep(0.05)
+                continue
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Catalog '{catalog}' cannot be opened with {properties}: {error}. Check 'type', 'uri' and "
+                "'warehouse'.",
+            ) from error
+    raise AssertionError("unreachable")
 
 
 class IcebergFormat(Format):

@@ -13,6 +13,7 @@ from pyiceberg import types as it
 from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate, SetPropertiesUpdate, TableUpdate
 from pyiceberg.utils.datetime import days_to_date, micros_to_time, micros_to_timestamp, micros_to_timestamptz
 from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
@@ -24,15 +25,21 @@ __all__ = [
     "bounds",
     "column_stats",
     "definition_of",
+    "definition_update",
     "ordered_fields",
+    "own_properties",
     "statistics_columns",
     "storage_schema",
     "to_iceberg_field",
     "to_iceberg_schema",
+    "with_column",
 ]
 
 DEFINITION: Final = "trinity.definition"
 """Table property with the JSON of the whole :class:`TableDefinition`: what Iceberg's schema cannot say."""
+
+PROPERTY_PREFIXES: Final = ("write.", "read.", "commit.", "history.")
+"""The user's properties that are Iceberg's own; they are kept as table properties too."""
 
 FIELD_ID: Final = b"PARQUET:field_id"
 BOUND_LENGTH: Final = 64
@@ -102,6 +109,33 @@ def _to_iceberg(kind: DataType, ids: Iterator[int]) -> it.IcebergType:
     return it.StructType(
         *(it.NestedField(n, f, c, False) for n, f, c in zip(numbers, kind.fields, children, strict=True))
     )
+
+
+def own_properties(definition: TableDefinition) -> dict[str, str]:
+    """Iceberg table properties of a definition: all of it as JSON, and the user's Iceberg settings as they are."""
+    given = {k: v for k, v in definition.properties.items() if k.startswith(PROPERTY_PREFIXES)}
+    return {**given, DEFINITION: json.dumps(definition.to_dict(), separators=(",", ":"))}
+
+
+def definition_update(definition: TableDefinition) -> TableUpdate:
+    """The metadata update that keeps a changed definition."""
+    return SetPropertiesUpdate(updates=own_properties(definition))
+
+
+def with_column(metadata: TableMetadata, column: Column) -> tuple[TableUpdate, ...]:
+    """A new schema with the column as the last visible one; optional, because older rows have no value."""
+    ids = count(metadata.last_column_id + 1)
+    field = to_iceberg_field(column, ids, required=False)
+    present = ordered_fields(metadata.schema())
+    visible = len([c for c in present if not c.name.startswith(HIDDEN_PREFIX)])
+    schema = Schema(
+        *present[:visible],
+        field,
+        *present[visible:],
+        schema_id=max(s.schema_id for s in metadata.schemas) + 1,
+        identifier_field_ids=metadata.schema().identifier_field_ids,
+    )
+    return AddSchemaUpdate(schema=schema), SetCurrentSchemaUpdate.model_validate({"schema-id": -1})
 
 
 # -- Iceberg -> Trinity -----------------------------------------------------------------------------------

@@ -347,8 +347,10 @@ class Snapshots:
 
 
 def schema_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Schema:
-    """The schema to read a version with: the table's own for the newest, which other engines may have changed
-    without a commit of rows; else the one under which the version was committed.
+    """The schema to read a version with.
+
+    The table's own for the newest, which other engines change without making a version; else the one under which
+    the version was committed.
     """
     if snapshot is None or snapshot.snapshot_id == metadata.current_snapshot_id or snapshot.schema_id is None:
         return metadata.schema()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from trinity.errors import TrinityError
@@ -171,7 +172,7 @@ class ParquetMetadata(ConnectorMetadata):
         table = replace(table, version=None)
         entries = self._snapshots.history(table)
         # a version is needed as long as it was the newest one at some time behind older_than_ms
-        kept = [e for e, following in zip(entries, entries[1:], strict=False) if following.timestamp_ms > older_than_ms]
+        kept = [e for e, following in pairwise(entries) if following.timestamp_ms > older_than_ms]
         oldest = (kept[0] if kept else entries[-1]).version
         state = self._snapshots.load(table)
         store = ObjectStore(table.location)

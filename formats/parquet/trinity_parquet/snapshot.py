@@ -36,16 +36,16 @@ class Snapshots:
         store = ObjectStore(table.location)
         born = _born(store, table)
         newest = self._newest(store, table, born)
-        wanted = newest if table.version is None else table.version
-        state = self._state(store, table, born, wanted if wanted <= newest else newest)
-        oldest = state.oldest if table.version is None else self._state(store, table, born, newest).oldest
-        if not oldest <= wanted <= newest:
+        current = self._state(store, table, born, newest)
+        if table.version is None or table.version == newest:
+            return current
+        if not current.oldest <= table.version <= newest:
             raise TrinityError(
                 "INVALID_ARGUMENTS",
-                f"Table '{table.full_name}' has no version {wanted} that can be read; the oldest readable one is "
-                f"{oldest}, the newest {newest}.",
+                f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one "
+                f"is {current.oldest}, the newest {newest}.",
             )
-        return state
+        return self._state(store, table, born, table.version)
 
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
@@ -70,7 +70,11 @@ class Snapshots:
                 c.version,
                 c.timestamp_ms,
                 c.operation,
-                {"added_files": len(c.added), "added_rows": sum(f.rows for f in c.added), "removed_files": len(c.removed)},
+                {
+                    "added_files": len(c.added),
+                    "added_rows": sum(f.rows for f in c.added),
+                    "removed_files": len(c.removed),
+                },
             )
             for c in changes
         ]
@@ -127,7 +131,8 @@ class Snapshots:
             return Change.from_dict(read_json(store, name))
         except FileNotFoundError as error:
             raise TrinityError(
-                "BAD_DATA", f"Manifest '{store.path(name)}' of table '{table.full_name}' is missing; restore it from a copy."
+                "BAD_DATA",
+                f"Manifest '{store.path(name)}' of table '{table.full_name}' is missing; restore it from a copy.",
             ) from error
         except (KeyError, TypeError, ValueError) as error:
             raise TrinityError(

@@ -1,0 +1,44 @@
+# `make demo` and `make test` set up all they need: a virtual environment in .venv, the package, the JARs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TESTS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-full lint bench lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.ready ## virtual environment with the locked versions
+
+$(VENV)/.ready: pyproject.toml requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --requirement requirements.lock
+	$(BIN)/pip install --quiet --no-deps --editable .
+	touch $@
+
+demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg
+	$(BIN)/trinity demo
+
+test: setup lint ## what every change must pass, under 15 minutes on 2 cores
+	$(BIN)/python -m pytest -m "not full" $(TESTS)
+
+test-full: setup lint ## everything
+	$(BIN)/python -m pytest $(TESTS)
+
+lint: setup ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup ## the ratios of docs/performance.md
+	$(BIN)/python -m benchmarks
+
+lock: ## the newest versions within the ranges of pyproject.toml
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --all-extras --group dev \
+	  --no-emit-package trinity-merge --output-file requirements.lock pyproject.toml
+
+clean: ## remove the environment and what builds left
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,79 @@
+"""Self-test: every mutant of the model must be found out by generated histories; the model itself by none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trinity_conformance.differences import NonConformance
+from trinity_conformance.histories import histories, sample
+from trinity_conformance.model import Model
+from trinity_conformance.mutants import MUTANTS, ModelSubject
+from trinity_conformance.profiles import rota
+from trinity_conformance.runner import play
+from trinity_conformance.shrink import ShrinkBudget, shrink
+from trinity_conformance.traces import History
+
+__all__ = ["Kill", "self_test", "trial"]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """How one mutant was found out.
+
+    Attributes:
+        mutant: its name.
+        fault: what is wrong with it, and the rule.
+        number: the history that found it, or -1.
+        check: id of the check that failed.
+        steps: steps of the shrunk history.
+        rows: row versions of the shrunk history.
+    """
+
+    mutant: str
+    fault: str
+    number: int = -1
+    check: str = ""
+    steps: int = 0
+    rows: int = 0
+
+    @property
+    def killed(self) -> bool:
+        """True when a history found it."""
+        return self.number >= 0
+
+
+def self_test(at_most: int = 60, seed: int = 0) -> list[Kill]:
+    """Plays the same histories on every mutant.
+
+    Args:
+        at_most: histories that each mutant may survive.
+        seed: number of the first history.
+
+    Raises:
+        NonConformance: the model disagreed with itself.
+    """
+    generated = [sample(histories(rota(seed + n)), seed + n) for n in range(at_most)]
+    for history in generated:
+        play(ModelSubject(), history)
+    return [_hunt(name, mutant, generated) for name, mutant in MUTANTS.items()]
+
+
+def _hunt(name: str, mutant: type[Model], generated: list[History]) -> Kill:
+    fault = (mutant.__doc__ or "").strip()
+    for number, history in enumerate(generated):
+        try:
+            play(ModelSubject(mutant), history)
+        except NonConformance as failure:
+            small = shrink(failure, lambda smaller: trial(mutant, smaller), ShrinkBudget(10, 300))
+            assert small.history is not None
+            return Kill(name, fault, number, small.check, len(small.history.steps), small.history.rows)
+    return Kill(name, fault)
+
+
+def trial(mutant: type[Model], history: History) -> NonConformance | None:
+    """The failure of a history on a mutant, or None."""
+    try:
+        play(ModelSubject(mutant), history, every_step=True)
+    except NonConformance as failure:
+        return failure
+    return None

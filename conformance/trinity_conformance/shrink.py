@@ -1,0 +1,162 @@
+"""Makes a failing history small, within a budget: every try costs Spark jobs.
+
+Knows what a history is, so it tries the telling cuts first: the steps after the failure, then all keys but the ones
+that differ, then single steps and rows, then splits, transactions and payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from trinity_conformance.differences import NonConformance
+from trinity_conformance.model import Key, Model
+from trinity_conformance.shapes import Shape
+from trinity_conformance.traces import Compact, Delete, History, Query, Step, Upsert
+from trinity_conformance.values import Json
+
+__all__ = ["ShrinkBudget", "shrink"]
+
+Trial = Callable[[History], "NonConformance | None"]
+
+
+@dataclass(frozen=True)
+class ShrinkBudget:
+    """When to stop: after so many seconds, or so many tries."""
+
+    seconds: float = 60.0
+    tries: int = 60
+
+
+def shrink(failure: NonConformance, trial: Trial, budget: ShrinkBudget) -> NonConformance:
+    """The failure of a smaller history, or the one given.
+
+    Args:
+        failure: with its history.
+        trial: plays a history and returns its failure, or None.
+        budget: when to stop.
+    """
+    until = monotonic() + budget.seconds
+    assert failure.history is not None, "only a played history can be made smaller"
+    best, tried = failure, {failure.history.id}
+    found: NonConformance | None = failure
+    while found is not None:
+        best, found = found, None
+        for candidate in _candidates(best):
+            if len(tried) >= budget.tries or monotonic() > until:
+                return best
+            if candidate.id in tried:
+                continue
+            tried.add(candidate.id)
+            found = trial(candidate)
+            if found is not None:
+                break
+    return best
+
+
+def _candidates(failure: NonConformance) -> Iterator[History]:
+    """Smaller histories, the most promising first."""
+    history = failure.history
+    assert history is not None
+    yield from _cut(failure, history)
+    yield from _fewer_keys(failure, history)
+    yield from _fewer_steps(history)
+    yield from _fewer_rows(history)
+    yield from _simpler(history)
+
+
+def _cut(failure: NonConformance, history: History) -> Iterator[History]:
+    if failure.step + 1 < len(history.steps):
+        yield replace(history, steps=history.steps[: failure.step + 1])
+
+
+def _fewer_keys(failure: NonConformance, history: History) -> Iterator[History]:
+    keys = _all_keys(history)
+    wanted = sorted(keys & failure.keys, key=repr)
+    if wanted and len(keys) > 1:
+        yield _with_keys(history, frozenset(wanted[:1]))
+        yield _with_keys(history, frozenset(wanted))
+    ordered = sorted(keys, key=repr)
+    if len(ordered) > 1:
+        middle = len(ordered) // 2
+        yield _with_keys(history, frozenset(ordered[:middle]))
+        yield _with_keys(history, frozenset(ordered[middle:]))
+
+
+def _all_keys(history: History) -> frozenset[Key]:
+    model = Model(history.shape)
+    rows = (r for s in history.steps if isinstance(s, Upsert) for r in s.rows)
+    return frozenset(model.key_of(history.shape.decode_row(r)) for r in rows)
+
+
+def _with_keys(history: History, keys: frozenset[Key]) -> History:
+    model = Model(history.shape)
+
+    def kept(row: tuple[Json, ...]) -> bool:
+        return model.key_of(history.shape.decode_row(row)) in keys
+
+    return _with_rows(history, kept)
+
+
+def _with_rows(history: History, kept: Callable[[tuple[Json, ...]], bool]) -> History:
+    steps: list[Step] = []
+    for step in history.steps:
+        if isinstance(step, Upsert):
+            splits = tuple(tuple(filter(kept, split)) for split in step.splits)
+            if any(splits):
+                steps.append(replace(step, splits=splits))
+        else:
+            steps.append(step)
+    return replace(history, steps=tuple(steps))
+
+
+def _fewer_steps(history: History) -> Iterator[History]:
+    for i in reversed(range(len(history.steps))):
+        yield replace(history, steps=history.steps[:i] + history.steps[i + 1 :])
+
+
+def _fewer_rows(history: History) -> Iterator[History]:
+    at = history.shape.names.index("v") if "v" in history.shape.names else None
+    if at is None or history.rows > 40:
+        return
+    numbers = [row[at] for s in history.steps if isinstance(s, Upsert) for row in s.rows]
+    for number in reversed(numbers):
+        yield _with_rows(history, lambda row, gone=number: row[at] != gone)  # type: ignore[misc]
+
+
+def _simpler(history: History) -> Iterator[History]:
+    for i, step in enumerate(history.steps):
+        for simple in _simpler_steps(step):
+            yield replace(history, steps=(*history.steps[:i], simple, *history.steps[i + 1 :]))
+    if not any(isinstance(s, (Delete, Query)) and s.condition for s in history.steps):
+        for name in (n for n in history.shape.names if n.startswith("p")):
+            yield _without(history, name)
+
+
+def _simpler_steps(step: Step) -> Iterator[Step]:
+    if isinstance(step, Upsert):
+        yield replace(step, splits=(step.rows,))
+        yield replace(step, splits=tuple(s for s in step.splits if s))
+        yield replace(step, txn=None)
+        yield replace(step, path="arrow")
+    elif isinstance(step, Compact):
+        yield replace(step, full=True)
+
+
+def _without(history: History, name: str) -> History:
+    """The history without one payload column."""
+    at = history.shape.names.index(name)
+
+    def cut(row: tuple[Json, ...]) -> tuple[Json, ...]:
+        return row[:at] + row[at + 1 :]
+
+    shape: Shape = replace(history.shape, columns=tuple(c for c in history.shape.columns if c.name != name))
+    steps: list[Step] = []
+    for step in history.steps:
+        if isinstance(step, Upsert):
+            step = replace(step, splits=tuple(tuple(map(cut, split)) for split in step.splits))
+        elif isinstance(step, Query):
+            step = replace(step, columns=tuple(n for n in step.columns if n != name) or ("v",))
+        steps.append(step)
+    return History(shape, tuple(steps))

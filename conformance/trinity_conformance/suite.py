@@ -1,0 +1,253 @@
+"""Runs checks on an adapter within a budget of time, and says what it saw."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.spi import ENTRY_POINT_GROUP
+from trinity_conformance.checks import CHECKS, Check, check_of
+from trinity_conformance.differences import NonConformance
+from trinity_conformance.histories import GENERAL, histories, sample
+from trinity_conformance.profiles import rota
+from trinity_conformance.refusals import refuse_all
+from trinity_conformance.runner import Tally, play
+from trinity_conformance.shrink import ShrinkBudget, shrink
+from trinity_conformance.subject import Subject, TrinitySubject, Unsupported
+from trinity_conformance.traces import History
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["BUDGETS", "Budget", "CheckResult", "Report", "connectors", "run_check", "run_histories"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much work a run may do.
+
+    Attributes:
+        name: its name on the command line.
+        seconds: no history begins after so many seconds; failures found by then are still made small.
+        histories: no more histories than this, even if there is time.
+        failures: failing histories after which a run stops.
+        shrink: how much work goes into making one failure small.
+    """
+
+    name: str
+    seconds: float
+    histories: int
+    failures: int = 2
+    shrink: ShrinkBudget = ShrinkBudget()
+
+
+BUDGETS: Final[Mapping[str, Budget]] = {
+    b.name: b
+    for b in (
+        Budget("smoke", 45, 12, 1, ShrinkBudget(30, 40)),
+        Budget("standard", 540, 400, 3, ShrinkBudget(90, 150)),
+        Budget("deep", 3500, 100_000, 5, ShrinkBudget(300, 500)),
+    )
+}
+"""smoke stays under a minute, standard under ten, deep under an hour, on two cores, when nothing fails."""
+
+
+@dataclass
+class CheckResult:
+    """What became of one check.
+
+    Attributes:
+        check: the check.
+        observations: comparisons made.
+        missing: situations below their quota: name -> (seen, wanted).
+        failures: what was found.
+    """
+
+    check: Check
+    observations: int = 0
+    missing: dict[str, tuple[int, int]] = field(default_factory=dict)
+    failures: list[NonConformance] = field(default_factory=list)
+
+    @property
+    def status(self) -> str:
+        """``failed``, ``inconclusive`` (it never met what it is about) or ``passed``."""
+        if self.failures:
+            return "failed"
+        return "inconclusive" if self.missing or not self.observations else "passed"
+
+
+@dataclass
+class Report:
+    """A whole run.
+
+    Attributes:
+        connector: name of the adapter.
+        budget: the budget's name.
+        seed: seed of the first history.
+        results: one per check.
+        tally: work and situations.
+        seconds: duration without the start of Spark.
+    """
+
+    connector: str
+    budget: str
+    seed: int
+    results: list[CheckResult]
+    tally: Tally
+    seconds: float = 0.0
+
+    @property
+    def failures(self) -> list[NonConformance]:
+        """All findings, by check."""
+        return [f for r in self.results for f in r.failures]
+
+    @property
+    def conforms(self) -> bool:
+        """True when nothing failed; see the results for what was inconclusive."""
+        return not self.failures
+
+    def text(self) -> str:
+        """All findings for people; for an assertion's message."""
+        return "\n\n".join(f.report() for f in self.failures) or f"{self.connector}: no finding"
+
+    def to_json(self) -> str:
+        """The report for machines."""
+        packages = ("trinity-merge", "pyspark", "pyarrow", "hypothesis")
+        data: dict[str, Any] = {
+            "connector": self.connector,
+            "budget": self.budget,
+            "seed": self.seed,
+            "seconds": round(self.seconds, 1),
+            "histories": self.tally.histories,
+            "rows": self.tally.rows,
+            "keys": self.tally.keys,
+            "checks": [_check_json(r) for r in self.results],
+            "situations": dict(sorted(self.tally.coverage.counts.items())),
+            "unsupported": dict(self.tally.unsupported),
+            "versions": {"python": platform.python_version(), **{p: version(p) for p in packages}},
+        }
+        return json.dumps(data, indent=2)
+
+
+def _check_json(result: CheckResult) -> dict[str, Any]:
+    return {
+        "id": result.check.id,
+        "rules": list(result.check.rules),
+        "status": result.status,
+        "observations": result.observations,
+        "missing": {k: {"seen": a, "wanted": b} for k, (a, b) in result.missing.items()},
+        "failures": [
+            {"message": f.message, "history": f.history.id if f.history else None, "step": f.step}
+            for f in result.failures
+        ],
+    }
+
+
+def connectors() -> list[str]:
+    """Names of the installed adapters, sorted."""
+    return sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP))
+
+
+def run_check(
+    connector: str,
+    spark: SparkSession,
+    check: str | None = None,
+    budget: Budget | str = "smoke",
+    seed: int = 0,
+    folder: Path | None = None,
+    progress: Callable[[Tally], None] | None = None,
+) -> Report:
+    """Runs one check, or all of them over the same histories.
+
+    Args:
+        connector: name of the adapter's entry point.
+        spark: the session to run on.
+        check: id of a check; all by default.
+        budget: one of :data:`BUDGETS`, or its name.
+        seed: number of the first history; the same seed gives the same histories.
+        folder: an empty folder for the tables; a temporary one by default.
+        progress: called after every history.
+
+    Raises:
+        TrinityError: the adapter cannot be opened.
+    """
+    if folder is None:
+        with TemporaryDirectory(prefix="trinity-conformance-") as made:
+            return run_check(connector, spark, check, budget, seed, Path(made), progress)
+    begun = monotonic()
+    chosen = BUDGETS[budget] if isinstance(budget, str) else budget
+    checks = [check_of(check)] if check else list(CHECKS)
+    tally = Tally()
+    subject = TrinitySubject(connector, spark, folder)
+    try:
+        found = refuse_all(subject, spark, tally) if any(c.id == "bad-input" for c in checks) else []
+        if check != "bad-input":
+            emphasis = checks[0].emphasis if check else GENERAL
+            left = replace(chosen, seconds=chosen.seconds - (monotonic() - begun))
+            found += run_histories(subject, left, seed, emphasis, tally, progress)
+    finally:
+        subject.close()
+    excused = frozenset() if subject.durable else frozenset({"reopen"})
+    results = _results(checks, tally, found, excused)
+    return Report(connector, chosen.name, seed, results, tally, monotonic() - begun)
+
+
+def run_histories(
+    subject: Subject,
+    budget: Budget,
+    seed: int,
+    emphasis: Mapping[str, int],
+    tally: Tally,
+    progress: Callable[[Tally], None] | None = None,
+) -> list[NonConformance]:
+    """Plays generated histories until the budget is used up; returns the failures, made small."""
+    until, found = monotonic() + budget.seconds, list[NonConformance]()
+    for number in range(seed, seed + budget.histories):
+        if monotonic() > until or len(found) >= budget.failures:
+            break
+        history = sample(histories(rota(number), emphasis), number)
+        try:
+            play(subject, history, tally)
+        except Unsupported as reason:
+            tally.unsupported[str(reason)] += 1
+        except NonConformance as failure:
+            found.append(shrink(failure, lambda smaller: _trial(subject, smaller), budget.shrink))
+        if progress is not None:
+            progress(tally)
+    return found
+
+
+def _trial(subject: Subject, history: History) -> NonConformance | None:
+    try:
+        play(subject, history, every_step=True)
+    except NonConformance as failure:
+        return failure
+    except Unsupported:
+        return None
+    return None
+
+
+def _results(
+    checks: list[Check], tally: Tally, found: list[NonConformance], excused: frozenset[str]
+) -> list[CheckResult]:
+    """Results of the checks asked for, and of any other check that failed on the way."""
+    failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
+    results = []
+    for check in (*checks, *failed):
+        counts = tally.coverage.counts
+        missing = {
+            name: (counts[name], wanted)
+            for name, wanted in check.quotas.items()
+            if counts[name] < wanted and name not in excused
+        }
+        results.append(
+            CheckResult(check, tally.observations[check.id], missing, [f for f in found if f.check == check.id])
+        )
+    return results

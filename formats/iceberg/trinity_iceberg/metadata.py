@@ -1,0 +1,385 @@
+"""Names, schemas, versions and commits of one Iceberg catalog."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationError,
+)
+from pyiceberg.table import Table
+from pyiceberg.table.update import AssertCurrentSchemaId, RemoveSnapshotsUpdate
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from trinity.errors import TrinityError
+from trinity.spi import (
+    Column,
+    CommitResult,
+    ConnectorMetadata,
+    DataFile,
+    HistoryEntry,
+    InsertTableHandle,
+    RewriteTableHandle,
+    SplitSource,
+    TableDefinition,
+    TableHandle,
+    Tier,
+    TransactionId,
+    VacuumResult,
+    WriteTarget,
+    from_fragments,
+)
+from trinity.storage import COMMIT_TIMEOUT_S, ObjectStore, commit_loop, delete_orphans, local_path
+from trinity_iceberg.commit import Change, check_present, check_unchanged, commit_change, commit_updates
+from trinity_iceberg.schema import (
+    definition_of,
+    definition_update,
+    own_properties,
+    statistics_columns,
+    storage_schema,
+    to_iceberg_schema,
+    with_column,
+)
+from trinity_iceberg.snapshot import (
+    INDEX,
+    OPERATION,
+    SIDECAR_FOLDER,
+    TXN,
+    FileIndex,
+    Snapshots,
+    carried,
+    history_of,
+    lineage,
+    open_index,
+    schema_of,
+    snapshot_of,
+    version_of,
+)
+
+__all__ = ["IcebergMetadata"]
+
+DEFAULT_SCHEMA: Final = "default"
+DATA_FOLDER: Final = "data"
+TABLE_PROPERTIES: Final = {
+    "format-version": "2",
+    # a metadata file holds all snapshots; without this every commit would leave one behind for ever
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+"""Properties of new tables, where the user sets no others."""
+
+
+class IcebergMetadata(ConnectorMetadata):
+    """Metadata of one Iceberg catalog.
+
+    Args:
+        catalog: the Trinity catalog's name.
+        iceberg: the PyIceberg catalog.
+        warehouse: absolute folder under which tables are put, or None to let the catalog choose.
+    """
+
+    def __init__(self, catalog: str, iceberg: Catalog, warehouse: str | None) -> None:
+        self._catalog = catalog
+        self._iceberg = iceberg
+        self._warehouse = warehouse
+        self._snapshots = Snapshots()
+
+    # -- schemas and tables -----------------------------------------------------------------------------
+
+    def list_schemas(self) -> list[str]:
+        return sorted({DEFAULT_SCHEMA} | {".".join(n) for n in self._iceberg.list_namespaces()})
+
+    def create_schema(self, schema: str) -> None:
+        try:
+            self._iceberg.create_namespace(schema)
+        except (NamespaceAlreadyExistsError, IntegrityError) as error:
+            raise TrinityError(
+                "SCHEMA_ALREADY_EXISTS", f"Schema '{self._catalog}.{schema}' exists already."
+            ) from error
+
+    def drop_schema(self, schema: str) -> None:
+        if tables := self.list_tables(schema):
+            raise TrinityError(
+                "SCHEMA_NOT_EMPTY",
+                f"Schema '{self._catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
+            )
+        if schema == DEFAULT_SCHEMA:
+            raise TrinityError("NOT_SUPPORTED", f"Schema '{self._catalog}.{schema}' always exists; it stays.")
+        try:
+            self._iceberg.drop_namespace(schema)
+        except NoSuchNamespaceError as error:
+            raise self._no_schema(schema) from error
+        except NamespaceNotEmptyError as error:
+            raise TrinityError(
+                "SCHEMA_NOT_EMPTY", f"Schema '{self._catalog}.{schema}' still holds views or schemas; drop these first."
+            ) from error
+        if self._warehouse:
+            with contextlib.suppress(OSError):
+                os.rmdir(f"{self._warehouse}/{schema}")
+
+    def list_tables(self, schema: str) -> list[str]:
+        if not self._iceberg.namespace_exists(schema):
+            raise self._no_schema(schema)
+        return sorted(identifier[-1] for identifier in self._iceberg.list_tables(schema))
+
+    def get_table(self, schema: str, table: str) -> TableHandle | None:
+        try:
+            loaded = self._load(TableHandle(self._catalog, schema, table, ""))
+        except TrinityError as error:
+            if error.code == "TABLE_NOT_FOUND":
+                return None
+            raise
+        return TableHandle(self._catalog, schema, table, local_path(loaded.metadata.location))
+
+    def create_table(self, definition: TableDefinition) -> TableHandle:
+        schema, name = definition.schema, definition.name
+        if not self._iceberg.namespace_exists(schema):
+            raise self._no_schema(schema)
+        location = f"{self._warehouse}/{schema}/{name}" if self._warehouse else None
+        try:
+            transaction = self._iceberg.create_table_transaction(
+                (schema, name),
+                to_iceberg_schema(definition),
+                location=f"file://{location}" if location else None,
+                properties={**TABLE_PROPERTIES, **own_properties(definition)},
+            )
+            with transaction, transaction.update_snapshot(snapshot_properties={OPERATION: "create"}).fast_append():
+                pass
+        except (TableAlreadyExistsError, CommitFailedException, IntegrityError) as error:
+            raise TrinityError(
+                "TABLE_ALREADY_EXISTS",
+                f"Table '{self._catalog}.{schema}.{name}' exists already; use IF NOT EXISTS, or drop it first.",
+            ) from error
+        except OSError as error:
+            raise TrinityError(
+                "FILESYSTEM_ERROR", f"Table '{self._catalog}.{schema}.{name}' cannot be made: {error}."
+            ) from error
+        handle = TableHandle(self._catalog, schema, name, "")
+        return replace(handle, location=local_path(self._load(handle).metadata.location))
+
+    def drop_table(self, table: TableHandle) -> None:
+        folder = Path(table.location)
+        try:
+            self._iceberg.drop_table((table.schema, table.table))
+        except NoSuchTableError as error:
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
+        # renamed first: a table of the same name can be made at once, and a crash leaves nothing under the name
+        grave = folder.with_name(f".dropped-{folder.name}-{uuid.uuid4().hex}")
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
+
+    def add_column(self, table: TableHandle, column: Column) -> None:
+        def attempt() -> None:
+            loaded = self._load(table)
+            definition = self._definition(loaded)
+            if column.name.lower() in (c.name.lower() for c in definition.columns):
+                raise TrinityError(
+                    "COLUMN_ALREADY_EXISTS", f"Table '{table.full_name}' has a column '{column.name}' already."
+                )
+            hidden = [c for c in definition.columns if c.hidden]
+            changed = definition.with_columns([*definition.visible, column, *hidden])
+            updates = (*with_column(loaded.metadata, column), definition_update(changed))
+            same = AssertCurrentSchemaId.model_validate({"current-schema-id": loaded.metadata.current_schema_id})
+            commit_change(loaded, Change("alter", updates=updates, requirements=(same,)))
+
+        commit_loop(table.location, attempt)
+
+    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> None:
+        def attempt() -> None:
+            loaded = self._load(table)
+            definition = self._definition(loaded)
+            changed = definition.with_properties({**definition.properties, **properties})
+            commit_change(loaded, Change("alter", updates=(definition_update(changed),)))
+
+        commit_loop(table.location, attempt)
+
+    # -- versions ---------------------------------------------------------------------------------------
+
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        return self._snapshots.splits(table, self._load(table))
+
+    def history(self, table: TableHandle) -> list[HistoryEntry]:
+        return history_of(self._load(table).metadata)
+
+    # -- appends ----------------------------------------------------------------------------------------
+
+    def begin_insert(self, table: TableHandle, *, reads: bool = False) -> InsertTableHandle:
+        pinned, definition, target = self._begin(table)
+        return InsertTableHandle(pinned, definition, target, reads)
+
+    def finish_insert(
+        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
+    ) -> CommitResult:
+        files = from_fragments(list(fragments))
+
+        def attempt() -> CommitResult:
+            loaded = self._load(insert.table)
+            current = version_of(loaded.metadata.current_snapshot())
+            kept = carried(loaded.metadata)
+            recorded = json.loads(kept.get(TXN, "{}"))
+            if txn and recorded.get(txn[0], -1) >= txn[1]:
+                return CommitResult(current, skipped=True)
+            if not files and not txn:
+                return CommitResult(current)
+            if insert.reads:
+                check_unchanged(insert.table, loaded)
+            check_present(insert.table, files)
+            summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
+            return _result(commit_change(loaded, Change("append", added=files, summary=summary)), files)
+
+        return commit_loop(insert.table.location, attempt)
+
+    def recorded_txn(self, table: TableHandle, application: str) -> int | None:
+        recorded: dict[str, int] = json.loads(carried(self._load(table).metadata).get(TXN, "{}"))
+        return recorded.get(application)
+
+    # -- compaction and care ----------------------------------------------------------------------------
+
+    def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
+        pinned, definition, target = self._begin(table)
+        return RewriteTableHandle(pinned, definition, target, tuple(replaced))
+
+    def finish_rewrite(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
+    ) -> CommitResult:
+        written = from_fragments(list(fragments))
+        sidecar = tuple(f for f in written if f.tier is Tier.SIDECAR)
+        files = [f for f in written if f.tier is not Tier.SIDECAR]
+        store = ObjectStore(rewrite.table.location)
+
+        def attempt() -> CommitResult:
+            loaded = self._load(rewrite.table)
+            check_present(rewrite.table, written)
+            removed = frozenset(f.path for f in rewrite.replaced)
+            index = open_index(store, carried(loaded.metadata).get(INDEX))
+            gone = {store.relative(f.path) for f in rewrite.replaced}
+            entries = {n: e for n, e in index.files.items() if n not in gone}
+            entries |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in files}
+            name = FileIndex(entries, sidecar if replace_sidecar else index.sidecar).save(store)
+            change = Change("compact", added=files, removed=removed, summary={INDEX: name})
+            return _result(commit_change(loaded, change), written)
+
+        return commit_loop(rewrite.table.location, attempt)
+
+    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        commit_loop(table.location, lambda: self._expire(table, older_than_ms))
+        loaded = self._load(table)
+        needed = self._snapshots.referenced(table, loaded)
+        store = ObjectStore(table.location)
+        gone = [
+            entry
+            for folder in (DATA_FOLDER, SIDECAR_FOLDER)
+            for entry in delete_orphans(store, needed, older_than_ms, folder)
+        ]
+        _delete_metadata(store, {store.relative(path) for path in needed}, older_than_ms)
+        oldest = [version_of(s) for s in lineage(loaded.metadata)] or [0]
+        return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
+
+    # -- helpers ----------------------------------------------------------------------------------------
+
+    def _no_schema(self, schema: str) -> TrinityError:
+        known = ", ".join(self.list_schemas())
+        return TrinityError("SCHEMA_NOT_FOUND", f"Catalog '{self._catalog}' has no schema '{schema}'; it has {known}.")
+
+    def _load(self, table: TableHandle) -> Table:
+        """The table as it is now. Raises TABLE_NOT_FOUND, BAD_DATA naming the metadata file."""
+        try:
+            return self._iceberg.load_table((table.schema, table.table))
+        except (NoSuchTableError, NoSuchNamespaceError) as error:
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
+        except SQLAlchemyError as error:
+            raise TrinityError("FILESYSTEM_ERROR", f"Catalog '{self._catalog}' cannot be read: {error}.") from error
+        except PermissionError as error:
+            raise TrinityError("PERMISSION_DENIED", f"No permission to read '{table.full_name}': {error}.") from error
+        except (OSError, ValidationError, ValueError, KeyError, TypeError) as error:
+            raise TrinityError(
+                "BAD_DATA",
+                f"Metadata file '{self._metadata_file(table)}' of table '{table.full_name}' is missing or damaged; "
+                f"restore it from a backup: {error}.",
+            ) from error
+
+    def _metadata_file(self, table: TableHandle) -> str:
+        """The present metadata file, for a message about it: PyIceberg's errors seldom name it."""
+        if not isinstance(self._iceberg, SqlCatalog):
+            return f"{table.location}/metadata"
+        row = (self._iceberg.name, table.schema, table.table)
+        with Session(self._iceberg.engine) as session:
+            return local_path(session.get_one(IcebergTables, row).metadata_location or "")
+
+    def _definition(self, loaded: Table) -> TableDefinition:
+        return definition_of(loaded.name(), loaded.metadata, loaded.schema())
+
+    def _begin(self, table: TableHandle) -> tuple[TableHandle, TableDefinition, WriteTarget]:
+        loaded = self._load(table)
+        if not loaded.spec().is_unpartitioned():
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{table.full_name}' is partitioned by Iceberg ({loaded.spec()}); Trinity reads it, and writes "
+                "only tables that are not.",
+            )
+        snapshot = snapshot_of(table, loaded.metadata)
+        schema = schema_of(loaded.metadata, snapshot)
+        definition = definition_of(loaded.name(), loaded.metadata, schema)
+        target = WriteTarget(
+            folder=f"{table.location}/{DATA_FOLDER}",
+            storage=storage_schema(schema),
+            statistics=statistics_columns(definition, schema),
+            statement=uuid.uuid4().hex,
+        )
+        return replace(table, version=version_of(snapshot)), definition, target
+
+    def _expire(self, table: TableHandle, older_than_ms: int) -> None:
+        """Forgets the versions whose successor is old enough."""
+        loaded = self._load(table)
+        chain = lineage(loaded.metadata)
+        heads = {ref.snapshot_id for ref in loaded.metadata.refs.values()}
+        expired = [
+            old.snapshot_id
+            for old, new in pairwise(chain)
+            if new.timestamp_ms <= older_than_ms and old.snapshot_id not in heads
+        ]
+        if not expired:
+            return
+        update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": expired})
+        own = chain[-1].summary.additional_properties if chain[-1].summary else {}
+        if OPERATION in own:
+            commit_updates(loaded, (update,))
+        else:  # the newest commit is another engine's: what its parents carry must outlive them
+            commit_change(loaded, Change("vacuum", updates=(update,)))
+
+
+def _result(version: int, files: Sequence[DataFile]) -> CommitResult:
+    return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
+
+
+def _delete_metadata(store: ObjectStore, needed: set[str], older_than_ms: int) -> None:
+    """Deletes metadata files that no snapshot needs; a commit under way may need those of the last minutes."""
+    limit = min(older_than_ms, int((time.time() - COMMIT_TIMEOUT_S) * 1000))
+    for folder in ("metadata", SIDECAR_FOLDER):
+        store.delete(
+            entry.path
+            for entry in store.list(folder)
+            if entry.path.endswith((".avro", ".metadata.json", ".json"))
+            and entry.path not in needed
+            and entry.modified_ms < limit
+        )

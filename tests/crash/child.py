@@ -1,0 +1,26 @@
+"""The program that is killed: one append, or one compaction.
+
+Usage: python child.py append WAREHOUSE TABLE ROWS.parquet | python child.py compact WAREHOUSE TABLE
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pyarrow.parquet as pq
+
+import trinity
+
+
+def main(action: str, warehouse: str, name: str, rows: str | None = None) -> None:
+    settings = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.ui.enabled": "false"}
+    with trinity.connect(warehouse, spark_settings=settings) as session:
+        table = session.table(name)
+        if action == "append":
+            table.upsert(pq.read_table(rows), txn=("crash", 1))
+        else:
+            table.compact(full=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

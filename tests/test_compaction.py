@@ -1,0 +1,175 @@
+"""Compaction changes no read and no later fold (L3, K6), and gives plain files."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from trinity import Column, Session, TrinityError
+from trinity.spi import Tier
+from trinity.table import Table
+
+
+@pytest.fixture
+def numbers(session: Session, fmt: str) -> Table:
+    columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
+    options = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}
+    return session.create_table(f"{fmt}.default.numbers", columns, ["k"], properties=options)
+
+
+def fill(table: Table, start: int, stop: int, ts: int, v: str, gone: bool = False) -> None:
+    k = range(start, stop)
+    table.upsert(pa.table({"k": k, "ts": [ts] * len(k), "gone": [gone] * len(k), "v": [v] * len(k)}))
+
+
+def rows(table: Table) -> set[tuple[int, str]]:
+    return {(r.k, r.v) for r in table.to_df().collect()}
+
+
+def plan(table: Table, **options: str) -> str:
+    frame = table.to_df(**options)  # type: ignore[arg-type]
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_compacted_table_is_a_plain_scan(numbers: Table) -> None:
+    fill(numbers, 0, 100, 1, "a")
+    fill(numbers, 50, 150, 2, "b")
+    numbers.compact(full=True)
+    text = plan(numbers)
+    operators = [line.strip(" :+-*()1234567890").split(" ")[0] for line in text.splitlines()]
+    assert set(operators) <= {"Project", "ColumnarToRow", "FileScan", ""}
+    assert "FileScan" in operators
+    files = numbers.splits().files
+    assert {f.tier for f in files} == {Tier.BASE}
+    assert sorted(f.bucket.index for f in files if f.bucket) == [0, 1, 2, 3]
+
+
+def test_merge_with_a_base_neither_exchanges_nor_sorts_it(numbers: Table) -> None:
+    fill(numbers, 0, 100, 1, "a")
+    numbers.compact(full=True)
+    fill(numbers, 90, 110, 2, "b")
+    text = plan(numbers)
+    base = text[text.index("SortMergeJoin") : text.index("Window")].splitlines()[1]
+    assert "FileScan" in base
+    assert "Bucketed: true" in base
+    assert rows(numbers) == {(k, "a") for k in range(90)} | {(k, "b") for k in range(90, 110)}
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_compaction_keeps_every_later_fold(numbers: Table, full: bool) -> None:
+    fill(numbers, 0, 20, 10, "a")
+    fill(numbers, 0, 10, 20, "b")
+    fill(numbers, 15, 20, 20, "", gone=True)
+    before = rows(numbers)
+    assert not numbers.compact(full=full).skipped
+    assert rows(numbers) == before
+    fill(numbers, 5, 18, 10, "late tie")  # ties with 10..14, loses to 5..9 and to the tombstones 15..17
+    assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
+    numbers.compact(full=full)
+    assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
+
+
+def test_k6_a_concurrent_append_counts_as_later(numbers: Table) -> None:
+    fill(numbers, 0, 5, 10, "a")
+    fill(numbers, 0, 5, 10, "b")
+    metadata = numbers.connector.metadata
+    begin = metadata.begin_rewrite
+
+    def append_meanwhile(*arguments: object, **options: object) -> object:
+        found = begin(*arguments, **options)  # type: ignore[arg-type]
+        fill(numbers, 0, 2, 10, "meanwhile")
+        return found
+
+    metadata.begin_rewrite = append_meanwhile  # type: ignore[method-assign, assignment]
+    numbers.compact(full=True)
+    assert rows(numbers) == {(0, "meanwhile"), (1, "meanwhile"), (2, "b"), (3, "b"), (4, "b")}
+
+
+def test_two_compactions_of_the_same_files_conflict(numbers: Table) -> None:
+    fill(numbers, 0, 5, 10, "a")
+    fill(numbers, 0, 5, 11, "b")
+    metadata = numbers.connector.metadata
+    begin = metadata.begin_rewrite
+
+    def compact_meanwhile(*arguments: object, **options: object) -> object:
+        found = begin(*arguments, **options)  # type: ignore[arg-type]
+        metadata.begin_rewrite = begin  # type: ignore[method-assign]
+        numbers.compact(full=True)
+        return found
+
+    metadata.begin_rewrite = compact_meanwhile  # type: ignore[method-assign, assignment]
+    with pytest.raises(TrinityError) as caught:
+        numbers.compact(full=True)
+    assert caught.value.code == "TRANSACTION_CONFLICT"
+    assert rows(numbers) == {(k, "b") for k in range(5)}
+
+
+def test_compacting_twice_or_nothing_makes_no_commit(numbers: Table) -> None:
+    assert numbers.compact(full=True).skipped
+    fill(numbers, 0, 5, 10, "a")
+    version = numbers.compact(full=True).version
+    again = numbers.compact(full=True)
+    assert (again.skipped, again.version) == (True, version)
+
+
+def test_everything_deleted_compacts_to_nothing(numbers: Table) -> None:
+    fill(numbers, 0, 5, 10, "a")
+    fill(numbers, 0, 5, 20, "", gone=True)
+    numbers.compact(full=True)
+    assert rows(numbers) == set()
+    assert numbers.splits().files == ()
+    fill(numbers, 0, 5, 15, "late")
+    fill(numbers, 4, 6, 25, "new")
+    assert rows(numbers) == {(4, "new"), (5, "new")}
+
+
+def test_tombstone_retention_forgets(session: Session, fmt: str) -> None:
+    columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
+    options = {"watermark-key": "ts", "tombstone-key": "gone", "tombstone.retention": "0 seconds"}
+    table = session.create_table(f"{fmt}.default.short", columns, ["k"], properties=options)
+    fill(table, 0, 2, 10, "a")
+    fill(table, 0, 1, 20, "", gone=True)
+    table.compact(full=True)  # puts the tombstone aside
+    fill(table, 5, 6, 1, "x")
+    table.compact(full=True)  # its time is over
+    fill(table, 0, 1, 15, "forgotten")
+    assert rows(table) == {(0, "forgotten"), (1, "a"), (5, "x")}
+
+
+def test_vacuum_removes_what_no_version_needs_and_names_the_oldest(numbers: Table) -> None:
+    fill(numbers, 0, 5, 10, "a")
+    first = numbers.splits().version
+    fill(numbers, 0, 5, 20, "b")
+    numbers.compact(full=True)
+    assert numbers.vacuum("7 days").files == 0
+    assert {(r.k, r.v) for r in numbers.to_df(version=first).collect()} == {(k, "a") for k in range(5)}
+    result = numbers.vacuum("0 seconds")
+    assert result.files >= 2
+    assert rows(numbers) == {(k, "b") for k in range(5)}
+    with pytest.raises(TrinityError) as caught:
+        numbers.to_df(version=first)
+    assert caught.value.code == "INVALID_ARGUMENTS"
+    assert str(result.oldest_version) in caught.value.message
+    assert numbers.history().select("version").orderBy("version").first()[0] == result.oldest_version  # type: ignore[index]
+
+
+def test_l9_key_predicates_leave_files_out(numbers: Table) -> None:
+    numbers.set_properties({"bucket": "1"})
+    fill(numbers, 0, 100, 1, "a")
+    numbers.compact(full=True)
+    for start in range(100, 500, 100):
+        fill(numbers, start, start + 100, 1, "a")
+    found = numbers.to_df(where="k >= 450 and k < 460")
+    assert len(found.inputFiles()) == 1
+    assert sorted(r.k for r in found.collect()) == list(range(450, 460))
+    assert numbers.to_df(where="k = 42").count() == 1
+
+
+def test_plain_tables_concatenate(session: Session, fmt: str) -> None:
+    table = session.create_table(f"{fmt}.default.plain", [Column("a", "int")])
+    for n in range(4):
+        table.append(pa.table({"a": [n, n]}))
+    assert len(table.splits().files) == 4
+    table.compact()
+    assert len(table.splits().files) == 1
+    assert sorted(r.a for r in table.to_df().collect()) == [0, 0, 1, 1, 2, 2, 3, 3]

@@ -1,0 +1,242 @@
+"""L6: a process is killed (SIGKILL) at each storage operation in turn; the table reads as before or as after.
+
+``crash/crash_shim.c`` counts the operations of the child and all its processes, JVM included, and kills them.
+The default run kills an append at every operation where no JVM takes part (Parquet, Iceberg), and the others
+around their commit; ``-m full`` kills everything everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trinity import Column, Session
+from trinity.table import Table
+
+HERE = Path(__file__).parent
+KILLED = -9
+MOST_OPERATIONS = 2000
+
+Row = tuple[int, int, bool, str]
+"""id, ts, deleted, v."""
+
+FIRST: list[Row] = [(i, 10, False, f"first {i}") for i in range(40)]
+SECOND: list[Row] = [(i, 20, i % 4 == 0, f"second {i}") for i in range(0, 60, 2)]
+BATCH: list[Row] = [
+    *[(i, 30, i % 5 == 0, f"batch {i}") for i in range(0, 70, 3)],
+    *[(i, 15, False, f"late {i}") for i in range(1, 30, 3)],  # loses where ts 20 is there
+]
+LATER: list[Row] = [
+    (0, 5, False, "too late"),
+    (8, 19, False, "too late"),
+    (7, 40, False, "newest"),
+    (99, 1, False, "new"),
+]
+
+# the operation by which the commit becomes visible, as the shim prints it
+COMMIT = {
+    "parquet": "link */_trinity/log/*.json",
+    "delta": "rename */_delta_log/*.json",
+    "iceberg": "unlink */catalog.db-journal",
+}
+
+
+def merged(*commits: list[Row]) -> list[Row]:
+    """U1 and U4, said again in the plainest way: the largest (ts, arrival) wins, tombstones are left out."""
+    newest: dict[int, Row] = {}
+    for row in (row for commit in commits for row in commit):
+        if row[0] not in newest or row[1] >= newest[row[0]][1]:
+            newest[row[0]] = row
+    return sorted(row for row in newest.values() if not row[2])
+
+
+def arrow(rows: list[Row]) -> pa.Table:
+    schema = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("deleted", pa.bool_()), ("v", pa.string())])
+    return pa.Table.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), schema, strict=True)], schema=schema
+    )
+
+
+def read(table: Table) -> list[Row]:
+    return sorted(tuple(row) for row in table.to_df().collect())
+
+
+@dataclass(frozen=True)
+class Crash:
+    """Runs the child, and kills it.
+
+    Attributes:
+        shim: the shared library.
+        folder: scratch, outside of the warehouse.
+        warehouse: what is watched.
+        rows: the file with BATCH.
+    """
+
+    shim: Path
+    folder: Path
+    warehouse: Path
+    rows: Path
+
+    def run(self, action: str, table: str, at: int, match: str = "", torn: bool = False) -> bool:
+        """Runs the child up to operation ``at``, counted from ``match`` on; True when it was killed there."""
+        control, trace = self.folder / "control", self.folder / "trace"
+        control.write_bytes(bytes(64))
+        trace.unlink(missing_ok=True)
+        environment = {
+            **os.environ,
+            "LD_PRELOAD": str(self.shim),
+            "CRASH_ROOT": str(self.warehouse),
+            "CRASH_CONTROL": str(control),
+            "CRASH_TRACE": str(trace),
+            "CRASH_AT": str(at),
+            "CRASH_MATCH": match,
+            "CRASH_TORN": str(int(torn)),
+        }
+        words = [sys.executable, str(HERE / "crash" / "child.py"), action, str(self.warehouse), table]
+        if action == "append":
+            words.append(str(self.rows))
+        done = subprocess.run(
+            words,
+            env=environment,
+            cwd=self.folder,
+            start_new_session=True,  # the shim kills the session
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode in (0, KILLED), done.stderr
+        return done.returncode == KILLED
+
+    def last_operation(self) -> str:
+        """What the child was about to do."""
+        trace = self.folder / "trace"
+        lines = trace.read_text().splitlines() if trace.exists() else []
+        return lines[-1] if lines else "nothing"
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("the crash tests need Linux and a C compiler")
+    built = tmp_path_factory.mktemp("shim") / "crash_shim.so"
+    source = HERE / "crash" / "crash_shim.c"
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(built), str(source), "-ldl"], check=True)
+    return built
+
+
+@pytest.fixture
+def crash(shim: Path, tmp_path: Path, warehouse: Path) -> Crash:
+    folder = tmp_path / "crash"
+    folder.mkdir()
+    rows = folder / "batch.parquet"
+    pq.write_table(arrow(BATCH), rows)
+    return Crash(shim, folder, warehouse, rows)
+
+
+@pytest.fixture
+def victim(session: Session) -> Callable[[str], Table]:
+    """Makes a table with two commits; a new one each time, so that no kill builds on another."""
+    made = 0
+
+    def make(catalog: str) -> Table:
+        nonlocal made
+        made += 1
+        columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
+        options = {"watermark-key": "ts", "tombstone-key": "deleted"}
+        table = session.create_table(f"{catalog}.default.victim_{made}", columns, ["id"], properties=options)
+        table.upsert(arrow(FIRST))
+        table.upsert(arrow(SECOND))
+        return table
+
+    return make
+
+
+def check_append(table: Table, killed: bool, where: str) -> None:
+    """As before or as after; the same batch again gives after; later rows fold as ever."""
+    found, after = read(table), merged(FIRST, SECOND, BATCH)
+    allowed = [merged(FIRST, SECOND), after] if killed else [after]
+    assert found in allowed, where
+    table.upsert(arrow(BATCH), txn=("crash", 1))
+    table.upsert(arrow(LATER))
+    assert read(table) == merged(FIRST, SECOND, BATCH, LATER), where
+
+
+def check_compaction(table: Table, killed: bool, where: str) -> None:
+    """Nothing changed; later rows fold as ever, also after a compaction that runs to its end."""
+    assert read(table) == merged(FIRST, SECOND), where
+    compacted = {f.tier.value for f in table.splits().files} == {"base"}
+    assert compacted or killed, where
+    table.upsert(arrow(LATER))
+    assert read(table) == merged(FIRST, SECOND, LATER), where
+    table.compact(full=True)
+    assert read(table) == merged(FIRST, SECOND, LATER), where
+
+
+CHECKS: dict[str, Callable[[Table, bool, str], None]] = {"append": check_append, "compact": check_compaction}
+
+
+def sweep(crash: Crash, victim: Callable[[str], Table], catalog: str, action: str) -> int:
+    """Kills at operation 1, 2, ... until the child gets through; a write is killed whole and torn in half."""
+    for at in range(1, MOST_OPERATIONS):
+        table = victim(catalog)
+        killed = crash.run(action, str(table.name), at)
+        where = f"{catalog} {action} killed at {crash.last_operation()}"
+        CHECKS[action](table, killed, where)
+        if not killed:
+            return at - 1
+        if " write " in where:
+            table = victim(catalog)
+            assert crash.run(action, str(table.name), at, torn=True), where
+            CHECKS[action](table, True, f"{where}, torn")
+    raise AssertionError("the child never got through")
+
+
+def kill_around_commit(crash: Crash, victim: Callable[[str], Table], catalog: str, action: str) -> None:
+    """Kills in the first data file, right before the commit, and right after it."""
+    points: list[dict[str, Any]] = [
+        {"at": 1, "match": "write *.parquet", "torn": True},
+        {"at": 1, "match": COMMIT[catalog]},
+        {"at": 2, "match": COMMIT[catalog]},
+    ]
+    for point in points:
+        table = victim(catalog)
+        killed = crash.run(action, str(table.name), **point)
+        where = f"{catalog} {action} at {point}: {crash.last_operation()}"
+        assert killed or point["at"] > 1, f"{where}: the operation did not come"
+        CHECKS[action](table, killed, where)
+
+
+@pytest.mark.parametrize("catalog", ["parquet", "iceberg"])
+def test_append_killed_at_every_operation(crash: Crash, victim: Callable[[str], Table], catalog: str) -> None:
+    assert sweep(crash, victim, catalog, "append") >= 5
+
+
+@pytest.mark.parametrize(
+    ("catalog", "action"),
+    [("delta", "append"), ("parquet", "compact"), ("delta", "compact"), ("iceberg", "compact")],
+)
+def test_killed_around_the_commit(crash: Crash, victim: Callable[[str], Table], catalog: str, action: str) -> None:
+    kill_around_commit(crash, victim, catalog, action)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("catalog", "action"),
+    [("delta", "append"), ("parquet", "compact"), ("delta", "compact"), ("iceberg", "compact")],
+)
+def test_killed_at_every_operation(crash: Crash, victim: Callable[[str], Table], catalog: str, action: str) -> None:
+    assert sweep(crash, victim, catalog, action) >= 5

@@ -1,0 +1,164 @@
+"""Every type is written and read back equal, on every format, by Spark and by Arrow (issue: Types)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+
+from trinity import Column, Session, TrinityError
+from trinity.spi import arrow_type
+from trinity.table import Table
+
+UTC = dt.timezone.utc
+CASES: dict[str, tuple[str, list[Any]]] = {
+    "c_boolean": ("boolean", [True, False]),
+    "c_tinyint": ("tinyint", [-128, 127]),
+    "c_smallint": ("smallint", [-32768, 32767]),
+    "c_int": ("int", [-(2**31), 2**31 - 1]),
+    "c_bigint": ("bigint", [-(2**63), 2**63 - 1]),
+    "c_float": ("float", [1.5, -0.25]),
+    "c_double": ("double", [1e300, -2.5e-300]),
+    "c_decimal": ("decimal(10,2)", [Decimal("12345678.90"), Decimal("-0.01")]),
+    "c_decimal38": ("decimal(38,0)", [Decimal(10**38 - 1), Decimal(-(10**37))]),
+    "c_decimal38s": ("decimal(38,18)", [Decimal("12345678901234567890.123456789012345678"), Decimal("0E-18")]),
+    "c_string": ("string", ["", "žluťoučký 🐎"]),
+    "c_char": ("char(4)", ["ab  ", "abcd"]),
+    "c_varchar": ("varchar(4)", ["ab", "abcd"]),
+    "c_binary": ("binary", [b"", b"\x00\xff"]),
+    "c_date": ("date", [dt.date(1582, 10, 15), dt.date(9999, 12, 31)]),
+    "c_timestamp": ("timestamp", [dt.datetime(2013, 3, 31, 2, 30, 0, 1, UTC), dt.datetime(1900, 1, 1, tzinfo=UTC)]),
+    "c_ntz": ("timestamp_ntz", [dt.datetime(2013, 3, 31, 2, 30, 0, 1), dt.datetime(1900, 1, 1)]),
+    "c_time": ("time", [dt.time(23, 59, 59, 999999), dt.time(0)]),
+    "c_array": ("array<int>", [[1, None, 3], []]),
+    "c_map": ("map<string,bigint>", [[("a", 1), ("b", None)], []]),
+    "c_struct": ("struct<a:int,b:string>", [{"a": 1, "b": "x"}, {"a": None, "b": None}]),
+    "c_deep": (
+        "array<struct<m:map<string,array<double>>,t:timestamp>>",
+        [[{"m": [("k", [1.5])], "t": dt.datetime(2020, 1, 1, tzinfo=UTC)}], [None]],
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def typed(session: Session, fmt: str) -> Table:
+    columns = [Column("k", "int"), *[Column(name, kind) for name, (kind, _) in CASES.items()]]
+    return session.create_table(f"{fmt}.default.typed", columns, ["k"])
+
+
+def rows() -> pa.Table:
+    arrays: dict[str, pa.Array] = {"k": pa.array([1, 2, 3], pa.int32())}
+    for name, (kind, values) in CASES.items():
+        arrays[name] = pa.array([*values, None], arrow_type(kind))
+    return pa.table(arrays)
+
+
+def read(table: Table) -> list[dict[str, Any]]:
+    return [plain(r.asDict()) for r in table.to_df().orderBy("k").collect()]
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Row):
+        return plain(value.asDict())
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, dt.datetime) and value.tzinfo:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
+
+
+def expected() -> list[dict[str, Any]]:
+    found = []
+    for row in rows().to_pylist():
+        row["c_map"] = None if row["c_map"] is None else dict(row["c_map"])
+        for item in row["c_deep"] or []:
+            if item:
+                item["m"] = dict(item["m"])
+        found.append(plain(row))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def utc_local_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark turns timestamps into naive local time when it collects."""
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def test_arrow_data_reads_back_equal(typed: Table) -> None:
+    typed.upsert(rows())
+    assert read(typed) == expected()
+
+
+def test_spark_data_reads_back_equal(typed: Table, session: Session) -> None:
+    typed.upsert(rows())
+    frame = session.spark.createDataFrame(typed.to_df().collect(), typed.to_df().schema)
+    typed.upsert(frame)
+    assert read(typed) == expected()
+
+
+def test_compaction_keeps_every_value(typed: Table) -> None:
+    typed.upsert(rows())
+    typed.compact(full=True)
+    assert read(typed) == expected()
+    typed.upsert(rows().slice(1))  # and the merge of base and log does, too
+    assert read(typed) == expected()
+
+
+def test_types_are_kept(typed: Table) -> None:
+    kinds = {c.name: c.type for c in typed.definition.visible}
+    assert kinds == {"k": "int", **{name: kind for name, (kind, _) in CASES.items()}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad", "code"),
+    [
+        ("tinyint", pa.array([128], pa.int32()), "NUMERIC_VALUE_OUT_OF_RANGE"),
+        ("int", pa.array([2**31], pa.int64()), "NUMERIC_VALUE_OUT_OF_RANGE"),
+        ("decimal(4,2)", pa.array([100], pa.int64()), "NUMERIC_VALUE_OUT_OF_RANGE"),
+        ("int", pa.array([1.5]), "NUMERIC_VALUE_OUT_OF_RANGE"),
+        ("varchar(2)", pa.array(["abc"]), "CONSTRAINT_VIOLATION"),
+        ("char(2)", pa.array(["abc"]), "CONSTRAINT_VIOLATION"),
+        ("int", pa.array(["1"]), "TYPE_MISMATCH"),
+        ("string", pa.array([1]), "TYPE_MISMATCH"),
+        ("array<int>", pa.array([["1"]]), "TYPE_MISMATCH"),
+        ("boolean", pa.array([1]), "TYPE_MISMATCH"),
+    ],
+)
+def test_what_does_not_fit_is_refused(session: Session, fmt: str, kind: str, bad: pa.Array, code: str) -> None:
+    table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("v", kind)], ["k"])
+    with pytest.raises(TrinityError) as caught:
+        table.upsert(pa.table({"k": pa.array([1], pa.int32()), "v": bad}))
+    assert caught.value.code == code
+    assert "'v'" in caught.value.message
+    assert table.to_df().count() == 0
+
+
+def test_defaults_and_not_null(session: Session, fmt: str) -> None:
+    columns = [
+        Column("k", "int"),
+        Column("n", "int", nullable=False, default="7"),
+        Column("s", "string", default="'x'"),
+        Column("d", "decimal(10,2)", default="1.5"),
+        Column("t", "timestamp", default="current_timestamp()"),
+    ]
+    table = session.create_table(f"{fmt}.default.t", columns, ["k"])
+    table.upsert(pa.table({"k": [1]}))
+    row = table.to_df().first()
+    assert row is not None
+    assert (row.n, row.s, row.d) == (7, "x", Decimal("1.50"))
+    assert row.t is not None
+    assert [c.default for c in table.definition.visible] == [c.default for c in columns]
+    with pytest.raises(TrinityError) as caught:
+        table.upsert(pa.table({"k": [2], "n": pa.array([None], pa.int32())}))
+    assert caught.value.code == "CONSTRAINT_VIOLATION"

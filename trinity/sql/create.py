@@ -1,0 +1,184 @@
+"""CREATE TABLE, CREATE TABLE AS SELECT and CREATE TEMPORARY VIEW."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import TokenType, exp
+
+from trinity.errors import TrinityError
+from trinity.spi import Column, type_text
+from trinity.sql.columns import read_column, read_columns
+from trinity.sql.errors import spark_errors
+from trinity.sql.names import format_name, target_name
+from trinity.sql.parse import Statement, parse
+from trinity.sql.properties import Options, read_options
+from trinity.sql.query import run_query, run_text
+from trinity.sql.results import counts, nothing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.session import Session, TableName
+    from trinity.table import Table
+
+__all__ = ["create_table", "create_view"]
+
+
+def create_table(session: Session, statement: Statement) -> DataFrame:
+    """CREATE TABLE [IF NOT EXISTS], with or without AS SELECT, in Spark's, Trino's and Flink's spelling.
+
+    Returns:
+        nothing, or for AS SELECT the counts of the rows that were inserted.
+
+    Raises:
+        TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, NOT_SUPPORTED, INVALID_TABLE_PROPERTY, ...
+    """
+    create = statement.tree
+    assert isinstance(create, exp.Create)
+    _refuse_other_tables(create)
+    name = target_name(session, create.this)
+    nodes = list(create.this.expressions) if isinstance(create.this, exp.Schema) else []
+    columns, key, names = read_columns(nodes, statement.dialect)
+    options = read_options(_properties(create))
+    for node in options.partition_columns:
+        columns.append(read_column(node, statement.dialect)[0])
+    key = _one_key(name, key, options)
+    _check_format(session, name, options)
+    exists = bool(create.args.get("exists"))
+    if create.expression is None:
+        if names:
+            raise TrinityError("SYNTAX_ERROR", f"Column '{names[0]}' of table '{name}' has no type.")
+        session.create_table(name, columns, key, options.partition_by, options.properties, exists)
+        return nothing(session)
+    if columns:
+        raise TrinityError(
+            "NOT_SUPPORTED", f"Table '{name}': AS SELECT takes the columns from the query; leave their types out."
+        )
+    return _create_as(session, statement, name, names, key, options, exists)
+
+
+def _refuse_other_tables(create: exp.Create) -> None:
+    if create.args.get("replace"):
+        raise TrinityError("NOT_SUPPORTED", "CREATE OR REPLACE TABLE is not supported; DROP TABLE IF EXISTS it first.")
+    for node in _properties(create):
+        if isinstance(node, exp.TemporaryProperty):
+            raise TrinityError("NOT_SUPPORTED", "Temporary tables are not supported; use CREATE TEMPORARY VIEW.")
+        if isinstance(node, (exp.ExternalProperty, exp.LocationProperty)):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                "External tables and LOCATION are not supported in CREATE TABLE; Trinity chooses the folder.",
+            )
+
+
+def _properties(create: exp.Create) -> list[exp.Expr]:
+    properties = create.args.get("properties")
+    return list(properties.expressions) if properties is not None else []
+
+
+def _one_key(name: TableName, key: list[str], options: Options) -> list[str]:
+    given = options.primary_key
+    if key and given and [k.lower() for k in key] != [k.lower() for k in given]:
+        raise TrinityError(
+            "INVALID_TABLE_PROPERTY",
+            f"Table '{name}': PRIMARY KEY ({', '.join(key)}) and the option primary_key = '{','.join(given)}' differ.",
+        )
+    return key or given
+
+
+def _check_format(session: Session, name: TableName, options: Options) -> None:
+    has = format_name(session, name.catalog)
+    if options.format is not None and options.format != has:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{name}': catalog '{name.catalog}' holds {has} tables, not {options.format}; leave USING out, "
+            f"or name a catalog of {options.format} tables.",
+        )
+
+
+def query_after_as(statement: Statement) -> tuple[Statement, bool]:
+    """The query of CREATE ... AS, and whether its rows are wanted (False for WITH NO DATA)."""
+    depth, tokens = 0, statement.tokens
+    for at, token in enumerate(tokens):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and token.text.upper() == "AS" and at > 1:
+            break
+    words = [t.text.upper() for t in tokens]
+    end = len(tokens)
+    with_data = words[-2:] == ["WITH", "DATA"]
+    no_data = words[-3:] == ["WITH", "NO", "DATA"]
+    end -= 2 * with_data + 3 * no_data
+    text = statement.text[tokens[at + 1].start : tokens[end - 1].end + 1]
+    return parse(text, statement.dialect), not no_data
+
+
+def _create_as(
+    session: Session,
+    statement: Statement,
+    name: TableName,
+    names: list[str],
+    key: list[str],
+    options: Options,
+    exists: bool,
+) -> DataFrame:
+    if exists and session.find_table(name) is not None:
+        return counts(session)
+    query, with_data = query_after_as(statement)
+    rows = _renamed(run_query(session, query), names, f"table '{name}'")
+    table = session.create_table(name, _columns_of(rows), key, options.partition_by, options.properties)
+    try:
+        written = _write(table, rows) if with_data else 0
+    except BaseException:
+        session.drop_table(name)
+        raise
+    return counts(session, inserted=written)
+
+
+def _write(table: Table, rows: DataFrame) -> int:
+    with spark_errors():
+        return (table.upsert(rows) if table.definition.keyed else table.append(rows)).rows
+
+
+def _columns_of(rows: DataFrame) -> list[Column]:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    columns = [Column(f.name, type_text(f.type)) for f in to_arrow_schema(rows.schema)]
+    for column in columns:
+        if column.type == "void":
+            raise TrinityError(
+                "TYPE_MISMATCH", f"Column '{column.name}' is NULL without a type; write CAST(NULL AS ...)."
+            )
+    return columns
+
+
+def _renamed(rows: DataFrame, names: list[str], what: str) -> DataFrame:
+    if names and len(names) != len(rows.columns):
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"CREATE {what}: {len(names)} columns are named, and the query has {len(rows.columns)}.",
+        )
+    return rows.toDF(*names) if names else rows
+
+
+def create_view(session: Session, statement: Statement) -> DataFrame:
+    """CREATE [OR REPLACE] TEMPORARY VIEW, over Trinity's tables as they are now.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a view that is not temporary; TABLE_ALREADY_EXISTS.
+    """
+    create = statement.tree
+    assert isinstance(create, exp.Create)
+    if not any(isinstance(p, exp.TemporaryProperty) for p in _properties(create)):
+        raise TrinityError("NOT_SUPPORTED", "Views are not stored by Trinity; use CREATE TEMPORARY VIEW.")
+    if create.expression is None or "GLOBAL" in statement.words(4):
+        return run_text(session, statement.text)
+    nodes = create.this.expressions if isinstance(create.this, exp.Schema) else []
+    query, _ = query_after_as(statement)
+    view = create.this.this if isinstance(create.this, exp.Schema) else create.this
+    rows = _renamed(run_query(session, query), [n.name for n in nodes], f"view '{view.name}'")
+    with spark_errors():
+        if create.args.get("replace"):
+            rows.createOrReplaceTempView(view.name)
+        elif not (create.args.get("exists") and session.spark.catalog.tableExists(view.name)):
+            rows.createTempView(view.name)
+    return nothing(session)

@@ -1,0 +1,188 @@
+"""Schemas, USE, DROP and ALTER."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlglot import TokenType, exp
+
+from trinity.errors import TrinityError
+from trinity.spi import Column
+from trinity.sql.columns import read_column
+from trinity.sql.names import existing_table, quote, read_name, schema_name, target_name
+from trinity.sql.parse import Statement, parse
+from trinity.sql.properties import table_properties
+from trinity.sql.query import run_text
+from trinity.sql.results import nothing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.session import Session
+    from trinity.table import Table
+
+__all__ = ["alter_as_text", "alter_table", "create_schema", "drop", "use"]
+
+
+def _schema_of(session: Session, node: exp.Expr) -> tuple[str, str]:
+    given = [node.args.get(k) for k in ("catalog", "db", "this")]
+    return schema_name(session, [p.name for p in given if p is not None])
+
+
+def create_schema(session: Session, statement: Statement) -> DataFrame:
+    """CREATE SCHEMA [IF NOT EXISTS] [catalog.]schema. Raises SCHEMA_ALREADY_EXISTS, CATALOG_NOT_FOUND."""
+    create = statement.tree
+    assert isinstance(create, exp.Create)
+    if create.args.get("properties") or create.args.get("replace"):
+        raise TrinityError("NOT_SUPPORTED", "CREATE SCHEMA takes no further clauses; Trinity chooses the folder.")
+    catalog, schema = _schema_of(session, create.this)
+    try:
+        session.catalogs[catalog].metadata.create_schema(schema)
+    except TrinityError as error:
+        if error.code != "SCHEMA_ALREADY_EXISTS" or not create.args.get("exists"):
+            raise
+    return nothing(session)
+
+
+def use(session: Session, statement: Statement) -> DataFrame:
+    """USE [SCHEMA | DATABASE | NAMESPACE | CATALOG] name; a catalog alone means its schema ``default``.
+
+    Raises:
+        TrinityError: SCHEMA_NOT_FOUND, CATALOG_NOT_FOUND.
+    """
+    words = statement.words(3)
+    kind = words[1] if len(words) > 2 and words[1] in ("SCHEMA", "DATABASE", "NAMESPACE", "CATALOG") else ""
+    given, end = read_name(statement.tokens, 2 if kind else 1)
+    if end != len(statement.tokens):
+        raise TrinityError("SYNTAX_ERROR", f"USE {'.'.join(given)}: '{statement.tokens[end].text}' is left over.")
+    first = given[0].lower()
+    current = session.catalogs[session.current_catalog].metadata
+    is_catalog = len(given) == 1 and first in session.catalogs and not kind and first not in current.list_schemas()
+    if kind == "CATALOG" or is_catalog:
+        session.use(".".join(given), "default")
+    else:
+        session.use(*schema_name(session, given))
+    return nothing(session)
+
+
+def drop(session: Session, statement: Statement) -> DataFrame:
+    """DROP TABLE, DROP SCHEMA; DROP VIEW is Spark's.
+
+    Raises:
+        TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY; NOT_SUPPORTED for anything else.
+    """
+    node = statement.tree
+    assert isinstance(node, exp.Drop)
+    kind = str(node.args.get("kind"))
+    if kind == "TABLE":
+        for table in node.args["tables"]:
+            _drop_table(session, table, if_exists=bool(node.args.get("exists")))
+    elif kind in ("SCHEMA", "DATABASE"):
+        for schema in node.args["tables"]:
+            _drop_schema(session, schema, bool(node.args.get("exists")), bool(node.args.get("cascade")))
+    elif kind == "VIEW" or node.args.get("temporary"):
+        return run_text(session, statement.to_spark().text)
+    else:
+        raise TrinityError("NOT_SUPPORTED", f"DROP {kind} is not supported; Trinity has tables and schemas.")
+    return nothing(session)
+
+
+def _drop_table(session: Session, node: exp.Expr, if_exists: bool) -> None:
+    name = target_name(session, node)
+    if if_exists and session.find_table(name) is None:
+        return
+    existing_table(session, node)
+    session.drop_table(name)
+
+
+def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: bool) -> None:
+    catalog, schema = _schema_of(session, node)
+    metadata = session.catalogs[catalog].metadata
+    if if_exists and schema not in metadata.list_schemas():
+        return
+    if cascade:
+        for table in metadata.list_tables(schema):
+            session.drop_table(".".join(map(quote, (catalog, schema, table))))
+    metadata.drop_schema(schema)
+
+
+def alter_table(session: Session, statement: Statement) -> DataFrame:
+    """ALTER TABLE t ADD COLUMN[S] ..., SET TBLPROPERTIES (...).
+
+    Raises:
+        TrinityError: COLUMN_ALREADY_EXISTS, INVALID_TABLE_PROPERTY; NOT_SUPPORTED for other changes.
+    """
+    alter = statement.tree
+    assert isinstance(alter, exp.Alter)
+    if str(alter.args.get("kind")) != "TABLE":
+        raise _unsupported(statement)
+    if alter.args.get("exists") and session.find_table(target_name(session, alter.this)) is None:
+        return nothing(session)
+    table = existing_table(session, alter.this)
+    actions = list(_flat(alter.args.get("actions") or []))
+    for action in actions:
+        if not isinstance(action, (exp.ColumnDef, exp.AlterSet)) or action.args.get("position"):
+            raise _unsupported(statement)
+    _add_columns(table, [a for a in actions if isinstance(a, exp.ColumnDef)], statement.dialect)
+    for action in actions:
+        if isinstance(action, exp.AlterSet):
+            _set_properties(table, action, statement)
+    return nothing(session)
+
+
+def _flat(actions: list[exp.Expr]) -> Iterator[exp.Expr]:
+    for action in actions:
+        yield from action.expressions if isinstance(action, exp.Schema) else [action]
+
+
+def _add_columns(table: Table, nodes: list[exp.ColumnDef], dialect: str) -> None:
+    known = {c.name.lower() for c in table.definition.columns} if nodes else set()
+    columns: list[Column] = []
+    for node in nodes:
+        column, key = read_column(node, dialect)
+        if key:
+            raise TrinityError("NOT_SUPPORTED", f"Column '{column.name}': a primary key cannot be added to a table.")
+        if column.name.lower() in known:
+            if node.args.get("exists"):
+                continue
+            raise TrinityError("COLUMN_ALREADY_EXISTS", f"Table '{table.name}' has a column '{column.name}' already.")
+        known.add(column.name.lower())
+        columns.append(column)
+    for column in columns:
+        table.add_column(column)
+
+
+def _set_properties(table: Table, action: exp.AlterSet, statement: Statement) -> None:
+    nodes = [n for p in action.expressions for n in (p.expressions if isinstance(p, exp.Properties) else [p])]
+    if not nodes:
+        raise _unsupported(statement)
+    table.set_properties(table_properties(nodes))
+
+
+def _unsupported(statement: Statement) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"'{' '.join(statement.text.split())[:120]}' is not supported; ALTER TABLE adds columns (at the end) and sets "
+        "properties.",
+    )
+
+
+def alter_as_text(session: Session, statement: Statement) -> DataFrame:
+    """ALTER TABLE in the spellings that sqlglot leaves as text: SET PROPERTIES a = 'b', ADD COLUMN (a INT)."""
+    tokens = statement.tokens
+    if statement.words(2) != ("ALTER", "TABLE"):
+        raise _unsupported(statement)
+    name, at = read_name(tokens, 2)
+    words = [t.text.upper() for t in tokens[at : at + 3]]
+    target = ".".join(map(quote, name))
+    if words[:2] == ["SET", "PROPERTIES"] and len(tokens) > at + 2:
+        listed = statement.text[tokens[at + 2].start :]
+        listed = listed[1:-1] if words[2] == "(" else listed
+        source = parse(f"CREATE TABLE t (a INT) WITH ({listed})", statement.dialect).tree
+        session.table(target).set_properties(table_properties(source.args["properties"].expressions))
+        return nothing(session)
+    if words[:2] == ["ADD", "COLUMN"] and tokens[at + 2].token_type is TokenType.L_PAREN:
+        rest = statement.text[tokens[at + 2].start :]
+        return alter_table(session, parse(f"ALTER TABLE {target} ADD COLUMNS {rest}", "spark"))
+    raise _unsupported(statement)

@@ -1,0 +1,137 @@
+"""What follows the columns of a CREATE TABLE: options, keys and partitions in three dialects' spellings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+
+__all__ = ["Options", "option_text", "read_options", "table_properties"]
+
+_KEY_OPTIONS: Final = ("primary-key",)
+_PARTITION_OPTIONS: Final = ("partitioned-by", "partitioning")
+
+
+@dataclass
+class Options:
+    """Options of a CREATE TABLE.
+
+    Attributes:
+        properties: table properties, keys as written.
+        primary_key: key columns given as an option (Trino).
+        partition_by: partition columns.
+        partition_columns: partition columns that are declared only there (Hive's spelling).
+        format: what USING or ``format`` names, or None.
+    """
+
+    properties: dict[str, str] = field(default_factory=dict)
+    primary_key: list[str] = field(default_factory=list)
+    partition_by: list[str] = field(default_factory=list)
+    partition_columns: list[exp.ColumnDef] = field(default_factory=list)
+    format: str | None = None
+
+
+def read_options(nodes: Sequence[exp.Expr]) -> Options:
+    """Reads the property nodes of a CREATE TABLE.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for clauses without a meaning for Trinity's tables; INVALID_TABLE_PROPERTY for
+            an option value that is no literal, or an option given twice.
+    """
+    options = Options()
+    for node in nodes:
+        _read(options, node)
+    return options
+
+
+def _read(options: Options, node: exp.Expr) -> None:
+    if isinstance(node, exp.FileFormatProperty):
+        options.format = node.name.lower()
+    elif isinstance(node, exp.SchemaCommentProperty):
+        options.properties["comment"] = node.name
+    elif isinstance(node, exp.PartitionedByProperty):
+        _partitions(options, node.this)
+    elif isinstance(node, exp.PrimaryKey):
+        options.primary_key = [c.name for c in node.expressions]
+    elif type(node) is exp.Property:
+        _option(options, node)
+    else:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"CREATE TABLE: '{node.sql(dialect='spark')}' is not supported; Trinity's tables are managed, plain or "
+            "keyed, with options in TBLPROPERTIES or WITH.",
+        )
+
+
+def _option(options: Options, node: exp.Property) -> None:
+    key = _key(node.this)
+    bare = key.lower().replace("_", "-")
+    if bare in _KEY_OPTIONS:
+        options.primary_key = _list(key, node.args["value"])
+    elif bare in _PARTITION_OPTIONS:
+        _partitions(options, node.args["value"])
+    elif key in options.properties:
+        raise TrinityError("INVALID_TABLE_PROPERTY", f"Table property '{key}' is given more than once; keep one.")
+    else:
+        options.properties[key] = option_text(key, node.args["value"])
+
+
+def _key(node: exp.Expr) -> str:
+    if isinstance(node, exp.Dot):
+        return ".".join(p.name for p in node.parts)
+    if isinstance(node, exp.Column):
+        return ".".join(p.name for p in node.parts)
+    return str(node.name)
+
+
+def option_text(key: str, value: exp.Expr) -> str:
+    """The text of an option's value: a string, number, boolean, or array of them (joined by commas).
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY for anything else.
+    """
+    if isinstance(value, exp.Boolean):
+        return "true" if value.this else "false"
+    if isinstance(value, (exp.Literal, exp.Var)):
+        return str(value.name)
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
+        return f"-{value.this.name}"
+    if isinstance(value, (exp.Array, exp.Tuple)):
+        return ",".join(option_text(key, v) for v in value.expressions)
+    raise TrinityError(
+        "INVALID_TABLE_PROPERTY",
+        f"Table property '{key}': '{value.sql(dialect='spark')}' is no literal; write a string, number or boolean.",
+    )
+
+
+def _list(key: str, value: exp.Expr) -> list[str]:
+    return [part.strip() for part in option_text(key, value).split(",") if part.strip()]
+
+
+def _partitions(options: Options, value: exp.Expr) -> None:
+    if not isinstance(value, (exp.Schema, exp.Tuple)):
+        options.partition_by += _list("partitioned_by", value)
+        return
+    for part in value.expressions:
+        if isinstance(part, exp.ColumnDef) and part.kind is not None:
+            options.partition_columns.append(part)
+        elif not isinstance(part, (exp.Identifier, exp.Column, exp.ColumnDef)):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"PARTITIONED BY {part.sql(dialect='spark')}: partition transforms are not supported; name a column.",
+            )
+        options.partition_by.append(part.name)
+
+
+def table_properties(nodes: Sequence[exp.Expr]) -> dict[str, str]:
+    """The properties of an ALTER TABLE ... SET. Raises as :func:`read_options`, NOT_SUPPORTED for keys."""
+    options = read_options(nodes)
+    if options.primary_key or options.partition_by or options.format:
+        raise TrinityError(
+            "NOT_SUPPORTED", "The key, partitions and format of a table cannot be changed; create a new table."
+        )
+    return options.properties

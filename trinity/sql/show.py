@@ -1,0 +1,215 @@
+"""SHOW and DESCRIBE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sqlglot import Token, TokenType, exp
+
+from trinity.engine.show import local_frame
+from trinity.errors import TrinityError
+from trinity.spi import Column, TableDefinition
+from trinity.sql.names import format_name, parts, quoted_name, read_name, schema_name, table_missing
+from trinity.sql.parse import Statement
+from trinity.sql.query import run_query, run_text
+from trinity.sql.references import resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.session import Session
+    from trinity.table import Table
+
+__all__ = ["create_statement", "describe", "show"]
+
+
+def show(session: Session, statement: Statement) -> DataFrame:
+    """SHOW CATALOGS, SCHEMAS, TABLES, COLUMNS, TBLPROPERTIES and CREATE TABLE; any other SHOW is Spark's.
+
+    Raises:
+        TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND, SYNTAX_ERROR.
+    """
+    words = statement.words(3)[1:]
+    what, arguments = (words[0] if words else ""), _Arguments(statement, 2)
+    if what == "CATALOGS":
+        return _names(session, "catalog", arguments.matching(sorted(session.catalogs)))
+    if what in ("SCHEMAS", "DATABASES", "NAMESPACES"):
+        return _schemas(session, arguments)
+    if what == "TABLES":
+        return _tables(session, arguments)
+    if what == "COLUMNS":
+        return _columns(session, arguments)
+    if what == "TBLPROPERTIES":
+        return _tblproperties(session, arguments)
+    if words == ("CREATE", "TABLE"):
+        table = _table(session, _Arguments(statement, 3).name())
+        return _names(session, "createtab_stmt", [create_statement(session, table)])
+    return run_text(session, statement.text)
+
+
+class _Arguments:
+    """What follows the words of a SHOW: [IN | FROM] name, [LIKE] 'pattern'."""
+
+    def __init__(self, statement: Statement, at: int) -> None:
+        self.tokens: tuple[Token, ...] = statement.tokens
+        self.at = at
+        self.sql_like = statement.dialect != "spark"
+
+    def word(self, *words: str) -> bool:
+        """Takes one of the words when it comes next."""
+        taken = self.at < len(self.tokens) and self.tokens[self.at].text.upper() in words
+        self.at += taken
+        return taken
+
+    def name(self) -> list[str]:
+        found, self.at = read_name(self.tokens, self.at)
+        return found
+
+    def matching(self, names: Iterable[str]) -> list[str]:
+        """The names that match the pattern at the end, all without one."""
+        self.word("LIKE")
+        if self.at == len(self.tokens):
+            return list(names)
+        token = self.tokens[self.at]
+        if token.token_type is not TokenType.STRING or self.at + 1 != len(self.tokens):
+            raise TrinityError("SYNTAX_ERROR", f"SHOW: '{token.text}' on line {token.line} is not understood.")
+        pattern = _pattern(token.text, self.sql_like)
+        return [n for n in names if pattern.fullmatch(n)]
+
+
+def _pattern(like: str, sql_like: bool) -> re.Pattern[str]:
+    """Spark's patterns know * and |, other dialects' % and _; % is taken in both."""
+    meaning = {"%": ".*", "_": "."} if sql_like else {"%": ".*", "*": ".*", "|": "|"}
+    return re.compile("|".join(["".join(meaning.get(c, re.escape(c)) for c in like)]), re.IGNORECASE)
+
+
+def _names(session: Session, column: str, names: Iterable[str]) -> DataFrame:
+    return local_frame(session.spark, {column: "string"}, [(n,) for n in names])
+
+
+def _schemas(session: Session, arguments: _Arguments) -> DataFrame:
+    catalog = arguments.name() if arguments.word("IN", "FROM") else [session.current_catalog]
+    connector = session.connector(".".join(catalog).lower())
+    return _names(session, "namespace", arguments.matching(connector.metadata.list_schemas()))
+
+
+def _tables(session: Session, arguments: _Arguments) -> DataFrame:
+    given = arguments.name() if arguments.word("IN", "FROM") else [session.current_catalog, session.current_schema]
+    catalog, schema = schema_name(session, given)
+    metadata = session.catalogs[catalog].metadata
+    if schema not in metadata.list_schemas():
+        raise table_missing(session, session.table_name([catalog, schema, "_"]))
+    rows = [(schema, name, False) for name in arguments.matching(metadata.list_tables(schema))]
+    return local_frame(session.spark, {"namespace": "string", "tableName": "string", "isTemporary": "boolean"}, rows)
+
+
+def _columns(session: Session, arguments: _Arguments) -> DataFrame:
+    if not arguments.word("IN", "FROM"):
+        raise TrinityError("SYNTAX_ERROR", "SHOW COLUMNS names its table: SHOW COLUMNS IN t.")
+    name = arguments.name()
+    if arguments.word("IN", "FROM"):
+        name = [*arguments.name(), name[-1]]
+    return _names(session, "col_name", [c.name for c in _table(session, name).definition.visible])
+
+
+def _tblproperties(session: Session, arguments: _Arguments) -> DataFrame:
+    table = _table(session, arguments.name())
+    return local_frame(session.spark, {"key": "string", "value": "string"}, sorted(_shown(table.definition).items()))
+
+
+def _table(session: Session, name: list[str]) -> Table:
+    full = session.table_name(name)
+    table = session.find_table(full)
+    if table is None:
+        raise table_missing(session, full)
+    return table
+
+
+def _shown(definition: TableDefinition) -> dict[str, str]:
+    """The properties that a user set; those of Trinity's own bookkeeping begin with its name."""
+    return {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
+
+
+def create_statement(session: Session, table: Table) -> str:
+    """A CREATE TABLE in Spark's spelling that makes this table again, without its rows."""
+    definition = table.definition
+    lines = [_column_line(definition, c) for c in definition.visible]
+    if definition.primary_key:
+        lines.append(f"PRIMARY KEY ({_listed(definition.primary_key)}) NOT ENFORCED")
+    name = ".".join(map(quoted_name, (table.name.catalog, table.name.schema, table.name.table)))
+    text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
+    text += f"\nUSING {format_name(session, table.name.catalog)}"
+    if definition.partition_by:
+        text += f"\nPARTITIONED BY ({_listed(definition.partition_by)})"
+    properties = _shown(definition)
+    comment = properties.pop("comment", None)
+    if comment is not None:
+        text += f"\nCOMMENT {_string(comment)}"
+    if properties:
+        listed = ",\n  ".join(f"{_string(k)} = {_string(v)}" for k, v in sorted(properties.items()))
+        text += f"\nTBLPROPERTIES (\n  {listed})"
+    return text
+
+
+def _column_line(definition: TableDefinition, column: Column) -> str:
+    text = f"{quoted_name(column.name)} {column.type}"
+    if not column.nullable:
+        text += " NOT NULL"
+    if column.default is not None:
+        text += f" DEFAULT {column.default}"
+    if column.comment is not None:
+        text += f" COMMENT {_string(column.comment)}"
+    return text
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(quoted_name, names))
+
+
+def _string(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def describe(session: Session, statement: Statement) -> DataFrame:
+    """DESCRIBE [TABLE] [EXTENDED | FORMATTED] t: col_name, data_type and comment, as Spark shows them.
+
+    What is no table of Trinity's (a query, temp view or Spark table) is described by Spark.
+    """
+    node = statement.tree
+    assert isinstance(node, exp.Describe)
+    if not isinstance(node.this, exp.Table):
+        return run_query(session, statement)
+    named = parts(node.this)
+    table = resolve(session, named)
+    if table is None:
+        return run_text(session, statement.text)
+    rows: list[tuple[str, str, str | None]] = [(c.name, c.type, c.comment) for c in table.definition.visible]
+    rows += _partition_rows(table.definition)
+    if str(node.args.get("style")).upper() in ("EXTENDED", "FORMATTED"):
+        rows += _detail_rows(session, table)
+    return local_frame(session.spark, {"col_name": "string", "data_type": "string", "comment": "string"}, rows)
+
+
+def _partition_rows(definition: TableDefinition) -> list[tuple[str, str, str | None]]:
+    if not definition.partition_by:
+        return []
+    columns = [definition.column(name) for name in definition.partition_by]
+    heading = [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+    return [*heading, *[(c.name, c.type, c.comment) for c in columns]]
+
+
+def _detail_rows(session: Session, table: Table) -> list[tuple[str, str, str | None]]:
+    definition = table.definition
+    properties = ",".join(f"{k}={v}" for k, v in sorted(_shown(definition).items()))
+    return [
+        ("", "", ""),
+        ("# Detailed Table Information", "", ""),
+        ("Name", str(table.name), ""),
+        ("Type", "MANAGED", ""),
+        ("Provider", format_name(session, table.name.catalog), ""),
+        ("Location", table.handle.location, ""),
+        ("Primary Key", ", ".join(definition.primary_key), ""),
+        ("Table Properties", f"[{properties}]", ""),
+    ]

@@ -1,0 +1,89 @@
+"""One statement of SQL text: what it is, and who runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.sql import create, ddl, dml, insert, query, show
+from trinity.sql.parse import Statement, single, split
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.session import Session
+
+__all__ = ["run", "split"]
+
+
+def run(session: Session, text: str, dialect: str = "spark") -> DataFrame:
+    """Runs exactly one statement.
+
+    Args:
+        session: where names are resolved.
+        text: the statement; a trailing ``;`` and comments are fine.
+        dialect: ``spark``, ``trino``, ``postgres`` or ``duckdb``.
+
+    Returns:
+        a lazy DataFrame for a query, one row of counts for DML, the rows of SHOW and DESCRIBE, else nothing.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR with line, column and excerpt; and what the statement may raise.
+    """
+    statement = single(text, dialect)
+    return _handler(statement)(session, statement)
+
+
+_Handler = Callable[["Session", Statement], "DataFrame"]
+
+
+def _create(session: Session, statement: Statement) -> DataFrame:
+    kind = str(statement.tree.args.get("kind"))
+    handlers: dict[str, _Handler] = {
+        "TABLE": create.create_table,
+        "VIEW": create.create_view,
+        "SCHEMA": ddl.create_schema,
+        "DATABASE": ddl.create_schema,
+    }
+    if kind not in handlers:
+        raise TrinityError("NOT_SUPPORTED", f"CREATE {kind} is not supported; use Spark's own API for it.")
+    return handlers[kind](session, statement)
+
+
+_HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
+    exp.Create: _create,
+    exp.Drop: ddl.drop,
+    exp.Use: ddl.use,
+    exp.Alter: ddl.alter_table,
+    exp.Describe: show.describe,
+    exp.Insert: insert.insert,
+    exp.Delete: dml.delete,
+    exp.Update: dml.row_change,
+    exp.Merge: dml.row_change,
+    exp.TruncateTable: dml.row_change,
+}
+
+_WORDS: Final[dict[str, _Handler]] = {
+    "SHOW": show.show,
+    "USE": ddl.use,
+    "EXPLAIN": query.explain,
+    "ALTER": ddl.alter_as_text,
+    "UPDATE": dml.row_change,
+    "MERGE": dml.row_change,
+    "TRUNCATE": dml.row_change,
+}
+"""For statements that sqlglot keeps as text, or reads in another way than we do."""
+
+
+def _handler(statement: Statement) -> _Handler:
+    word = statement.words(1)[0]
+    if word in ("SHOW", "USE", "EXPLAIN"):
+        return _WORDS[word]
+    if isinstance(statement.tree, exp.Command) and word in _WORDS:
+        return _WORDS[word]
+    if isinstance(statement.tree, exp.MultitableInserts):
+        raise TrinityError("NOT_SUPPORTED", "FROM ... INSERT is not supported; write INSERT INTO t SELECT ...")
+    return _HANDLERS.get(type(statement.tree), query.run_query)
