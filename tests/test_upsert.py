@@ -95,7 +95,9 @@ def test_u5_a_deleted_row_keeps_its_watermark(orders: Table) -> None:
 
 
 def test_u6_a_table_without_tombstone_key_deletes_too(session: Session, fmt: str) -> None:
-    table = session.create_table(f"{fmt}.default.t", [Column("order_id", "string"), Column("amount", "double")], ["order_id"])
+    table = session.create_table(
+        f"{fmt}.default.t", [Column("order_id", "string"), Column("amount", "double")], ["order_id"]
+    )
     table.upsert(pa.table({"order_id": ["1", "2"], "amount": [1.0, 2.0]}))
     table.delete("amount = 2")
     assert amounts(table) == {"1": 1.0}
@@ -132,7 +134,7 @@ def test_composite_key_and_watermark(session: Session, fmt: str) -> None:
     table = session.create_table(f"{fmt}.default.t", columns, ["a", "b"], properties={"watermark-key": "w1,w2"})
 
     def put(*rows: tuple[int | None, ...]) -> None:
-        table.upsert(pa.Table.from_pylist([dict(zip("a b w1 w2 v".split(), r, strict=True)) for r in rows]))
+        table.upsert(pa.Table.from_pylist([dict(zip(["a", "b", "w1", "w2", "v"], r, strict=True)) for r in rows]))
 
     put((1, 1, 5, None, 1), (1, 2, 1, 1, 1))
     put((1, 1, 5, 1, 2), (1, 2, None, 9, 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -97,6 +97,7 @@ class Session:
         self._spark = spark
         self._settings = spark_settings
         self._formats: dict[str, Format] = {}
+        self._format_names: dict[str, str] = {}
         self._options: dict[str, dict[str, Any]] = {}
         self._connectors: dict[str, Connector] = {}
         self._opening = threading.RLock()
@@ -106,6 +107,7 @@ class Session:
                 raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{name}' names no 'connector'.")
             self._formats[name] = _load_format(name, connector)
             self._options[name] = options
+            self._format_names[name] = connector
         if spark is not None:
             from trinity.engine.spark import check_spark
 
@@ -145,8 +147,13 @@ class Session:
 
     @property
     def catalogs(self) -> Mapping[str, Connector]:
-        """Catalog name -> connector."""
-        return {name: self.connector(name) for name in self._formats}
+        """Catalog name -> connector, opened when it is first looked up."""
+        return _Catalogs(self)
+
+    def format_name(self, catalog: str) -> str:
+        """The connector's name, as in ``USING delta``. Raises CATALOG_NOT_FOUND."""
+        self.connector(catalog)
+        return self._format_names[catalog]
 
     def connector(self, catalog: str) -> Connector:
         """The connector of a catalog, opened by its first use. Raises CATALOG_NOT_FOUND, CONFIGURATION_INVALID."""
@@ -173,16 +180,9 @@ class Session:
     def use(self, catalog: str | None, schema: str) -> None:
         """Makes a schema current. Raises CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND."""
         catalog = (catalog or self.current_catalog).lower()
-        self._check_schema(catalog, schema.lower())
+        if schema.lower() not in self.connector(catalog).metadata.list_schemas():
+            raise self.table_missing(TableName(catalog, schema.lower(), ""))
         self.current_catalog, self.current_schema = catalog, schema.lower()
-
-    def _check_schema(self, catalog: str, schema: str) -> None:
-        known = self.connector(catalog).metadata.list_schemas()
-        if schema not in known:
-            raise TrinityError(
-                "SCHEMA_NOT_FOUND",
-                f"Catalog '{catalog}' has no schema '{schema}'.{nearest(schema, known)} It has: {', '.join(known)}.",
-            )
 
     def table_name(self, parts: Sequence[str]) -> TableName:
         """The full name for one to three parts, relative to the current catalog and schema; lower case.
@@ -214,11 +214,22 @@ class Session:
         full = self.table_name(_name_parts(name))
         found = self.find_table(full)
         if found is None:
-            self._check_schema(full.catalog, full.schema)
-            known = self.connector(full.catalog).metadata.list_tables(full.schema)
-            there = f"The schema has: {', '.join(known)}." if known else "The schema is empty."
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{full}' does not exist.{nearest(full.table, known)} {there}")
+            raise self.table_missing(full)
         return found
+
+    def table_missing(self, name: TableName) -> TrinityError:
+        """SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a name that is not there, with the nearest one that is."""
+        metadata = self.connector(name.catalog).metadata
+        schemas = metadata.list_schemas()
+        if name.schema not in schemas:
+            return TrinityError(
+                "SCHEMA_NOT_FOUND",
+                f"Catalog '{name.catalog}' has no schema '{name.schema}'.{nearest(name.schema, schemas)} "
+                f"It has: {', '.join(schemas)}.",
+            )
+        known = metadata.list_tables(name.schema)
+        there = f"The schema has: {', '.join(known)}." if known else "The schema is empty."
+        return TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist.{nearest(name.table, known)} {there}")
 
     # -- tables -----------------------------------------------------------------------------------------
 
@@ -246,7 +257,8 @@ class Session:
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED.
         """
         full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
-        self._check_schema(full.catalog, full.schema)
+        if full.schema not in self.connector(full.catalog).metadata.list_schemas():
+            raise self.table_missing(full)
         if (found := self.find_table(full)) is not None:
             if if_not_exists:
                 return found
@@ -325,6 +337,27 @@ class Session:
         from trinity.sql.statements import split
 
         return [self.sql(statement, dialect) for statement in split(text, dialect)]
+
+
+class _Catalogs(Mapping[str, Connector]):
+    """The catalogs of a session; opens none that is not asked for."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __getitem__(self, name: str) -> Connector:
+        if name not in self._session._formats:
+            raise KeyError(name)
+        return self._session.connector(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._session._formats)
+
+    def __len__(self) -> int:
+        return len(self._session._formats)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._session._formats
 
 
 def _load_format(catalog: str, connector: str) -> Format:

@@ -91,7 +91,7 @@ class Table:
         """
         from trinity.engine.read import merged_read
 
-        rows = merged_read(self.session.spark, self._splits_at(version, timestamp), where)
+        rows = merged_read(self.session.spark, self.splits_at(version, timestamp), where)
         return rows.where(where) if where else rows
 
     def log(self, version: int | None = None) -> DataFrame:
@@ -103,7 +103,8 @@ class Table:
 
         return row_versions(self.session.spark, self.splits(version))
 
-    def _splits_at(self, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
+    def splits_at(self, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
+        """All that a read of :meth:`to_df` with these arguments needs."""
         if version is not None and timestamp is not None:
             raise TrinityError("INVALID_ARGUMENTS", "Give a version or a timestamp, not both.")
         return self.splits(self._version_at(timestamp) if timestamp is not None else version)

@@ -92,7 +92,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "bad-input",
         ("L8",),
         "bad input is refused by name, and the table reads as before",
-        {"refusal": 10},
+        {"refusal": 34},
         {},
     ),
 )  # fmt: skip

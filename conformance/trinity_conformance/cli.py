@@ -173,7 +173,7 @@ def list_all(no_color: _NoColor = False) -> None:
 @app.command()
 def replay(
     trace: Annotated[str, typer.Argument(metavar="FILE_OR_ID", help="A trace file, or the id of a saved one.")],
-    connector: Annotated[str | None, typer.Option("--format", help="Adapter; asked for when several are there.")] = None,
+    connector: Annotated[str | None, typer.Option("--format", help="Adapter; all of them by default.")] = None,
     folder: _Traces = _TRACES,
     no_color: _NoColor = False,
 ) -> None:
@@ -219,7 +219,8 @@ def self_test(
     outcomes = run_self_test(histories)
     for kill in outcomes:
         size = f"{kill.steps} steps, {kill.rows} rows" if kill.killed else ""
-        table.add_row(kill.mutant, kill.fault, str(kill.number) if kill.killed else "[red]survived[/]", kill.check, size)
+        number = str(kill.number) if kill.killed else "[red]survived[/]"
+        table.add_row(kill.mutant, kill.fault, number, kill.check, size)
     console.print(table)
     raise typer.Exit(0 if all(k.killed for k in outcomes) else 1)
 

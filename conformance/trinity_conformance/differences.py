@@ -15,7 +15,7 @@ __all__ = ["NonConformance", "compare"]
 _SHOWN_AT_MOST = 5
 
 
-class NonConformance(Exception):  # noqa: N818 - it names a finding about the adapter, not an error of the suite
+class NonConformance(Exception):
     """An adapter did what the rules do not allow.
 
     Attributes:

@@ -17,13 +17,25 @@ from hypothesis import strategies as st
 from trinity_conformance.conditions import OPERATORS, Condition
 from trinity_conformance.profiles import FEATURES, KEYS, TOMBSTONES, WATERMARKS, Profile
 from trinity_conformance.shapes import Column, Shape
-from trinity_conformance.traces import Compact, Delete, History, Log, Query, Read, ReadPast, Reopen, Step, Upsert, Vacuum
+from trinity_conformance.traces import (
+    Compact,
+    Delete,
+    History,
+    Log,
+    Query,
+    Read,
+    ReadPast,
+    Reopen,
+    Step,
+    Upsert,
+    Vacuum,
+)
 from trinity_conformance.values import POOLS, Json
 
 __all__ = ["GENERAL", "histories", "profiles", "sample", "shapes"]
 
 GENERAL: Final[Mapping[str, int]] = {
-    "upsert": 6, "delete": 2, "compact": 2, "vacuum": 1, "reopen": 1, "query": 1, "read-past": 1, "read": 1, "log": 1,
+    "upsert": 5, "delete": 2, "compact": 3, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 3, "read": 1, "log": 1,
 }  # fmt: skip
 """How often each kind of step is drawn."""
 
@@ -108,9 +120,7 @@ class _Writer:
         key = dict(zip((c.name for c in self.key_columns), self.draw(self.keys), strict=True))
         parts = iter(self.draw(st.tuples(*self.row_parts)))
         self.numbered += 1
-        return tuple(
-            key[n] if n in key else self.numbered if n == "v" else next(parts) for n in self.shape.names
-        )
+        return tuple(key[n] if n in key else self.numbered if n == "v" else next(parts) for n in self.shape.names)
 
     def split(self, most: int) -> tuple[tuple[Json, ...], ...]:
         return tuple(self.row() for _ in range(self.draw(st.integers(0, most))))
@@ -129,7 +139,9 @@ class _Writer:
         column = self.draw(st.sampled_from(columns))
         pool = (1, 3, 10, 20) if column.name == "v" else POOLS[column.type]
         return Condition(
-            column.name, self.draw(st.sampled_from((*OPERATORS, "IS NULL", "IS NOT NULL"))), self.draw(st.sampled_from(pool))
+            column.name,
+            self.draw(st.sampled_from((*OPERATORS, "IS NULL", "IS NOT NULL"))),
+            self.draw(st.sampled_from(pool)),
         )
 
     def delete(self) -> Delete:
@@ -159,7 +171,7 @@ def histories(
     draw: st.DrawFn,
     profile: Profile | None = None,
     emphasis: Mapping[str, int] = GENERAL,
-    min_steps: int = 3,
+    min_steps: int = 5,
     max_steps: int = 10,
 ) -> History:
     """A history.
@@ -174,9 +186,13 @@ def histories(
     shape = draw(shapes(profile))
     writer = _Writer(draw, shape)
     weighted = [op for op, weight in emphasis.items() for _ in range(weight)]
-    first = writer.upsert(most=24)
-    drawn = [writer.step(op) for op in draw(st.lists(st.sampled_from(weighted), min_size=min_steps, max_size=max_steps))]
-    return History(shape, (first, *drawn))
+    first: list[Step] = [writer.upsert(most=24)]
+    if "log" in emphasis and draw(st.booleans()):
+        first += [writer.upsert(), Log()]  # before the first compaction, where log() can be compared
+    drawn = [
+        writer.step(op) for op in draw(st.lists(st.sampled_from(weighted), min_size=min_steps, max_size=max_steps))
+    ]
+    return History(shape, (*first, *drawn))
 
 
 def sample(strategy: st.SearchStrategy[History], number: int) -> History:

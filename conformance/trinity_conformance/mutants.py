@@ -158,7 +158,7 @@ class Utf16Strings(Model):
     def compare_part(self, type_text: str, one: Value, other: Value) -> int:
         if type_text != "string" or one is None or other is None:
             return super().compare_part(type_text, one, other)
-        mine, theirs = one.encode("utf-16-be"), other.encode("utf-16-be")
+        mine, theirs = str(one).encode("utf-16-be"), str(other).encode("utf-16-be")
         sign = (mine > theirs) - (mine < theirs)
         return -sign if self.shape.descending else sign
 
@@ -167,7 +167,10 @@ class ZerosDiffer(Model):
     """-0.0 and 0.0 are two keys (against K2)."""
 
     def key_of(self, row: Row) -> Key:
-        return tuple(str(row[n]) if isinstance(row[n], float) else k for n, k in zip(self.shape.key, super().key_of(row), strict=True))
+        return tuple(
+            str(row[n]) if isinstance(row[n], float) else k
+            for n, k in zip(self.shape.key, super().key_of(row), strict=True)
+        )
 
 
 class FilledFromOlder(Model):
@@ -204,7 +207,7 @@ class FalseIsTombstone(Model):
     """FALSE is a tombstone (against U3)."""
 
     def is_tombstone(self, row: Row) -> bool:
-        return self.shape.tombstone is not None and row[self.shape.tombstone] is False or super().is_tombstone(row)
+        return (self.shape.tombstone is not None and row[self.shape.tombstone] is False) or super().is_tombstone(row)
 
 
 class AnyOlderTombstone(Model):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Final
 
 import pyarrow as pa
@@ -72,7 +73,7 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
     _case("missing NOT NULL column", "CONSTRAINT_VIOLATION COLUMN_NOT_FOUND", "n", lambda b: b.upsert({"n": "-"})),
     _case("unknown column, Arrow", "COLUMN_NOT_FOUND", "extra", lambda b: b.upsert({"extra": "int"})),
     _case("unknown column, Spark", "COLUMN_NOT_FOUND", "extra", lambda b: b.upsert({"extra": "int"}, spark=True)),
-    _case("repeated column", "DUPLICATE_COLUMN_NAME", "k", lambda b: b.upsert({"K": "int"}, K=1)),
+    _case("repeated column", "DUPLICATE_COLUMN_NAME", "K", lambda b: b.upsert({"K": "int"}, K=1)),
     _case("text for a number, Arrow", "TYPE_MISMATCH", "n", lambda b: b.upsert({"n": "string"}, n="many")),
     _case("text for a number, Spark", "TYPE_MISMATCH", "n", lambda b: b.upsert({"n": "string"}, n="many", spark=True)),
     _case("number too large, Arrow", "NUMERIC_VALUE_OUT_OF_RANGE", "n", lambda b: b.upsert({"n": "bigint"}, n=2**40)),
@@ -110,8 +111,9 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
 """All bad inputs."""
 
 
-def refuse_all(subject: TrinitySubject, spark: Any, tally: Tally) -> list[NonConformance]:
-    """Tries every bad input; returns what was not refused as it should be."""
+def refuse_all(subject: TrinitySubject, spark: Any, tally: Tally, seconds: float) -> list[NonConformance]:
+    """Tries bad inputs, as many as begin within so many seconds; returns what was not refused as it should be."""
+    until = monotonic() + seconds
     columns = [Column(n, t, nullable=n not in ("k", "n")) for n, t in _TYPES.items()]
     table = subject.session.create_table(
         "c.default.refusals", columns, ["k"], properties={"watermark-key": "w", "tombstone-key": "gone"}
@@ -120,9 +122,14 @@ def refuse_all(subject: TrinitySubject, spark: Any, tally: Tally) -> list[NonCon
     bench.upsert(k=1)
     bench.upsert(k=2)
     before = _state(bench)
-    found = [failure for case in REFUSALS if (failure := _try(bench, case)) is not None]
-    tally.coverage.counts["refusal"] += len(REFUSALS)
-    tally.observations["bad-input"] += len(REFUSALS)
+    found: list[NonConformance] = []
+    for case in REFUSALS:
+        if monotonic() > until:
+            break
+        failure = _try(bench, case)
+        found += [failure] if failure is not None else []
+        tally.coverage.saw("refusal")
+        tally.observations["bad-input"] += 1
     after = _state(bench)
     if after != before:
         found.append(NonConformance("bad-input", f"after refusals the table reads {after}, before {before}"))
@@ -148,4 +155,8 @@ def _try(bench: Bench, case: Refusal) -> NonConformance | None:
 
 def _state(bench: Bench) -> tuple[Any, ...]:
     rows = bench.table.to_df().toArrow().to_pylist()
-    return sorted(str(r) for r in rows), bench.table.history().count(), bench.session.connector("c").metadata.list_tables("default")
+    return (
+        sorted(str(r) for r in rows),
+        bench.table.history().count(),
+        bench.session.connector("c").metadata.list_tables("default"),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -13,12 +14,31 @@ from trinity_conformance.coverage import Coverage
 from trinity_conformance.differences import NonConformance, compare
 from trinity_conformance.model import Key, Model, Row, Version
 from trinity_conformance.subject import Subject, Unsupported
-from trinity_conformance.traces import Compact, Delete, History, Log, Query, Read, ReadPast, Reopen, Step, Upsert, Vacuum
+from trinity_conformance.traces import (
+    Compact,
+    Delete,
+    History,
+    Log,
+    Query,
+    Read,
+    ReadPast,
+    Reopen,
+    Step,
+    Upsert,
+    Vacuum,
+)
 from trinity_conformance.values import equal_form
 
 __all__ = ["Tally", "play"]
 
 _CARE = frozenset({"compact", "vacuum", "reopen"})
+_SHOWN_BY_A_READ = {
+    **dict.fromkeys(_CARE, "care-invisible"),
+    "retry": "idempotence",
+    "delete": "delete",
+    "split": "split",
+}
+"""What happened -> the check that a good read afterwards speaks for, beside read-equality."""
 
 
 @dataclass
@@ -78,14 +98,16 @@ class _Run:
     def whole(self, every_step: bool) -> None:
         self.tally.coverage.start()
         self.guarded("create", lambda: self.subject.create(self.history.shape))
-        for self.number, step in enumerate(self.history.steps):
+        for number, step in enumerate(self.history.steps):
+            self.number = number
             self.step(step)
             if every_step and self.since_read:
                 self.read()
         self.number = len(self.history.steps)
         if self.since_read or not self.history.steps:
             self.read()
-        self.past_versions()
+        if any(isinstance(s, ReadPast) for s in self.history.steps):
+            self.past_versions()
         self.tally.histories += 1
         self.tally.rows += self.history.rows
 
@@ -106,8 +128,7 @@ class _Run:
         kinds = {*self.since_read, *([op] if op in _CARE or op == "delete" else [])}
         if kinds and kinds <= _CARE:
             return "care-invisible"
-        by_kind = {frozenset({"retry"}): "idempotence", frozenset({"delete"}): "delete", frozenset({"split"}): "split"}
-        return by_kind.get(frozenset(kinds), "read-equality")
+        return _SHOWN_BY_A_READ.get(kinds.pop(), "read-equality") if len(kinds) == 1 else "read-equality"
 
     # -- steps ------------------------------------------------------------------------------------------
 
@@ -185,6 +206,8 @@ class _Run:
         check = self.blame("read")
         found = self.guarded("read", self.subject.read)
         self.expect(check, self.model.merged(), found, "merged read")
+        shown = {"read-equality", *(_SHOWN_BY_A_READ[op] for op in self.since_read if op in _SHOWN_BY_A_READ)}
+        self.tally.observations.update(shown - {check})
         self.since_read.clear()
 
     def expect(
@@ -210,18 +233,25 @@ class _Run:
         if step.by == "timestamp":
             timestamp = dict(self.guarded("read-past", self.subject.history)).get(version)
             if timestamp is None:
-                return self.gone(version)
-        try:
-            found = self.subject.read(version=None if timestamp else version, timestamp=timestamp)
-        except TrinityError as error:
-            if self.vacuumed and error.code == "INVALID_ARGUMENTS":
-                return self.names_oldest(error)
-            raise NonConformance("time-travel", f"reading version {version} raised {error}") from error
+                self.gone(version)
+                return
+        found = self.past_rows(version, timestamp)
+        if found is None:
+            return
         self.tally.coverage.saw(f"past-{step.by}")
         if self.compacted_at is not None and commits <= self.compacted_at:
             self.tally.coverage.saw("past-before-compaction")
         self.expect("time-travel", self.model.merged(commits), found, f"version {version} by {step.by}")
-        return None
+
+    def past_rows(self, version: Any, timestamp: datetime | None) -> list[Row] | None:
+        """The rows of an earlier version; None when vacuum removed it, as it may (L10)."""
+        try:
+            return self.subject.read(version=version if timestamp is None else None, timestamp=timestamp)
+        except TrinityError as error:
+            if not self.vacuumed or error.code != "INVALID_ARGUMENTS":
+                raise NonConformance("time-travel", f"reading version {version} raised {error}") from error
+            self.names_oldest(error)
+            return None
 
     def gone(self, version: Any) -> None:
         if not self.vacuumed:
@@ -231,7 +261,8 @@ class _Run:
         oldest = self.guarded("read-past", self.subject.history)[0][0]
         if str(oldest) not in error.message:
             raise NonConformance(
-                "time-travel", f"a vacuumed version is refused without naming the oldest readable one, {oldest}: {error}"
+                "time-travel",
+                f"a vacuumed version is refused without naming the oldest readable one, {oldest}: {error}",
             )
 
     def past_versions(self) -> None:
@@ -266,4 +297,3 @@ class _Run:
         return all(
             equal_form(t, g[n]) == equal_form(t, v.row[n]) for g, v in zip(got, commit, strict=True) for n, t in columns
         )
-

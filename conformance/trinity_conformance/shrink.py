@@ -13,7 +13,7 @@ from time import monotonic
 from trinity_conformance.differences import NonConformance
 from trinity_conformance.model import Key, Model
 from trinity_conformance.shapes import Shape
-from trinity_conformance.traces import Compact, Delete, History, Query, Step, Upsert
+from trinity_conformance.traces import Compact, Delete, History, Query, Step, Upsert, Vacuum
 from trinity_conformance.values import Json
 
 __all__ = ["ShrinkBudget", "shrink"]
@@ -112,6 +112,10 @@ def _with_rows(history: History, kept: Callable[[tuple[Json, ...]], bool]) -> Hi
 
 
 def _fewer_steps(history: History) -> Iterator[History]:
+    *before, last = history.steps or (None,)
+    if last is not None and len(before) > 2:
+        for kept in (Upsert, (Upsert, Delete, Compact, Vacuum)):
+            yield replace(history, steps=(*(s for s in before if isinstance(s, kept)), last))
     for i in reversed(range(len(history.steps))):
         yield replace(history, steps=history.steps[:i] + history.steps[i + 1 :])
 
@@ -140,7 +144,9 @@ def _simpler_steps(step: Step) -> Iterator[Step]:
         yield replace(step, splits=tuple(s for s in step.splits if s))
         yield replace(step, txn=None)
         yield replace(step, path="arrow")
-    elif isinstance(step, Compact):
+    elif isinstance(step, Delete) and step.keys and len(step.keys) > 1:
+        yield from (replace(step, keys=(key,)) for key in step.keys)
+    elif isinstance(step, Compact) and not step.full:
         yield replace(step, full=True)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported"]
 
 
-class Unsupported(Exception):  # noqa: N818 - a capability that is not there, declared as such
+class Unsupported(Exception):
     """The adapter said NOT_SUPPORTED when a table of some shape was made."""
 
 
@@ -205,7 +205,11 @@ class TrinitySubject:
     def log(self) -> list[LogRow]:
         rows = self._table.log().toArrow().to_pylist()
         found = [
-            LogRow({n: r[n] for n in self._shape.names}, r["_commit_version"], (r["_commit_version"], r["_file"], r["_pos"]))
+            LogRow(
+                {n: r[n] for n in self._shape.names},
+                r["_commit_version"],
+                (r["_commit_version"], r["_file"], r["_pos"]),
+            )
             for r in rows
         ]
         return sorted(found, key=lambda r: r.place)

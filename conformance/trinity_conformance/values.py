@@ -27,7 +27,7 @@ from typing import Any, Final, TypeAlias
 
 __all__ = ["POOLS", "Json", "Value", "decode", "encode", "equal_form", "order_form", "sql_literal"]
 
-Json: TypeAlias = "None | bool | int | float | str"
+Json: TypeAlias = "bool | int | float | str | None"
 Value: TypeAlias = Any
 """None, bool, int, float, str, bytes, Decimal, date or datetime."""
 

@@ -100,10 +100,10 @@ def _pyiceberg(session: Session) -> Seen:
 
 
 def _spark_iceberg(session: Session) -> Seen:
-    settings = session.catalogs["iceberg"].spark_catalog_settings("ice")  # type: ignore[attr-defined]
+    settings = session.catalogs["iceberg"].spark_catalog_settings("iceberg")  # type: ignore[attr-defined]
     for key, value in settings.items():
         session.spark.conf.set(key, value)
-    rows = session.spark.table("ice.default.flights")
+    rows = session.spark.table("iceberg.default.flights")
     row = rows.selectExpr("count(*)", "sum(arr_delay)").collect()[0]
     return Seen(row[0], row[1])
 

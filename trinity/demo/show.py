@@ -53,7 +53,7 @@ def answers_rows(findings: Findings) -> tuple[list[str], Rows]:
     names = airlines()
     for carrier in findings.truth.ranking:
         means = (f"{a.mean_delay(carrier):.2f} min" if carrier in a.delays else _NONE for a in every)
-        rows.append([f"arrival delay {carrier} {names.get(carrier, '')}", *means])
+        rows.append([f"delay {names.get(carrier, carrier)}", *means])
     return head, rows
 
 

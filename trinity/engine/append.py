@@ -57,6 +57,7 @@ def _conformer(table: Table, insert: InsertTableHandle, given: pa.Schema) -> Pag
     present = {name.lower() for name in given.names}
     omitted = [c for c in definition.columns if c.name.lower() not in present]
     return plan_ingest(
+        str(table.name),
         definition,
         MergeSpec.of(definition) if definition.keyed else None,
         insert.target.storage,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from collections.abc import Collection
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,11 +13,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.append import arrow_reader, is_spark_frame, write_rows
+from trinity.engine.ingest import plan_ingest
 from trinity.engine.read import merged_read
 from trinity.engine.sparktypes import spark_type
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec, duration_ms
 from trinity.spi import ROW_KIND, CommitResult, TableDefinition, parse_type
+from trinity.spi import Column as TableColumn
 
 if TYPE_CHECKING:
     from trinity.table import Table
@@ -73,17 +76,37 @@ def _selected(table: Table, rows: DataFrame, spec: MergeSpec, what: Any) -> Data
 def _key_frame(table: Table, spec: MergeSpec, what: Any) -> DataFrame:
     if isinstance(what, list):
         what = _listed(spec, what)
-    spark = table.session.spark
-    given: DataFrame = what if is_spark_frame(what) else spark.createDataFrame(arrow_reader(what).read_all())
-    present = {c.lower(): c for c in given.columns}
-    missing = [k for k in spec.key if k.lower() not in present]
-    if missing:
-        raise TrinityError(
-            "COLUMN_NOT_FOUND",
-            f"The keys to delete from '{table.name}' lack column '{missing[0]}'; its key is ({', '.join(spec.key)}).",
-        )
-    kinds = {c.name: spark_type(c.type) for c in table.definition.columns}
-    return given.select(*[given[present[k.lower()]].cast(kinds[k]).alias(k) for k in spec.key]).distinct()
+    definition = table.definition
+    columns = [definition.column(k) for k in spec.key]
+    if is_spark_frame(what):
+        given = {c.lower(): c for c in what.columns}
+        _check_keys(table, spec, given)
+        frame: DataFrame = what
+        return frame.select(*[_key_column(frame[given[c.name.lower()]], c) for c in columns]).distinct()
+    keys = arrow_reader(what).read_all()
+    _check_keys(table, spec, [name.lower() for name in keys.column_names])
+    only = TableDefinition(definition.schema, definition.name, tuple(columns), spec.key)
+    key = MergeSpec(spec.key)
+    conformer = plan_ingest(str(table.name), only, key, only.to_arrow(), keys.schema, {}, table.session.timezone)
+    pages = [conformer.conform(page) for page in keys.to_batches()]
+    schema = ", ".join(f"`{c.name}` {spark_type(c.type)}" for c in columns)
+    return table.session.spark.createDataFrame(pa.Table.from_batches(pages, conformer.storage), schema).distinct()
+
+
+def _check_keys(table: Table, spec: MergeSpec, present: Collection[str]) -> None:
+    for name in spec.key:
+        if name.lower() not in present:
+            raise TrinityError(
+                "COLUMN_NOT_FOUND",
+                f"The keys to delete from '{table.name}' lack column '{name}'; its key is ({', '.join(spec.key)}).",
+            )
+
+
+def _key_column(given: Column, column: TableColumn) -> Column:
+    """A key as it is stored: in the column's type, CHAR padded (K2)."""
+    kind = parse_type(column.type)
+    stored = given.cast(spark_type(column.type))
+    return (F.rpad(stored, kind.arguments[0], " ") if kind.name == "char" else stored).alias(column.name)
 
 
 def _listed(spec: MergeSpec, keys: list[Any]) -> pa.Table:

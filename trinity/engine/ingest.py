@@ -102,7 +102,7 @@ class PageConformer:
     def _check_row_kind(self, plan: _ColumnPlan, array: pa.Array) -> None:
         trimmed = pc.utf8_rtrim(array, " ")
         known = pc.or_kleene(pc.is_null(trimmed), pc.is_in(trimmed, value_set=pa.array(_ROW_KINDS)))
-        if not pc.all(known).as_py():
+        if not pc.all(known, min_count=0).as_py():
             bad = array.filter(pc.invert(known))[0].as_py()
             raise TrinityError(
                 "INVALID_ARGUMENTS", f"'{bad}' is no row kind in {self._where(plan)}; write +I, -U, +U or -D."
@@ -124,6 +124,7 @@ def _one_zero(array: pa.Array) -> pa.Array:
 
 
 def plan_ingest(
+    name: str,
     definition: TableDefinition,
     spec: MergeSpec | None,
     storage: pa.Schema,
@@ -137,6 +138,7 @@ def plan_ingest(
     as in an INSERT with a column list.
 
     Args:
+        name: full name of the table, for messages.
         definition: the table.
         spec: its merge options, or None for a plain table.
         storage: physical schema of the files.
@@ -148,7 +150,7 @@ def plan_ingest(
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH, or CONSTRAINT_VIOLATION for a missing
             key or NOT NULL column.
     """
-    source = _match(definition, given.names)
+    source = _match(name, definition, given.names)
     key = spec.key if spec else ()
     plans = []
     for column, field in zip(definition.columns, storage, strict=True):
@@ -158,36 +160,36 @@ def plan_ingest(
             what = "primary key" if column.name in key else "NOT NULL"
             raise TrinityError(
                 "CONSTRAINT_VIOLATION",
-                f"The data for table '{definition.full_name}' lacks its {what} column '{column.name}', "
+                f"The data for table '{name}' lacks its {what} column '{column.name}', "
                 f"which has no DEFAULT; it has: {', '.join(given.names)}.",
             )
         kind = parse_type(column.type)
         if index is not None:
-            _check_type(definition, column, kind, given.field(index).type)
+            _check_type(name, column, kind, given.field(index).type)
         row_kind = bool(spec and spec.row_kind == column.name)
         plans.append(_ColumnPlan(column, kind, field, index, value, column.name in key, row_kind))
-    return PageConformer(definition.full_name, tuple(plans), storage, timezone)
+    return PageConformer(name, tuple(plans), storage, timezone)
 
 
-def _match(definition: TableDefinition, names: Sequence[str]) -> dict[str, int]:
+def _match(name: str, definition: TableDefinition, names: Sequence[str]) -> dict[str, int]:
     known = {c.name.lower() for c in definition.columns}
     visible = [c.name for c in definition.visible]
     found: dict[str, int] = {}
-    for index, name in enumerate(names):
-        lower = name.lower()
+    for index, given in enumerate(names):
+        lower = given.lower()
         if lower not in known:
             raise TrinityError(
                 "COLUMN_NOT_FOUND",
-                f"The data has a column '{name}', and table '{definition.full_name}' has none."
+                f"The data has a column '{given}', and table '{name}' has none."
                 f"{nearest(lower, visible)} It has: {', '.join(visible)}.",
             )
         if lower in found:
-            raise TrinityError("DUPLICATE_COLUMN_NAME", f"The data has column '{name}' more than once.")
+            raise TrinityError("DUPLICATE_COLUMN_NAME", f"The data has column '{given}' more than once.")
         found[lower] = index
     return found
 
 
-def _check_type(definition: TableDefinition, column: Column, kind: DataType, given: pa.DataType) -> None:
+def _check_type(name: str, column: Column, kind: DataType, given: pa.DataType) -> None:
     try:
         found = parse_type(type_text(given)) if not pa.types.is_null(given) else kind
     except TrinityError as error:
@@ -195,6 +197,6 @@ def _check_type(definition: TableDefinition, column: Column, kind: DataType, giv
     if not assignable(found, kind):
         raise TrinityError(
             "TYPE_MISMATCH",
-            f"Column '{column.name}' of table '{definition.full_name}' is of type {kind}, and the data has {found} "
+            f"Column '{column.name}' of table '{name}' is of type {kind}, and the data has {found} "
             "there; cast it first.",
         )

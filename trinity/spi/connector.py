@@ -124,7 +124,7 @@ class ConnectorMetadata(ABC):
 
     @abstractmethod
     def drop_schema(self, schema: str) -> None:
-        """Removes an empty schema. Raises SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY."""
+        """Removes an empty schema. Raises SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY; NOT_SUPPORTED for ``default``."""
 
     @abstractmethod
     def list_tables(self, schema: str) -> list[str]:

@@ -35,11 +35,11 @@ class Bucket:
 
 @dataclass(frozen=True)
 class ColumnStats:
-    """Statistics of one column in one file.
+    """Statistics of one column in one file. Bounds, not exact values: a format may cut long text.
 
     Attributes:
-        min: smallest non-NULL value as a Python value, or None when unknown.
-        max: largest non-NULL value, or None when unknown.
+        min: no non-NULL value is smaller; a Python value, or None when unknown. NaN is left out.
+        max: no non-NULL value is larger, or None when unknown. NaN is left out.
         nulls: number of NULLs, or None when unknown.
     """
 

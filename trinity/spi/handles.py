@@ -168,7 +168,13 @@ class HistoryEntry:
 
 @dataclass(frozen=True)
 class VacuumResult:
-    """What a vacuum removed: number of files, and their bytes; and the oldest version that can still be read."""
+    """What a vacuum removed.
+
+    Attributes:
+        files: number of Parquet files (data and sidecar) that were deleted.
+        bytes: their size.
+        oldest_version: the oldest version that can still be read.
+    """
 
     files: int
     bytes: int

@@ -70,6 +70,8 @@ class MemoryMetadata(ConnectorMetadata):
 
     def drop_schema(self, schema: str) -> None:
         with self._lock:
+            if schema == "default":
+                raise TrinityError("NOT_SUPPORTED", "Schema 'default' always exists; drop its tables.")
             if self._tables(schema):
                 raise TrinityError("SCHEMA_NOT_EMPTY", f"Schema '{schema}' still holds tables; drop them first.")
             del self._schemas[schema]

@@ -62,14 +62,13 @@ def read_columns(nodes: list[exp.Expr], dialect: str) -> tuple[list[Column], lis
     columns: list[Column] = []
     keys: list[list[str]] = []
     names: list[str] = []
-    inline: list[str] = []
     for node in nodes:
         if isinstance(node, exp.Constraint) and len(node.expressions) == 1:
             node = node.expressions[0]
         if isinstance(node, exp.ColumnDef) and node.kind is not None:
             column, is_key = read_column(node, dialect)
             columns.append(column)
-            inline += [column.name] * is_key
+            keys += [[column.name]] * is_key
         elif isinstance(node, exp.PrimaryKey):
             keys.append(_key_columns(node))
         elif isinstance(node, (exp.Identifier, exp.ColumnDef)):
@@ -78,9 +77,10 @@ def read_columns(nodes: list[exp.Expr], dialect: str) -> tuple[list[Column], lis
             raise TrinityError(
                 "NOT_SUPPORTED", f"Constraint '{node.sql(dialect=dialect)}' is not supported; only PRIMARY KEY is."
             )
-    keys += [inline] if inline else []
     if len(keys) > 1:
-        raise TrinityError("SYNTAX_ERROR", "The table has two primary keys; name all key columns in one.")
+        raise TrinityError(
+            "SYNTAX_ERROR", "The table has two primary keys; for several key columns write PRIMARY KEY (a, b)."
+        )
     return columns, keys[0] if keys else [], names
 
 

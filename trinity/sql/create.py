@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError
 from trinity.spi import Column, type_text
 from trinity.sql.columns import read_column, read_columns
 from trinity.sql.errors import spark_errors
-from trinity.sql.names import format_name, target_name
+from trinity.sql.names import parts, quote, target_name
 from trinity.sql.parse import Statement, parse
 from trinity.sql.properties import Options, read_options
 from trinity.sql.query import run_query, run_text
+from trinity.sql.references import resolve
 from trinity.sql.results import counts, nothing
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from trinity.session import Session, TableName
     from trinity.table import Table
 
-__all__ = ["create_table", "create_view"]
+__all__ = ["cache", "create_table", "create_view"]
 
 
 def create_table(session: Session, statement: Statement) -> DataFrame:
@@ -87,7 +89,7 @@ def _one_key(name: TableName, key: list[str], options: Options) -> list[str]:
 
 
 def _check_format(session: Session, name: TableName, options: Options) -> None:
-    has = format_name(session, name.catalog)
+    has = session.format_name(name.catalog)
     if options.format is not None and options.format != has:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -96,20 +98,24 @@ def _check_format(session: Session, name: TableName, options: Options) -> None:
         )
 
 
-def query_after_as(statement: Statement) -> tuple[Statement, bool]:
-    """The query of CREATE ... AS, and whether its rows are wanted (False for WITH NO DATA)."""
-    depth, tokens = 0, statement.tokens
+def query_after_as(statement: Statement) -> Statement:
+    """The query of CREATE ... AS or CACHE ... AS."""
+    tokens = statement.tokens
+    first = tokens[_outer_as(tokens) + 1]
+    words = [t.text.upper() for t in tokens]
+    data_clause = 2 * (words[-2:] == ["WITH", "DATA"]) + 3 * (words[-3:] == ["WITH", "NO", "DATA"])
+    last = tokens[len(tokens) - data_clause - 1]
+    return parse(statement.text[first.start : last.end + 1], statement.dialect)
+
+
+def _outer_as(tokens: Sequence[Token]) -> int:
+    """Index of the first AS outside of parentheses."""
+    depth = 0
     for at, token in enumerate(tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and token.text.upper() == "AS" and at > 1:
-            break
-    words = [t.text.upper() for t in tokens]
-    end = len(tokens)
-    with_data = words[-2:] == ["WITH", "DATA"]
-    no_data = words[-3:] == ["WITH", "NO", "DATA"]
-    end -= 2 * with_data + 3 * no_data
-    text = statement.text[tokens[at + 1].start : tokens[end - 1].end + 1]
-    return parse(text, statement.dialect), not no_data
+        if depth == 0 and token.token_type is TokenType.ALIAS and at + 1 < len(tokens):
+            return at
+    raise TrinityError("SYNTAX_ERROR", "The query is missing; write AS SELECT ... at the end.")
 
 
 def _create_as(
@@ -123,11 +129,10 @@ def _create_as(
 ) -> DataFrame:
     if exists and session.find_table(name) is not None:
         return counts(session)
-    query, with_data = query_after_as(statement)
-    rows = _renamed(run_query(session, query), names, f"table '{name}'")
+    rows = _renamed(run_query(session, query_after_as(statement)), names, f"TABLE '{name}'")
     table = session.create_table(name, _columns_of(rows), key, options.partition_by, options.properties)
     try:
-        written = _write(table, rows) if with_data else 0
+        written = _write(table, rows) if options.with_data else 0
     except BaseException:
         session.drop_table(name)
         raise
@@ -170,15 +175,45 @@ def create_view(session: Session, statement: Statement) -> DataFrame:
     assert isinstance(create, exp.Create)
     if not any(isinstance(p, exp.TemporaryProperty) for p in _properties(create)):
         raise TrinityError("NOT_SUPPORTED", "Views are not stored by Trinity; use CREATE TEMPORARY VIEW.")
-    if create.expression is None or "GLOBAL" in statement.words(4):
+    if create.expression is None:
         return run_text(session, statement.text)
     nodes = create.this.expressions if isinstance(create.this, exp.Schema) else []
-    query, _ = query_after_as(statement)
     view = create.this.this if isinstance(create.this, exp.Schema) else create.this
-    rows = _renamed(run_query(session, query), [n.name for n in nodes], f"view '{view.name}'")
+    rows = _renamed(run_query(session, query_after_as(statement)), [n.name for n in nodes], f"VIEW '{view.name}'")
+    is_global = "GLOBAL" in statement.words(4)
+    full = f"global_temp.{view.name}" if is_global else view.name
+    if create.args.get("exists") and session.spark.catalog.tableExists(full):
+        return nothing(session)
     with spark_errors():
-        if create.args.get("replace"):
-            rows.createOrReplaceTempView(view.name)
-        elif not (create.args.get("exists") and session.spark.catalog.tableExists(view.name)):
-            rows.createTempView(view.name)
+        _register(rows, view.name, is_global, bool(create.args.get("replace")))
     return nothing(session)
+
+
+def _register(rows: DataFrame, name: str, is_global: bool, replace: bool) -> None:
+    if is_global:
+        rows.createOrReplaceGlobalTempView(name) if replace else rows.createGlobalTempView(name)
+    else:
+        rows.createOrReplaceTempView(name) if replace else rows.createTempView(name)
+
+
+def cache(session: Session, statement: Statement) -> DataFrame:
+    """CACHE [LAZY] TABLE name [AS query]: of a query over Trinity's tables as they are now, or of a temp view.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a table of Trinity's.
+    """
+    node = statement.tree
+    assert isinstance(node, exp.Cache)
+    if node.expression is not None:
+        rows = run_query(session, query_after_as(statement))
+        with spark_errors():
+            rows.createTempView(node.this.name)
+        lazy = "LAZY " if node.args.get("lazy") else ""
+        return run_text(session, f"CACHE {lazy}TABLE {quote(node.this.name)}")
+    if resolve(session, parts(node.this)) is not None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"CACHE TABLE {node.this.sql(dialect='spark')}: a table changes under its cache; "
+            "cache a query: CACHE TABLE name AS SELECT ...",
+        )
+    return run_text(session, statement.text)

@@ -12,7 +12,7 @@ from trinity.errors import ErrorCode, TrinityError
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
-__all__ = ["from_spark", "spark_errors"]
+__all__ = ["from_spark", "quiet", "spark_errors"]
 
 _CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
     ("UNRESOLVED_COLUMN", "COLUMN_NOT_FOUND"),
@@ -61,8 +61,8 @@ def _message(error: PySparkException) -> str:
     """Spark's sentences, without the plan that follows and with names as the user knows them."""
     text = str(getattr(error, "desc", None) or error)
     text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
-    text = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text)
-    text = re.sub(r"\s*SQLSTATE: \w+|; line \d+ pos \d+", "", text)
+    # a place in the text would be one in the rewritten text
+    text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+|; line \d+ pos \d+|\(line \d+, pos \d+\)", "", text)
     return " ".join(text.split())
 
 
@@ -72,6 +72,20 @@ def spark_errors() -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        yield
+        with quiet():
+            yield
     except PySparkException as error:
         raise from_spark(error) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps PySpark from logging an error to stderr that is about to be raised as TrinityError."""
+    from pyspark.logger import PySparkLogger
+
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, TokenType, exp
 
-from trinity.errors import TrinityError, nearest
+from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
     from trinity.session import Session, TableName
     from trinity.table import Table
 
 __all__ = [
-    "existing_table", "format_name", "parts", "quote", "quoted_name", "read_name", "schema_name", "table_missing",
-    "target_name",
+    "existing_table", "parts", "quote", "quoted_name", "read_name", "schema_name", "target_name",
 ]  # fmt: skip
 
 
@@ -63,26 +62,7 @@ def existing_table(session: Session, node: exp.Expr) -> Table:
     Raises:
         TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or TABLE_NOT_FOUND, with the nearest name.
     """
-    name = target_name(session, node)
-    found = session.find_table(name)
-    if found is None:
-        raise table_missing(session, name)
-    return found
-
-
-def table_missing(session: Session, name: TableName) -> TrinityError:
-    """SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a name that is not there, with the nearest one that is."""
-    metadata = session.catalogs[name.catalog].metadata
-    schemas = metadata.list_schemas()
-    if name.schema not in schemas:
-        return TrinityError(
-            "SCHEMA_NOT_FOUND",
-            f"Catalog '{name.catalog}' has no schema '{name.schema}'.{nearest(name.schema, schemas)} "
-            f"It has: {', '.join(schemas)}.",
-        )
-    known = metadata.list_tables(name.schema)
-    there = f"The schema has: {', '.join(known)}." if known else "The schema is empty."
-    return TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist.{nearest(name.table, known)} {there}")
+    return session.table(".".join(map(quote, parts(node))))
 
 
 def schema_name(session: Session, given: list[str]) -> tuple[str, str]:
@@ -120,10 +100,3 @@ _RESERVED = frozenset({
     "WINDOW",
 })  # fmt: skip
 """Words that sqlglot or Spark (ANSI) may not take as a bare column name."""
-
-
-def format_name(session: Session, catalog: str) -> str:
-    """The name of the connector behind a catalog: ``delta``."""
-    # an adapter's import package is trinity_<format>; the in-memory one lives in the core
-    module = type(session.connector(catalog)).__module__
-    return module.split(".")[0].removeprefix("trinity_") if module.startswith("trinity_") else module.split(".")[-1]

@@ -16,7 +16,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from trinity.errors import TrinityError, nearest
 
-__all__ = ["Statement", "parse", "single", "split", "tokenize"]
+__all__ = ["MISSING", "Statement", "parse", "single", "split", "tokenize"]
 
 
 class TrinitySpark(Spark):
@@ -43,6 +43,9 @@ class TrinitySpark(Spark):
                 version.meta.update(start=first.start, end=self._prev.end)
             return version
 
+
+MISSING: Final = "something is missing after this word"
+"""What a syntax error says about a clause without its expression."""
 
 _DIALECTS: Final[dict[str, type[Dialect] | str]] = {
     "spark": TrinitySpark,
@@ -180,6 +183,10 @@ def parse(text: str, dialect: str = "spark") -> Statement:
         TrinityError: SYNTAX_ERROR with line, column and excerpt.
     """
     tokens = tokenize(text, dialect)
+    if dialect == "spark" and tokens and tokens[0].token_type is TokenType.TABLE:  # the query TABLE t
+        return parse(f"SELECT * FROM{text[tokens[0].end + 1 :]}", dialect)
+    if dialect == "spark":
+        _refuse_inner_table(tokens)
     try:
         (tree,) = _dialect(dialect).parse(text)
     except ParseError as error:
@@ -191,6 +198,17 @@ def parse(text: str, dialect: str = "spark") -> Statement:
     return Statement(text, dialect, tree, tuple(tokens))
 
 
+_QUERY_STARTS: Final = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN)
+
+
+def _refuse_inner_table(tokens: list[Token]) -> None:
+    """Sqlglot takes the query TABLE t inside of another query for a column named TABLE."""
+    if tokens and tokens[0].token_type in _QUERY_STARTS and not any(t.token_type is TokenType.INSERT for t in tokens):
+        for token in tokens:
+            if token.token_type is TokenType.TABLE:
+                raise TrinityError("SYNTAX_ERROR", f"Line {token.line}: write SELECT * FROM instead of TABLE.")
+
+
 def _parse_error(error: ParseError) -> TrinityError:
     if not error.errors:
         return TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.")
@@ -199,7 +217,7 @@ def _parse_error(error: ParseError) -> TrinityError:
     after = (first.get("end_context") or "")[:20].replace("\n", " ")
     excerpt = f"{before}>>>{first.get('highlight') or ''}<<<{after}".strip()
     what = str(first.get("description") or "unexpected text").rstrip(".")
-    what = re.sub(r"^Required keyword: .*", "something is missing after this word", what)
+    what = re.sub(r"^Required keyword: .*", MISSING, what)
     return TrinityError("SYNTAX_ERROR", f"Line {first.get('line')}, column {first.get('col')}: {what} at: {excerpt}")
 
 

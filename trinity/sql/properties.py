@@ -25,6 +25,7 @@ class Options:
         primary_key: key columns given as an option (Trino).
         partition_by: partition columns.
         partition_columns: partition columns that are declared only there (Hive's spelling).
+        with_data: False for Trino's WITH NO DATA.
         format: what USING or ``format`` names, or None.
     """
 
@@ -32,6 +33,7 @@ class Options:
     primary_key: list[str] = field(default_factory=list)
     partition_by: list[str] = field(default_factory=list)
     partition_columns: list[exp.ColumnDef] = field(default_factory=list)
+    with_data: bool = True
     format: str | None = None
 
 
@@ -50,13 +52,17 @@ def read_options(nodes: Sequence[exp.Expr]) -> Options:
 
 def _read(options: Options, node: exp.Expr) -> None:
     if isinstance(node, exp.FileFormatProperty):
-        options.format = node.name.lower()
+        # Trino's option names the file format, which is always parquet; USING names the table format
+        file_format = isinstance(node.this, exp.Literal) and node.name.lower() == "parquet"
+        options.format = None if file_format else node.name.lower()
     elif isinstance(node, exp.SchemaCommentProperty):
         options.properties["comment"] = node.name
     elif isinstance(node, exp.PartitionedByProperty):
         _partitions(options, node.this)
     elif isinstance(node, exp.PrimaryKey):
         options.primary_key = [c.name for c in node.expressions]
+    elif isinstance(node, exp.WithDataProperty):
+        options.with_data = not node.args.get("no")
     elif type(node) is exp.Property:
         _option(options, node)
     else:
@@ -82,7 +88,7 @@ def _option(options: Options, node: exp.Property) -> None:
 
 def _key(node: exp.Expr) -> str:
     if isinstance(node, exp.Dot):
-        return ".".join(p.name for p in node.parts)
+        return f"{_key(node.this)}.{_key(node.expression)}"
     if isinstance(node, exp.Column):
         return ".".join(p.name for p in node.parts)
     return str(node.name)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from sqlglot import exp
+
 from trinity.errors import TrinityError
-from trinity.sql.errors import from_spark, spark_errors
-from trinity.sql.names import quote, table_missing
+from trinity.sql.errors import from_spark, quiet, spark_errors
+from trinity.sql.fallback import names_by_spark
+from trinity.sql.names import quote
 from trinity.sql.parse import Statement, parse
 from trinity.sql.pushdown import key_predicate
-from trinity.sql.references import Edit, Reference, apply_edits, column_edits, find_references
+from trinity.sql.references import Edit, Reference, apply_edits, column_edits, find_references, resolve
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -21,10 +24,11 @@ if TYPE_CHECKING:
 
     from trinity.session import Session, TableName
     from trinity.spi import SplitSource
+    from trinity.table import Table
 
 _QUOTED: Final = r"`((?:[^`]|``)+)`"
 
-__all__ = ["explain", "rewritten", "run_query", "run_text"]
+__all__ = ["explain", "rewritten", "run_query", "run_text", "run_unparsed"]
 
 
 def run_query(session: Session, statement: Statement) -> DataFrame:
@@ -51,12 +55,28 @@ def explain(session: Session, statement: Statement) -> DataFrame:
         return run_text(session, statement.text[: first.start] + text)
 
 
+def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFrame:
+    """Runs a query in Spark's dialect that sqlglot refused with ``refusal``; raises it when Spark does so, too."""
+    reads = _Reads(session)
+    try:
+        edits: list[Edit] = []
+        for parts, start, end, after_table in names_by_spark(session, text, refusal):
+            table = resolve(session, parts)
+            if table is not None:
+                view = reads.newest(table)
+                edits.append((start, end, view if after_table else f"({view} AS {quote(parts[-1])})"))
+        return run_text(session, apply_edits(text, edits))
+    finally:
+        reads.drop()
+
+
 def run_text(session: Session, text: str) -> DataFrame:
     """Runs Spark SQL text as it is, with Spark's errors as Trinity's."""
     from pyspark.errors import PySparkException
 
     try:
-        return session.spark.sql(text)
+        with quiet():
+            return session.spark.sql(text)
     except PySparkException as error:
         raise _missing_table(session, error) or from_spark(error) from error
 
@@ -71,7 +91,7 @@ def _missing_table(session: Session, error: PySparkException) -> TrinityError | 
     else:
         return None
     try:
-        return table_missing(session, session.table_name(parts))
+        return session.table_missing(session.table_name(parts))
     except TrinityError as other:  # an unknown catalog, or no name of ours
         return other if other.code == "CATALOG_NOT_FOUND" else None
 
@@ -108,15 +128,24 @@ class _Reads:
         """The name of the view with this reference's rows."""
         name = reference.table.name
         wanted = reference.travel.version if reference.travel.timestamp is None else reference.travel.timestamp
+        return self._registered(name, wanted, lambda: self._splits(reference), reference.node)
+
+    def _registered(
+        self, name: TableName, wanted: int | str | None, splits_of: Callable[[], SplitSource], node: exp.Table | None
+    ) -> str:
         if (name, wanted) not in self.splits:
-            self.splits[name, wanted] = self._splits(reference)
+            self.splits[name, wanted] = splits_of()
         splits = self.splits[name, wanted]
-        where = key_predicate(reference.node, splits.definition)
+        where = key_predicate(node, splits.definition) if node is not None else None
         if (name, wanted, where) not in self.views:
             view = f"_trinity_read_{uuid.uuid4().hex}"
             self._read(splits, where).createOrReplaceTempView(view)
             self.views[name, wanted, where] = view
         return self.views[name, wanted, where]
+
+    def newest(self, table: Table) -> str:
+        """The name of the view with the newest rows of a table."""
+        return self._registered(table.name, None, lambda: table.splits(), None)
 
     def _read(self, splits: SplitSource, where: str | None) -> DataFrame:
         from pyspark.errors import PySparkException
@@ -125,7 +154,8 @@ class _Reads:
 
         if where is not None:
             try:
-                return merged_read(self.session.spark, splits, where)
+                with quiet():
+                    return merged_read(self.session.spark, splits, where)
             except PySparkException:  # a hint that does not fit the column's type: let the query itself say so
                 pass
         return merged_read(self.session.spark, splits)
@@ -134,7 +164,7 @@ class _Reads:
         travel = reference.travel
         if travel.timestamp is None:
             return reference.table.splits(travel.version)
-        return reference.table._splits_at(None, self._instant(travel.timestamp))
+        return reference.table.splits_at(None, self._instant(travel.timestamp))
 
     def _instant(self, text: str) -> str:
         """The time that a TIMESTAMP AS OF expression stands for, as text in the session's time zone."""

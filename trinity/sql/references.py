@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.sql.names import quote, table_missing
+from trinity.sql.names import quote
 from trinity.sql.parse import Statement
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def find_references(session: Session, statement: Statement) -> list[Reference]:
         identifiers = node.parts
         if not all(isinstance(p, exp.Identifier) and "start" in p.meta for p in identifiers):
             continue
-        if len(identifiers) == 1 and _is_cte(node):
+        if len(identifiers) == 1 and (node.find_ancestor(exp.Hint) or _is_cte(node)):
             continue
         table = resolve(session, [p.name for p in identifiers])
         if table is not None:
@@ -149,7 +149,7 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
         return None
     table = session.find_table(name)
     if table is None and len(parts) == 3:
-        raise table_missing(session, name)
+        raise session.table_missing(name)
     return table
 
 

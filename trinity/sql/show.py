@@ -11,7 +11,7 @@ from sqlglot import Token, TokenType, exp
 from trinity.engine.show import local_frame
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition
-from trinity.sql.names import format_name, parts, quoted_name, read_name, schema_name, table_missing
+from trinity.sql.names import parts, quoted_name, read_name, schema_name
 from trinity.sql.parse import Statement
 from trinity.sql.query import run_query, run_text
 from trinity.sql.references import resolve
@@ -100,7 +100,7 @@ def _tables(session: Session, arguments: _Arguments) -> DataFrame:
     catalog, schema = schema_name(session, given)
     metadata = session.catalogs[catalog].metadata
     if schema not in metadata.list_schemas():
-        raise table_missing(session, session.table_name([catalog, schema, "_"]))
+        raise session.table_missing(session.table_name([catalog, schema, "_"]))
     rows = [(schema, name, False) for name in arguments.matching(metadata.list_tables(schema))]
     return local_frame(session.spark, {"namespace": "string", "tableName": "string", "isTemporary": "boolean"}, rows)
 
@@ -123,7 +123,7 @@ def _table(session: Session, name: list[str]) -> Table:
     full = session.table_name(name)
     table = session.find_table(full)
     if table is None:
-        raise table_missing(session, full)
+        raise session.table_missing(full)
     return table
 
 
@@ -140,7 +140,7 @@ def create_statement(session: Session, table: Table) -> str:
         lines.append(f"PRIMARY KEY ({_listed(definition.primary_key)}) NOT ENFORCED")
     name = ".".join(map(quoted_name, (table.name.catalog, table.name.schema, table.name.table)))
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
-    text += f"\nUSING {format_name(session, table.name.catalog)}"
+    text += f"\nUSING {session.format_name(table.name.catalog)}"
     if definition.partition_by:
         text += f"\nPARTITIONED BY ({_listed(definition.partition_by)})"
     properties = _shown(definition)
@@ -208,7 +208,7 @@ def _detail_rows(session: Session, table: Table) -> list[tuple[str, str, str | N
         ("# Detailed Table Information", "", ""),
         ("Name", str(table.name), ""),
         ("Type", "MANAGED", ""),
-        ("Provider", format_name(session, table.name.catalog), ""),
+        ("Provider", session.format_name(table.name.catalog), ""),
         ("Location", table.handle.location, ""),
         ("Primary Key", ", ".join(definition.primary_key), ""),
         ("Table Properties", f"[{properties}]", ""),

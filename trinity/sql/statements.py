@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.sql import create, ddl, dml, insert, query, show
-from trinity.sql.parse import Statement, single, split
+from trinity.sql.parse import MISSING, Statement, single, split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,8 +33,26 @@ def run(session: Session, text: str, dialect: str = "spark") -> DataFrame:
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt; and what the statement may raise.
     """
-    statement = single(text, dialect)
+    try:
+        statement = single(text, dialect)
+    except TrinityError as error:
+        # Spark would take the WHERE of SELECT a FROM t WHERE for an alias, and return every row
+        if error.code == "SYNTAX_ERROR" and MISSING not in error.message and dialect == "spark" and _is_one_query(text):
+            return query.run_unparsed(session, split(text)[0], error)
+        raise
     return _handler(statement)(session, statement)
+
+
+def _is_one_query(text: str) -> bool:
+    """Whether a text that sqlglot cannot parse looks like one query."""
+    try:
+        parts = split(text)
+    except TrinityError:
+        return False
+    return len(parts) == 1 and parts[0].lstrip("( \n").upper().startswith(_QUERY_WORDS)
+
+
+_QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE")
 
 
 _Handler = Callable[["Session", Statement], "DataFrame"]
@@ -59,6 +77,7 @@ _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
     exp.Use: ddl.use,
     exp.Alter: ddl.alter_table,
     exp.Describe: show.describe,
+    exp.Cache: create.cache,
     exp.Insert: insert.insert,
     exp.Delete: dml.delete,
     exp.Update: dml.row_change,

@@ -48,7 +48,9 @@ class FolderCatalog:
             raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self.catalog}.{schema}' exists already.") from error
 
     def drop_schema(self, schema: str) -> None:
-        """Removes the folder. Raises SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY."""
+        """Removes the folder. Raises SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY; NOT_SUPPORTED for ``default``."""
+        if schema == DEFAULT_SCHEMA:
+            raise TrinityError("NOT_SUPPORTED", f"Schema '{self.catalog}.{schema}' always exists; drop its tables.")
         if tables := self.list_tables(schema):
             raise TrinityError(
                 "SCHEMA_NOT_EMPTY",

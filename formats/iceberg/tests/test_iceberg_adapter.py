@@ -199,7 +199,8 @@ def test_every_level_has_its_field_id(lake: IcebergConnector) -> None:
 
     def ids(field: pa.Field) -> list[int]:
         kind = field.type
-        inner = [kind.key_field, kind.item_field] if pa.types.is_map(kind) else [kind.field(n) for n in range(kind.num_fields)]
+        is_map = pa.types.is_map(kind)
+        inner = [kind.key_field, kind.item_field] if is_map else [kind.field(n) for n in range(kind.num_fields)]
         return [int(field.metadata[b"PARQUET:field_id"]), *(i for f in inner for i in ids(f))]
 
     for schema in (in_file, splits.storage):
@@ -224,7 +225,7 @@ def test_commit_numbers_are_sequence_numbers(lake: IcebergConnector, table: Tabl
     results = [append(lake, table, (n, "x")) for n in range(3)]
     splits = open_catalog(tmp_path / "w").metadata.get_splits(table)
     assert [f.commit for f in splits.files] == [r.version for r in results]
-    assert splits.version == results[-1].version == with_pyiceberg(lake, table).metadata.last_sequence_number
+    assert splits.version == results[-1].version == with_pyiceberg(lake, table).last_sequence_number
     assert results[0].rows == results[0].files == 1
     assert results[0].bytes == splits.files[0].size
     assert {f.tier for f in splits.files} == {Tier.LOG}
@@ -368,10 +369,10 @@ def test_properties_are_added(lake: IcebergConnector, table: TableHandle) -> Non
 
 def test_concurrent_alters_lose_nothing(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
     others = [open_catalog(tmp_path / "w") for _ in range(4)]
-    threads = [
-        threading.Thread(target=c.metadata.set_properties, args=(table, {f"p{n}": str(n)}))
-        for n, c in enumerate(others)
-    ] + [threading.Thread(target=c.metadata.add_column, args=(table, Column(f"n{n}", "int"))) for n, c in enumerate(others)]
+    threads = []
+    for n, other in enumerate(others):
+        threads.append(threading.Thread(target=other.metadata.set_properties, args=(table, {f"p{n}": str(n)})))
+        threads.append(threading.Thread(target=other.metadata.add_column, args=(table, Column(f"n{n}", "int"))))
     for t in threads:
         t.start()
     for t in threads:
@@ -553,7 +554,8 @@ def test_a_lost_race_leaves_no_files(
     lake: IcebergConnector, table: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = open_catalog(tmp_path / "w")
-    real, raced = lake._iceberg.commit_table, []
+    real = lake._iceberg.commit_table
+    raced: list[Any] = []
 
     def lose_once(*args: Any) -> Any:
         if not raced:
@@ -586,7 +588,8 @@ def test_configuration(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert code_of(lambda: create(warehouse=str(tmp_path / "file")))[0] == "FILESYSTEM_ERROR"
     named = create(warehouse=f"file://{tmp_path}/a b", **{"catalog-name": "other"})
-    assert named.spark_catalog_settings("other")["spark.sql.catalog.other.uri"] == f"jdbc:sqlite:{tmp_path}/a b/catalog.db"
+    settings = named.spark_catalog_settings("other")
+    assert settings["spark.sql.catalog.other.uri"] == f"jdbc:sqlite:{tmp_path}/a b/catalog.db"
     assert code_of(lambda: named.spark_catalog_settings("lake"))[0] == "INVALID_ARGUMENTS"
     append(named, named.metadata.create_table(KEYED), (1, "x"))
     named.close()
@@ -605,13 +608,15 @@ def spark() -> Iterator[Any]:
     cached = [
         Path.home() / ".ivy2.5.2" / "jars" / f"{g}_{a}-{v}.jar" for g, a, v in (p.split(":") for p in needs.packages)
     ]
-    builder = SparkSession.builder.master("local[2]").config(map={
-        "spark.driver.memory": "2g",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        **needs.settings,
-    })
+    builder = SparkSession.builder.master("local[2]").config(
+        map={
+            "spark.driver.memory": "2g",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.session.timeZone": "UTC",
+            **needs.settings,
+        }
+    )
     if all(p.exists() for p in cached):
         builder = builder.config("spark.jars", ",".join(map(str, cached)))
     else:
@@ -661,8 +666,8 @@ def test_spark_sees_every_version_and_only_live_rows(spark: Any, shared: Iceberg
     append(shared, handle, (100, "late"))
     assert sorted(r.id for r in spark.table(name).collect()) == [*range(30), 100]
     assert spark.sql(f"SELECT * FROM {name} VERSION AS OF {snapshot}").count() == 40
-    entries = spark.sql(f"SELECT sequence_number, data_file.record_count FROM {name}.entries WHERE status < 2").collect()
-    assert sorted(map(tuple, entries)) == [(folded, 30), (folded + 2, 1)]
+    live = spark.table(f"{name}.entries").where("status < 2").select("sequence_number", "data_file.record_count")
+    assert sorted(map(tuple, live.collect())) == [(folded, 30), (folded + 2, 1)]
     operations = [r.operation for r in spark.sql(f"SELECT operation FROM {name}.snapshots").collect()]
     assert operations == ["append"] * 41 + ["overwrite", "append"]
 
@@ -682,9 +687,33 @@ def test_trinity_reads_what_spark_changes(spark: Any, shared: IcebergConnector) 
     compact(shared, handle, [{"id": 1, "v": "a"}], [])()  # replaces files of both writers
     assert [(r["id"], r["v"]) for r in stored(shared, handle)] == [(1, "a")]
     assert [tuple(r) for r in spark.sql(f"SELECT id, v FROM {name}").collect()] == [(1, "a")]
-    spark.sql(f"CALL {handle.catalog}.system.rewrite_data_files(table => 'default.t', options => map('rewrite-all','true'))")
-    spark.sql(f"CALL {handle.catalog}.system.rewrite_manifests('default.t')")
+    system = f"CALL {handle.catalog}.system"
+    spark.sql(f"{system}.rewrite_data_files(table => 'default.t', options => map('rewrite-all', 'true'))")
+    spark.sql(f"{system}.rewrite_manifests('default.t')")
     assert [(r["id"], r["v"]) for r in stored(shared, handle)] == [(1, "a")]
+
+
+def test_spark_and_trinity_commit_at_once(spark: Any, shared: IcebergConnector) -> None:
+    handle = shared.metadata.create_table(KEYED)
+    name = f"{handle.catalog}.default.t"
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for n in range(15):
+                append(shared, handle, (n, "trinity"))
+                time.sleep(0.05)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    for n in range(100, 105):
+        spark.sql(f"INSERT INTO {name} VALUES ({n}, 'spark', NULL)")
+    thread.join()
+    assert not errors
+    assert sorted(r["id"] for r in stored(shared, handle)) == [*range(15), *range(100, 105)]
+    assert spark.table(name).count() == 20
 
 
 def test_delete_files_of_others_are_refused_by_name(spark: Any, shared: IcebergConnector) -> None:

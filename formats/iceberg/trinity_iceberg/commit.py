@@ -232,9 +232,7 @@ class _Commit:
         path = self._new_path(f"snap-{self.snapshot_id}")
         output, version = self.table.io.new_output(path), self.metadata.format_version
         parent_id = self.parent.snapshot_id if self.parent else None
-        opened = write_manifest_list(
-            version, output, self.snapshot_id, parent_id, self.sequence, self._compression()
-        )
+        opened = write_manifest_list(version, output, self.snapshot_id, parent_id, self.sequence, self._compression())
         with _writing(self.table), opened as writer:
             writer.add_manifests(manifests)
         return path

@@ -112,9 +112,7 @@ class IcebergMetadata(ConnectorMetadata):
         try:
             self._iceberg.create_namespace(schema)
         except (NamespaceAlreadyExistsError, IntegrityError) as error:
-            raise TrinityError(
-                "SCHEMA_ALREADY_EXISTS", f"Schema '{self._catalog}.{schema}' exists already."
-            ) from error
+            raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self._catalog}.{schema}' exists already.") from error
 
     def drop_schema(self, schema: str) -> None:
         if tables := self.list_tables(schema):

@@ -375,9 +375,7 @@ def _to_file(entry: ManifestEntry, columns: _Columns) -> DataFile:
 def _stats(file: IcebergFile, columns: _Columns) -> dict[str, Any]:
     low, high, nulls = file.lower_bounds or {}, file.upper_bounds or {}, file.null_value_counts or {}
     known = columns.top.keys() & (low.keys() | nulls.keys())
-    return {
-        columns.top[i][0]: column_stats(columns.top[i][1], low.get(i), high.get(i), nulls.get(i)) for i in known
-    }
+    return {columns.top[i][0]: column_stats(columns.top[i][1], low.get(i), high.get(i), nulls.get(i)) for i in known}
 
 
 def history_of(metadata: TableMetadata) -> list[HistoryEntry]:

@@ -1,0 +1,79 @@
+"""Runs the cases, prints them beside their budgets, and keeps them as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import trinity
+from benchmarks.cases import Bench
+from benchmarks.timing import Result
+
+__all__ = ["main"]
+
+_RESULTS = Path(__file__).parent / "results"
+_SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "4g",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+
+
+def run(
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of the base.")] = 4_000_000,
+    runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 5,
+    formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
+    name: Annotated[str, typer.Option(help="Name of the result file.")] = "latest",
+    scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs about 2 GB.")] = None,
+) -> None:
+    """Measure Trinity beside the plain tools."""
+    results: list[Result] = []
+    load = os.getloadavg()[0]
+    with (
+        tempfile.TemporaryDirectory(dir=scratch) as folder,
+        trinity.connect(Path(folder) / "warehouse", spark_settings=_SETTINGS) as session,
+    ):
+        for catalog in formats.split(","):
+            for result in Bench(session, catalog, rows, runs, Path(folder)).cases():
+                results.append(result)
+                print(f"{catalog:8} {result.case:28} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
+        session.spark.stop()
+    _keep(results, name, {"rows": rows, "runs": runs, "load_before": round(load, 1)})
+    Console().print(_table(results))
+
+
+def _keep(results: list[Result], name: str, facts: dict[str, float]) -> None:
+    _RESULTS.mkdir(exist_ok=True)
+    found = {
+        "version": trinity.__version__,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        **facts,
+        "results": [r.to_dict() for r in results],
+    }
+    (_RESULTS / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
+
+
+def _table(results: list[Result]) -> Table:
+    table = Table(title="Ratios of one run")
+    for index, head in enumerate(("case", "table", "ours", "reference", "ratio", "budget", "")):
+        table.add_column(head, justify="right" if 1 < index < 5 else "left", no_wrap=True)
+    for r in results:
+        values = [f"{r.ours:.2f} {r.unit}", f"{r.reference:.2f} {r.unit}", f"{r.ratio:.2f}x", r.budget]
+        table.add_row(r.case, r.catalog, *values, "kept" if r.within else "[red]missed[/red]")
+    return table
+
+
+def main() -> None:
+    """The command."""
+    typer.run(run)

@@ -1,0 +1,5 @@
+"""Delta tables: commits through Delta's own transaction log, data files from the shared sink."""
+
+from trinity_delta.format import DeltaConnector, DeltaFormat, DeltaOptions
+
+__all__ = ["DeltaConnector", "DeltaFormat", "DeltaOptions"]

@@ -1,0 +1,121 @@
+"""The actions of Delta's log that a commit of Trinity's consists of."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from trinity.spi import DataFile, TableDefinition, TransactionId
+from trinity.storage import ObjectStore
+from trinity_delta.schema import configuration, schema_string
+from trinity_delta.stats import to_delta
+
+__all__ = [
+    "SIDECAR_DOMAIN",
+    "TAG_BUCKET",
+    "TAG_COMMIT",
+    "TAG_TIER",
+    "VACUUM_DOMAIN",
+    "add",
+    "new_metadata",
+    "remove",
+    "sidecar_list",
+    "transaction",
+    "vacuum_mark",
+]
+
+SIDECAR_DOMAIN: Final = "trinity.sidecar"
+"""Domain metadata: the sidecar's files, paths relative to the table."""
+VACUUM_DOMAIN: Final = "trinity.vacuum"
+"""Domain metadata: the oldest readable version."""
+TAG_TIER: Final = "trinity.tier"
+TAG_COMMIT: Final = "trinity.commit"
+"""Of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number, which
+Delta itself keeps as ``defaultRowCommitVersion``."""
+TAG_BUCKET: Final = "trinity.bucket"
+
+Action = dict[str, Any]
+
+
+def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, data_change: bool) -> Action:
+    """Adds a file of a sink.
+
+    Args:
+        file: the fragment's file, absolute path.
+        store: the table's folder.
+        definition: the table, for the types of statistics.
+        data_change: False for compaction, which changes no row for a stream that reads the table.
+    """
+    tags = {TAG_TIER: file.tier.value}
+    if file.commit is not None:
+        tags[TAG_COMMIT] = str(file.commit)
+    if file.bucket:
+        tags[TAG_BUCKET] = f"{file.bucket.index}/{file.bucket.count}"
+    return {
+        "add": {
+            "path": quote(store.relative(file.path)),
+            "partitionValues": {},
+            "size": file.size,
+            "modificationTime": _now_ms(),
+            "dataChange": data_change,
+            "stats": to_delta(file, definition),
+            "tags": tags,
+        }
+    }
+
+
+def remove(path: str, file: DataFile) -> Action:
+    """Removes a file in a compaction; ``path`` as the log has it."""
+    return {
+        "remove": {
+            "path": path,
+            "deletionTimestamp": _now_ms(),
+            "dataChange": False,
+            "extendedFileMetadata": True,
+            "partitionValues": {},
+            "size": file.size,
+        }
+    }
+
+
+def transaction(txn: TransactionId) -> Action:
+    """Records an application's version (L4)."""
+    return {"txn": {"appId": txn[0], "version": txn[1], "lastUpdated": _now_ms()}}
+
+
+def sidecar_list(files: Iterable[DataFile], store: ObjectStore) -> Action:
+    """Names the files that are the sidecar from this commit on."""
+    listed = [replace(f, path=store.relative(f.path)).to_dict() for f in files]
+    return _domain(SIDECAR_DOMAIN, listed)
+
+
+def vacuum_mark(oldest: int) -> Action:
+    """Says which version is the oldest readable one."""
+    return _domain(VACUUM_DOMAIN, {"oldest": oldest})
+
+
+def new_metadata(definition: TableDefinition, checked: Mapping[str, str]) -> dict[str, Any]:
+    """The ``metaData`` action of a new table, with its configuration as Delta has checked it."""
+    return {
+        "id": str(uuid.uuid4()),
+        "name": definition.name,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema_string(definition),
+        "partitionColumns": [],
+        "configuration": {**configuration(definition, new=True), **checked},
+        "createdTime": _now_ms(),
+    }
+
+
+def _domain(domain: str, content: Sequence[Any] | Mapping[str, Any]) -> Action:
+    text = json.dumps(content, separators=(",", ":"))
+    return {"domainMetadata": {"domain": domain, "configuration": text, "removed": False}}
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

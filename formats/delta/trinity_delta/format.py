@@ -1,0 +1,73 @@
+"""The entry point: catalogs of Delta tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from trinity.errors import TrinityError
+from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, PageSinkProvider, SparkRequirements
+from trinity.storage import ParquetSinkProvider
+from trinity_delta.metadata import DeltaMetadata
+
+__all__ = ["DeltaConnector", "DeltaFormat", "DeltaOptions"]
+
+DELTA_JAR: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
+"""Pinned: ``jvm.py`` uses classes of Delta that are no public API."""
+
+
+class DeltaOptions(BaseModel):
+    """Settings of a catalog.
+
+    Attributes:
+        warehouse: folder of the catalog, a path or ``file:`` URI.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    warehouse: str
+
+
+class DeltaConnector(Connector):
+    """One catalog of Delta tables."""
+
+    def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
+        self._metadata = DeltaMetadata(catalog, options.warehouse, context)
+        self._sinks = ParquetSinkProvider()
+
+    @property
+    def metadata(self) -> ConnectorMetadata:
+        return self._metadata
+
+    @property
+    def sinks(self) -> PageSinkProvider:
+        return self._sinks
+
+
+class DeltaFormat(Format):
+    """Delta tables in a folder catalog; commits need Spark with Delta's JARs."""
+
+    @property
+    def property_prefixes(self) -> tuple[str, ...]:
+        return ("delta.",)
+
+    @property
+    def spark(self) -> SparkRequirements:
+        return SparkRequirements(
+            packages=(DELTA_JAR,),
+            settings={
+                "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+                "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+                # the default of 50 makes every look at a small table ten times slower
+                "spark.databricks.delta.snapshotPartitions": "2",
+            },
+            probes={"org.apache.spark.sql.delta.DeltaLog": DELTA_JAR},
+        )
+
+    def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
+        try:
+            return DeltaConnector(catalog, DeltaOptions(**options), context)
+        except ValidationError as error:
+            raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{catalog}': {error}") from error

@@ -1,0 +1,207 @@
+"""All that the adapter asks of Delta's own classes over py4j; these are internal to Delta, and live here alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.errors import TrinityError
+from trinity.storage import CommitRaced
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["DeltaJvm", "DeltaTransaction"]
+
+_DELTA: Final = "org.apache.spark.sql.delta"
+_RACED: Final = "DeltaConcurrentModificationException"
+Action = Mapping[str, Any]
+"""One line of Delta's log, as parsed JSON: ``{"add": {...}}``."""
+
+
+class DeltaJvm:
+    """Delta in the JVM of a Spark session.
+
+    Raises, from every method:
+        TrinityError: CONFIGURATION_INVALID when the session has no Delta JARs.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._jvm: Any = spark._jvm
+        self._session: Any = spark._jsparkSession
+        self._logs = self.module(f"{_DELTA}.DeltaLog")
+        self._actions = self.module(f"{_DELTA}.actions.Action")
+        self._mapper = self.module(f"{_DELTA}.util.JsonUtils").mapper()
+        self._manual = self.module(f"{_DELTA}.DeltaOperations$ManualUpdate")
+        self.none = self.module("scala.None")
+
+    def module(self, name: str) -> Any:
+        """A Scala object. JARs of ``spark.jars`` are known to the context's class loader only."""
+        try:
+            loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            return loader.loadClass(f"{name}$").getField("MODULE$").get(None)
+        except Exception as error:
+            if "ClassNotFound" not in str(error):
+                raise
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"This Spark session has no Delta ({name} is missing); add io.delta:delta-spark to its packages.",
+            ) from error
+
+    def sequence(self, items: Sequence[Any]) -> Any:
+        """A Scala Seq."""
+        found = self._jvm.java.util.ArrayList()
+        for item in items:
+            found.add(item)
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq()
+
+    def action(self, action: Action) -> Any:
+        """An action of Delta's from its JSON."""
+        return self._actions.fromJson(json.dumps(action))
+
+    def json(self, value: Any) -> Any:
+        """Any object of Delta's as parsed JSON, in one call."""
+        return json.loads(self._mapper.writeValueAsString(value))
+
+    def operation(self, append: bool) -> Any:
+        """What DESCRIBE HISTORY shows of a commit: WRITE for appends, Manual Update for the rest."""
+        if not append:
+            return self._manual
+        mode = self._jvm.org.apache.spark.sql.SaveMode.valueOf("Append")
+        write = getattr(self._jvm.org.apache.spark.sql.delta, "DeltaOperations$Write")
+        return write(mode, *[self.none] * 8)
+
+    def log(self, location: str) -> Any:
+        """The DeltaLog of a table's folder."""
+        return self._logs.forTable(self._session, location)
+
+    def forget(self, location: str) -> None:
+        """Drops what the JVM remembers of a table, which was dropped or is about to be made."""
+        path = self._jvm.org.apache.hadoop.fs.Path(location)
+        self._logs.invalidateCache(self._session, path)
+
+    def checked_configuration(self, given: Mapping[str, str]) -> dict[str, str]:
+        """Table configuration with Delta's own spelling of its keys.
+
+        Raises:
+            TrinityError: INVALID_TABLE_PROPERTY for what Delta refuses.
+        """
+        try:
+            checked = self.module(f"{_DELTA}.DeltaConfigs").validateConfigurations(
+                self._jvm.PythonUtils.toScalaMap(dict(given))
+            )
+        except Exception as error:
+            raise TrinityError("INVALID_TABLE_PROPERTY", f"Delta refuses a property: {_first_line(error)}") from error
+        return dict(self.json(checked))
+
+    def start(self, name: str, location: str) -> DeltaTransaction:
+        """A transaction on the newest version of the table ``name``."""
+        with delta_errors(name, location):
+            return DeltaTransaction(self, name, location, self.log(location).startTransaction())
+
+    def snapshot(self, name: str, location: str, version: int) -> list[Action]:
+        """A version as the actions that would make it: protocol, metaData, txn, domainMetadata, add."""
+        none = self.none
+        with delta_errors(name, location):
+            found = self.log(location).getSnapshotAt(version, none, none, False)
+            info = {"commitInfo": {"inCommitTimestamp": found.timestamp()}}
+            head = [info, json.loads(found.protocol().json()), json.loads(found.metadata().json())]
+            txns = [{"txn": t} for t in self.json(found.setTransactions())]
+            domains = [{"domainMetadata": d} for d in self.json(found.domainMetadata())]
+            files = self.json(found.allFiles().collectAsList())
+        return [*head, *txns, *domains, *({"add": f} for f in files)]
+
+
+class DeltaTransaction:
+    """One optimistic transaction.
+
+    Attributes:
+        read_version: the version that it started from; -1 when there is no table.
+    """
+
+    def __init__(self, jvm: DeltaJvm, name: str, location: str, transaction: Any) -> None:
+        self._jvm = jvm
+        self._name = name
+        self._location = location
+        self._transaction = transaction
+        self.read_version = int(transaction.readVersion())
+
+    def read_txn(self, application: str) -> None:
+        """Declares a read of an application's record: a concurrent commit of the same one conflicts."""
+        with delta_errors(self._name, self._location):
+            self._transaction.txnVersion(application)
+
+    def read_whole_table(self) -> None:
+        """Declares a read of all rows: any concurrent commit of rows conflicts."""
+        with delta_errors(self._name, self._location):
+            self._transaction.readWholeTable()
+
+    def set_metadata(self, change: Mapping[str, Any], *, new: bool = False) -> None:
+        """Changes fields of the ``metaData`` action, or gives the one of a new table."""
+        with delta_errors(self._name, self._location):
+            if new:
+                self._transaction.updateMetadataForNewTable(self._jvm.action({"metaData": dict(change)}))
+                return
+            present = json.loads(self._transaction.metadata().json())["metaData"]
+            self._transaction.updateMetadata(self._jvm.action({"metaData": {**present, **change}}), False)
+
+    def commit(self, actions: Sequence[Action], *, append: bool = False) -> int:
+        """Commits, and returns the version.
+
+        Raises:
+            CommitRaced: a concurrent commit conflicts with what this transaction read or removed.
+        """
+        with delta_errors(self._name, self._location):
+            wanted = self._jvm.sequence([self._jvm.action(a) for a in actions])
+            return int(self._transaction.commit(wanted, self._jvm.operation(append)))
+
+
+@contextmanager
+def delta_errors(name: str, location: str) -> Iterator[None]:
+    """Maps Delta's exceptions: a lost race to CommitRaced, all else to a TrinityError that names the table."""
+    try:
+        yield
+    except (TrinityError, CommitRaced):
+        raise
+    except Exception as error:
+        classes = _classes(error)
+        if not classes:
+            raise
+        if any(c.endswith(_RACED) for c in classes):
+            raise CommitRaced(_first_line(error)) from error
+        log = Path(location, "_delta_log")
+        if not log.is_dir():
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist (any more).") from error
+        if "java.nio.file.AccessDeniedException" in classes or "Permission denied" in str(error):
+            raise TrinityError("PERMISSION_DENIED", f"No permission for '{log}' of table '{name}'.") from error
+        if any(c in _CORRUPT for c in classes) or "java.io.IOException" not in classes:
+            raise TrinityError(
+                "BAD_DATA", f"Delta's log '{log}' of table '{name}' cannot be used: {_first_line(error)}"
+            ) from error
+        raise TrinityError("FILESYSTEM_ERROR", f"'{log}' of table '{name}': {_first_line(error)}") from error
+
+
+_CORRUPT: Final = frozenset({"java.io.FileNotFoundException", "com.fasterxml.jackson.core.JacksonException"})
+
+
+def _classes(error: Exception) -> list[str]:
+    """Names of the Java exception's class and its ancestors, and of its causes; none for a Python error."""
+    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    found = []
+    while thrown is not None:
+        kind = thrown.getClass()
+        while kind is not None:
+            found.append(kind.getName())
+            kind = kind.getSuperclass()
+        thrown = thrown.getCause()
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    text = str(thrown.getMessage()) if thrown is not None else str(error)
+    return text.split("\n")[0]

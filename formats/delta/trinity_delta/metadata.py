@@ -1,0 +1,259 @@
+"""Names, versions and commits of a catalog of Delta tables."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeVar
+
+from trinity.errors import TrinityError
+from trinity.merge import MergeSpec, duration_ms
+from trinity.spi import (
+    Column,
+    CommitResult,
+    ConnectorContext,
+    ConnectorMetadata,
+    DataFile,
+    HistoryEntry,
+    InsertTableHandle,
+    RewriteTableHandle,
+    SplitSource,
+    TableDefinition,
+    TableHandle,
+    Tier,
+    TransactionId,
+    VacuumResult,
+    WriteTarget,
+    from_fragments,
+)
+from trinity.storage import CommitRaced, FolderCatalog, ObjectStore, commit_loop, delete_orphans
+from trinity_delta.commit import add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
+from trinity_delta.jvm import DeltaJvm, DeltaTransaction
+from trinity_delta.schema import configuration, storage_schema, with_column
+from trinity_delta.snapshot import LOG, Snapshots, State, is_table
+
+__all__ = ["DeltaMetadata"]
+
+_T = TypeVar("_T")
+
+
+class DeltaMetadata(ConnectorMetadata):
+    """See :class:`~trinity.spi.ConnectorMetadata`."""
+
+    def __init__(self, catalog: str, warehouse: str, context: ConnectorContext) -> None:
+        self._folders = FolderCatalog(catalog, warehouse, is_table)
+        self._context = context
+        self._delta: DeltaJvm | None = None
+        self._snapshots = Snapshots(self._jvm)
+
+    # -- schemas and tables -----------------------------------------------------------------------------
+
+    def list_schemas(self) -> list[str]:
+        return self._folders.list_schemas()
+
+    def create_schema(self, schema: str) -> None:
+        self._folders.create_schema(schema)
+
+    def drop_schema(self, schema: str) -> None:
+        self._folders.drop_schema(schema)
+
+    def list_tables(self, schema: str) -> list[str]:
+        return self._folders.list_tables(schema)
+
+    def get_table(self, schema: str, table: str) -> TableHandle | None:
+        return self._folders.get_table(schema, table)
+
+    def create_table(self, definition: TableDefinition) -> TableHandle:
+        handle = self._folders.new_table(definition.schema, definition.name)
+        checked = self._jvm().checked_configuration(_own(configuration(definition, new=True)))
+        metadata = new_metadata(definition, checked)
+
+        def attempt() -> TableHandle:
+            made = self._folders.new_table(definition.schema, definition.name)
+            self._forget(made)
+            started = self._jvm().start(made.full_name, made.location)
+            started.set_metadata(metadata, new=True)
+            started.commit([])
+            return made
+
+        return commit_loop(handle.location, attempt)
+
+    def drop_table(self, table: TableHandle) -> None:
+        def attempt() -> None:
+            self._folders.drop_table(table)
+            self._forget(table)
+
+        commit_loop(table.location, attempt)
+
+    def add_column(self, table: TableHandle, column: Column) -> None:
+        def change(state: State, started: DeltaTransaction) -> int:
+            visible = state.definition.visible
+            hidden = [c for c in state.definition.columns if c.hidden]
+            changed = state.definition.with_columns([*visible, column, *hidden])
+            schema = with_column(state.metadata["schemaString"], state.definition, column)
+            started.set_metadata({"schemaString": schema, "configuration": self._configuration(state, changed)})
+            return started.commit([])
+
+        self._commit(table, change)
+
+    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> None:
+        def change(state: State, started: DeltaTransaction) -> int:
+            changed = state.definition.with_properties({**state.definition.properties, **properties})
+            started.set_metadata({"configuration": self._configuration(state, changed)})
+            return started.commit([])
+
+        self._commit(table, change)
+
+    def _configuration(self, state: State, changed: TableDefinition) -> dict[str, str]:
+        wanted = configuration(changed, new=False)
+        checked = self._jvm().checked_configuration(_own(wanted))
+        return {**state.metadata["configuration"], **wanted, **checked}
+
+    # -- versions ---------------------------------------------------------------------------------------
+
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        return self._snapshots.split_source(table)
+
+    def history(self, table: TableHandle) -> list[HistoryEntry]:
+        return self._snapshots.history(table)
+
+    # -- appends ----------------------------------------------------------------------------------------
+
+    def begin_insert(self, table: TableHandle, *, reads: bool = False) -> InsertTableHandle:
+        state = self._snapshots.load(table)
+        pinned = replace(table, version=state.version)
+        return InsertTableHandle(pinned, state.definition, _target(table, state.definition), reads)
+
+    def finish_insert(
+        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
+    ) -> CommitResult:
+        table = replace(insert.table, version=None)
+        files = from_fragments(list(fragments))
+        store = ObjectStore(table.location)
+
+        def change(state: State, started: DeltaTransaction) -> CommitResult:
+            if txn:
+                started.read_txn(txn[0])
+                if state.txns.get(txn[0], -1) >= txn[1]:
+                    return CommitResult(state.version, skipped=True)
+            if insert.reads:
+                started.read_whole_table()
+                _check_unread(insert, state)
+            actions = [add(f, store, insert.definition, data_change=True) for f in files]
+            version = started.commit([*actions, *([transaction(txn)] if txn else [])], append=True)
+            return _result(version, files)
+
+        if not files and txn is None:
+            return CommitResult(self._snapshots.load(table).version)
+        return self._commit(table, change)
+
+    def recorded_txn(self, table: TableHandle, application: str) -> int | None:
+        return self._snapshots.load(replace(table, version=None)).txns.get(application)
+
+    # -- compaction and care ----------------------------------------------------------------------------
+
+    def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
+        state = self._snapshots.load(table)
+        pinned = replace(table, version=state.version)
+        return RewriteTableHandle(pinned, state.definition, _target(table, state.definition), tuple(replaced))
+
+    def finish_rewrite(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
+    ) -> CommitResult:
+        table = replace(rewrite.table, version=None)
+        files = from_fragments(list(fragments))
+        aside = [f for f in files if f.tier is Tier.SIDECAR]
+        store = ObjectStore(table.location)
+
+        def change(state: State, started: DeltaTransaction) -> CommitResult:
+            live = {f.path: (path, f) for path, f in state.files.items()}
+            if gone := {f.path for f in rewrite.replaced} - live.keys():
+                raise TrinityError(
+                    "TRANSACTION_CONFLICT",
+                    f"Another compaction of '{table.full_name}' replaced {min(gone)} meanwhile; compact again.",
+                )
+            actions = [remove(*live[f.path]) for f in rewrite.replaced]
+            actions += [
+                add(f, store, rewrite.definition, data_change=False) for f in files if f.tier is not Tier.SIDECAR
+            ]
+            if replace_sidecar and (aside or state.sidecar):
+                actions.append(sidecar_list(aside, store))
+            return _result(started.commit(actions) if actions else state.version, files)
+
+        return self._commit(table, change)
+
+    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        table = replace(table, version=None)
+        entries = self._snapshots.history(table)
+        # a version is needed as long as it was the newest one at some time behind older_than_ms
+        kept = [e for e, following in pairwise(entries) if following.timestamp_ms > older_than_ms]
+        oldest = (kept[0] if kept else entries[-1]).version
+        if oldest > self._snapshots.load(table).oldest:
+            self._commit(table, lambda _, started: started.commit([vacuum_mark(oldest)]))
+        newest = self._snapshots.load(table)
+        store = ObjectStore(table.location)
+        needed = {
+            f.path
+            for state in self._snapshots.readable(table, oldest, newest.version)
+            for f in (*state.files.values(), *state.sidecar)
+        }
+        # Delta's own Parquet files (checkpoints, change data) are Delta's to remove
+        needed |= {store.path(e.path) for folder in (LOG, "_change_data") for e in store.list(folder)}
+        gone = delete_orphans(store, needed, older_than_ms)
+        return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
+
+    # -- the loop ---------------------------------------------------------------------------------------
+
+    def _jvm(self) -> DeltaJvm:
+        spark = self._context.spark()
+        if self._delta is None or self._delta.spark is not spark:
+            self._delta = DeltaJvm(spark)
+        return self._delta
+
+    def _forget(self, table: TableHandle) -> None:
+        self._snapshots.forget(table)
+        self._jvm().forget(table.location)
+
+    def _commit(self, table: TableHandle, change: Callable[[State, DeltaTransaction], _T]) -> _T:
+        """Reload, check, commit, until no other writer comes between."""
+        newest = replace(table, version=None)
+
+        def attempt() -> _T:
+            self._snapshots.load(newest)  # TABLE_NOT_FOUND before Delta makes a folder for its log
+            started = self._jvm().start(table.full_name, table.location)
+            if started.read_version < 0:
+                raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+            state = self._snapshots.load(newest)
+            if state.version != started.read_version:
+                raise CommitRaced(f"version {state.version} came while version {started.read_version} was read")
+            return change(state, started)
+
+        timeout = self._snapshots.load(newest).definition.properties.get("commit.retry.timeout", "10 minutes")
+        return commit_loop(table.location, attempt, duration_ms(timeout, "'commit.retry.timeout'") / 1000)
+
+
+def _own(configured: Mapping[str, str]) -> dict[str, str]:
+    """The settings that Delta checks."""
+    return {k: v for k, v in configured.items() if k.startswith("delta.") and not k.startswith("delta.feature.")}
+
+
+def _check_unread(insert: InsertTableHandle, state: State) -> None:
+    """Refuses when row versions were committed that the statement has not read."""
+    read = insert.table.version or 0
+    if any((f.commit or 0) > read for f in (*state.files.values(), *state.sidecar)):
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"Rows were committed to '{insert.table.full_name}' after version {read}, which the statement read.",
+        )
+
+
+def _target(table: TableHandle, definition: TableDefinition) -> WriteTarget:
+    statistics = MergeSpec.of(definition).statistics if definition.keyed else ()
+    return WriteTarget(table.location, storage_schema(definition), statistics, uuid.uuid4().hex)
+
+
+def _result(version: int, files: Sequence[DataFile]) -> CommitResult:
+    rows = sum(f.rows for f in files if f.tier is not Tier.SIDECAR)
+    return CommitResult(version, rows, len(files), sum(f.size for f in files))

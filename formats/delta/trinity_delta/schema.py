@@ -1,0 +1,123 @@
+"""Storage schema: what Delta calls Trinity's types, and the table configuration that keeps the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from trinity.errors import TrinityError
+from trinity.spi import Column, DataType, TableDefinition, parse_type
+
+__all__ = ["DEFINITION", "configuration", "schema_string", "storage_schema", "with_column"]
+
+DEFINITION: Final = "trinity.definition"
+"""Table configuration with the JSON of the whole :class:`TableDefinition`: what Delta's schema cannot say."""
+
+_DELTA_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+
+_OWN: Final = {
+    # declared reads are checked against every commit, blind appends included
+    "delta.isolationLevel": "Serializable",
+    # commit times that grow strictly (L10) and stay when files are copied
+    "delta.enableInCommitTimestamps": "true",
+}
+_FEATURES: Final = {
+    # the sidecar's list and the vacuum's mark
+    "delta.feature.domainMetadata": "supported",
+    # gives every added file the number of the commit that really took it: its defaultRowCommitVersion
+    "delta.feature.rowTracking": "supported",
+}
+_FIXED: Final = {
+    **_OWN,
+    "delta.columnMapping.mode": "none",
+    "delta.enableDeletionVectors": "false",
+    "delta.appendOnly": "false",
+}
+"""Settings on which the adapter relies; a user cannot give them another value."""
+
+
+def storage_schema(definition: TableDefinition) -> pa.Schema:
+    """The physical Arrow schema of a table's files: TIME as microseconds, all nullable (the engine checks NOT NULL)."""
+    return pa.schema([pa.field(c.name, _stored(parse_type(c.type)).to_arrow()) for c in definition.columns])
+
+
+def schema_string(definition: TableDefinition) -> str:
+    """Delta's ``schemaString`` of a new table; NOT NULL and key columns are not nullable."""
+    key = {k.lower() for k in definition.primary_key}
+    fields = [_field(c, nullable=c.nullable and c.name.lower() not in key) for c in definition.columns]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def with_column(schema: str, definition: TableDefinition, column: Column) -> str:
+    """A ``schemaString`` with one more column, behind the visible ones.
+
+    It is nullable whatever its definition says, because older rows have no value.
+    """
+    tree = json.loads(schema)
+    hidden = {c.name.lower() for c in definition.columns if c.hidden}
+    at = next((i for i, f in enumerate(tree["fields"]) if f["name"].lower() in hidden), len(tree["fields"]))
+    tree["fields"].insert(at, _field(column, nullable=True))
+    return json.dumps(tree)
+
+
+def configuration(definition: TableDefinition, *, new: bool) -> dict[str, str]:
+    """Delta table configuration of a definition: all of it as JSON, and the user's ``delta.`` settings as they are.
+
+    Args:
+        definition: the table.
+        new: True for a table that is about to be made: with the table features that it needs.
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY for a ``delta.`` setting on which the adapter relies.
+    """
+    given = {k: v for k, v in definition.properties.items() if k.startswith("delta.")}
+    _check(given)
+    text = json.dumps(definition.to_dict(), separators=(",", ":"))
+    return {**given, **_OWN, **(_FEATURES if new else {}), DEFINITION: text}
+
+
+def _check(given: Mapping[str, str]) -> None:
+    fixed = {k.lower(): (k, v) for k, v in _FIXED.items()}
+    for key, value in given.items():
+        name, wanted = fixed.get(key.lower(), (key, value))
+        if value.lower() != wanted.lower():
+            raise TrinityError(
+                "INVALID_TABLE_PROPERTY",
+                f"Table property '{key}' cannot be '{value}'; Trinity's Delta tables need "
+                f"{name}={wanted}. Leave it out.",
+            )
+
+
+def _stored(kind: DataType) -> DataType:
+    """The type in which Delta keeps values: TIME is microseconds of the day, CHAR and VARCHAR are strings."""
+    if kind.name == "time":
+        return DataType("bigint")
+    if kind.name in ("char", "varchar"):
+        return DataType("string")
+    return replace(kind, children=tuple(map(_stored, kind.children)))
+
+
+def _field(column: Column, *, nullable: bool) -> dict[str, Any]:
+    metadata = {"comment": column.comment} if column.comment else {}
+    kind = _delta(_stored(parse_type(column.type)))
+    return {"name": column.name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+
+def _delta(kind: DataType) -> Any:
+    """A stored type in the JSON of Delta's protocol."""
+    parts = [_delta(child) for child in kind.children]
+    if kind.name == "array":
+        return {"type": "array", "elementType": parts[0], "containsNull": True}
+    if kind.name == "map":
+        return {"type": "map", "keyType": parts[0], "valueType": parts[1], "valueContainsNull": True}
+    if kind.name == "struct":
+        named = zip(kind.fields, parts, strict=True)
+        return {
+            "type": "struct",
+            "fields": [{"name": name, "type": part, "nullable": True, "metadata": {}} for name, part in named],
+        }
+    return _DELTA_NAMES.get(kind.name, str(kind))

@@ -1,0 +1,376 @@
+"""Versions: Delta's log to the state of a table.
+
+A version that is not remembered is made from the nearest remembered one by the commit files between them; only
+where these are too many, or cleaned up, the JVM rebuilds it from a checkpoint (a Spark job).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from trinity.errors import TrinityError
+from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefinition, TableHandle, Tier
+from trinity.storage import local_path
+from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_TIER, VACUUM_DOMAIN
+from trinity_delta.jvm import DeltaJvm
+from trinity_delta.schema import DEFINITION, storage_schema
+from trinity_delta.stats import from_delta
+
+__all__ = ["Snapshots", "State", "is_table"]
+
+LOG: Final = "_delta_log"
+_COMMIT: Final = re.compile(r"(\d{20})\.json")
+_CACHED: Final = 64
+_MOST_REPLAYED: Final = 200
+"""More commits than this are left to the JVM, which has checkpoints."""
+_READABLE: Final = frozenset({"timestampNtz"})
+"""Reader features that the engine's own file scan honours."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A table at one version.
+
+    Attributes:
+        version: Delta's version.
+        timestamp_ms: commit time, milliseconds since the epoch.
+        metadata: the ``metaData`` action.
+        definition: the table as Trinity sees it.
+        files: path as the log has it -> live file, absolute path.
+        sidecar: files with tombstones.
+        txns: application -> highest version (L4).
+        oldest: the oldest version that vacuum left readable.
+    """
+
+    version: int
+    timestamp_ms: int
+    metadata: Mapping[str, Any]
+    definition: TableDefinition
+    files: Mapping[str, DataFile] = field(default_factory=dict)
+    sidecar: tuple[DataFile, ...] = ()
+    txns: Mapping[str, int] = field(default_factory=dict)
+    oldest: int = 0
+
+
+def is_table(folder: Path) -> bool:
+    """True for a folder with at least one commit of Delta's."""
+    try:
+        return any(_COMMIT.fullmatch(name) for name in os.listdir(folder / LOG))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def apply(table: TableHandle, state: State | None, version: int, actions: Iterable[Mapping[str, Any]]) -> State:
+    """The state after a commit.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED when another engine gave the table a feature that Trinity does not read, or
+            when the table was not made by Trinity.
+    """
+    found: dict[str, list[Any]] = {}
+    for action in actions:
+        for kind, body in action.items():
+            found.setdefault(kind, []).append(body)
+    for protocol in found.get("protocol", []):
+        _check_readable(table, protocol)
+    metadata = found["metaData"][-1] if "metaData" in found else state.metadata if state else {}
+    definition = _definition(table, metadata) if state is None or "metaData" in found else state.definition
+    files = dict(state.files) if state else {}
+    for gone in found.get("remove", []):
+        files.pop(gone["path"], None)
+    for added in found.get("add", []):
+        files[added["path"]] = _file(table, added, definition, version)
+    sidecar, oldest = _domains(table, state, found.get("domainMetadata", []))
+    return State(
+        version,
+        _timestamp(state, found.get("commitInfo", [{}])[0]),
+        metadata,
+        definition,
+        files,
+        sidecar,
+        {**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
+        oldest,
+    )
+
+
+def _check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
+    features = protocol.get("readerFeatures") or (["columnMapping"] if protocol["minReaderVersion"] == 2 else [])
+    if unknown := set(features) - _READABLE:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Another engine gave Delta table '{table.full_name}' the features {', '.join(sorted(unknown))}, which "
+            "Trinity does not read; drop them there (ALTER TABLE ... DROP FEATURE).",
+        )
+
+
+def _definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
+    text = metadata.get("configuration", {}).get(DEFINITION)
+    if text is None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Delta table '{table.full_name}' was not made by Trinity: it lacks the property '{DEFINITION}'.",
+        )
+    return TableDefinition.from_dict(json.loads(text))
+
+
+def _file(table: TableHandle, added: Mapping[str, Any], definition: TableDefinition, version: int) -> DataFile:
+    tags = added.get("tags") or {}
+    path = unquote(added["path"])
+    rows, stats = from_delta(added.get("stats"), definition)
+    number = tags.get(TAG_COMMIT) or added.get("defaultRowCommitVersion")
+    bucket = tags.get(TAG_BUCKET)
+    return DataFile(
+        path=local_path(path) if path.startswith(("/", "file:")) else f"{table.location}/{path}",
+        size=added["size"],
+        rows=rows,
+        tier=Tier(tags.get(TAG_TIER, Tier.LOG.value)),
+        commit=version if number is None else int(number),
+        bucket=Bucket(*map(int, bucket.split("/"))) if bucket else None,
+        stats=stats,
+    )
+
+
+def _domains(
+    table: TableHandle, state: State | None, domains: Iterable[Mapping[str, Any]]
+) -> tuple[tuple[DataFile, ...], int]:
+    sidecar, oldest = (state.sidecar, state.oldest) if state else ((), 0)
+    for domain in domains:
+        if domain["domain"] == SIDECAR_DOMAIN:
+            listed = [DataFile.from_dict(f) for f in json.loads(domain["configuration"])]
+            sidecar = tuple(f.moved(f"{table.location}/{f.path}") for f in listed)
+        elif domain["domain"] == VACUUM_DOMAIN:
+            oldest = json.loads(domain["configuration"])["oldest"]
+    return sidecar, oldest
+
+
+def _timestamp(state: State | None, info: Mapping[str, Any]) -> int:
+    said = info.get("inCommitTimestamp") or info.get("timestamp") or 0
+    return max(int(said), state.timestamp_ms + 1 if state else 0)
+
+
+@dataclass
+class _Known:
+    """What is remembered of a table.
+
+    Attributes:
+        newest: the newest version seen.
+        stamp: tells the commit file of ``newest`` from that of another table under the same name.
+        states: versions used last.
+    """
+
+    newest: int
+    stamp: tuple[int, int]
+    states: OrderedDict[int, State] = field(default_factory=OrderedDict)
+
+
+class Snapshots:
+    """Loads versions, and keeps those that were used last: a version never changes.
+
+    Args:
+        jvm: Delta, started by the first call.
+    """
+
+    def __init__(self, jvm: Callable[[], DeltaJvm]) -> None:
+        self._jvm = jvm
+        self._known: dict[str, _Known] = {}
+        self._mutex = threading.RLock()
+
+    def load(self, table: TableHandle) -> State:
+        """The state of the handle's version, or of the newest.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND, INVALID_ARGUMENTS (no such version, or vacuumed), BAD_DATA, NOT_SUPPORTED.
+        """
+        with self._mutex:
+            known = self._refresh(table)
+            current = self._state(table, known, known.newest)
+            if table.version is None or table.version == known.newest:
+                return current
+            oldest = max(current.oldest, _earliest(table))
+            if not oldest <= table.version <= known.newest:
+                raise TrinityError(
+                    "INVALID_ARGUMENTS",
+                    f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable "
+                    f"one is {oldest}, the newest {known.newest}.",
+                )
+            return self._state(table, known, table.version)
+
+    def split_source(self, table: TableHandle) -> SplitSource:
+        """The version as a read sees it."""
+        state = self.load(table)
+        return SplitSource(
+            state.version,
+            state.timestamp_ms,
+            state.definition,
+            storage_schema(state.definition),
+            tuple(state.files.values()),
+            state.sidecar,
+        )
+
+    def history(self, table: TableHandle) -> list[HistoryEntry]:
+        """The readable versions, oldest first."""
+        table = replace(table, version=None)
+        newest = self.load(table)
+        first = max(newest.oldest, _earliest_commit(table))
+        entries: list[HistoryEntry] = []
+        for version in range(first, newest.version + 1):
+            actions = read_commit(table, version)
+            previous = entries[-1].timestamp_ms if entries else 0
+            entries.append(_entry(version, actions, previous))
+        return entries
+
+    def readable(self, table: TableHandle, oldest: int, newest: int) -> Iterable[State]:
+        """The states of some versions, oldest first."""
+        for version in range(oldest, newest + 1):
+            yield self.load(replace(table, version=version))
+
+    def forget(self, table: TableHandle) -> None:
+        """Drops what is remembered of a table."""
+        with self._mutex:
+            self._known.pop(table.location, None)
+
+    def _refresh(self, table: TableHandle) -> _Known:
+        """What is known of the table, with the newest version counted on from there, else found by listing."""
+        known = self._known.get(table.location)
+        if known is None or _stamp(table, known.newest) != known.stamp:
+            newest = max(_commits(table))
+            known = _Known(newest, _stamp(table, newest) or (0, 0))
+            self._known[table.location] = known
+        while stamp := _stamp(table, known.newest + 1):
+            known.newest, known.stamp = known.newest + 1, stamp
+        return known
+
+    def _state(self, table: TableHandle, known: _Known, version: int) -> State:
+        states = known.states
+        if version not in states:
+            states[version] = self._replay(table, states, version)
+            while len(states) > _CACHED:
+                states.popitem(last=False)
+        states.move_to_end(version)
+        return states[version]
+
+    def _replay(self, table: TableHandle, states: Mapping[int, State], version: int) -> State:
+        at = version
+        while at >= 0 and at not in states:
+            if version - at >= _MOST_REPLAYED or _stamp(table, at) is None:
+                return self._rebuild(table, version)
+            at -= 1
+        state = states.get(at)
+        for number in range(at + 1, version + 1):
+            state = apply(table, state, number, read_commit(table, number))
+        assert state is not None
+        return state
+
+    def _rebuild(self, table: TableHandle, version: int) -> State:
+        return apply(table, None, version, self._jvm().snapshot(table.full_name, table.location, version))
+
+
+def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:
+    """The actions of a commit file.
+
+    Raises:
+        TrinityError: BAD_DATA naming the file, when it is missing or corrupt.
+    """
+    path = _path(table, version)
+    try:
+        actions = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
+    except FileNotFoundError as error:
+        raise TrinityError(
+            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is missing; restore it from a copy."
+        ) from error
+    except ValueError as error:
+        raise TrinityError(
+            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is corrupt: {error}."
+        ) from error
+    if not actions or not all(isinstance(a, dict) for a in actions):
+        raise TrinityError(
+            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is corrupt: no action."
+        )
+    return actions
+
+
+def _path(table: TableHandle, version: int) -> Path:
+    return Path(table.location, LOG, f"{version:020d}.json")
+
+
+def _stamp(table: TableHandle, version: int) -> tuple[int, int] | None:
+    try:
+        found = os.stat(_path(table, version))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_mtime_ns, found.st_ino
+
+
+def _commits(table: TableHandle) -> list[int]:
+    """Versions whose commit files are there. Raises TABLE_NOT_FOUND when there is none."""
+    try:
+        names = os.listdir(Path(table.location, LOG))
+    except (FileNotFoundError, NotADirectoryError):
+        names = []
+    found = [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
+    if not found:
+        raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+    return found
+
+
+def _earliest_commit(table: TableHandle) -> int:
+    """The first version from which every commit file up to the newest is there."""
+    found = set(_commits(table))
+    at = max(found)
+    while at - 1 in found:
+        at -= 1
+    return at
+
+
+def _earliest(table: TableHandle) -> int:
+    """The oldest version that can be rebuilt: from the beginning, or from a checkpoint once the log was cleaned up."""
+    first = _earliest_commit(table)
+    if first == 0:
+        return 0
+    names = os.listdir(Path(table.location, LOG))
+    checkpoints = [int(n[:20]) for n in names if n[:20].isdigit() and ".checkpoint" in n and n.endswith(".parquet")]
+    return min((c for c in checkpoints if c >= first - 1), default=first)
+
+
+def _entry(version: int, actions: list[dict[str, Any]], previous_ms: int) -> HistoryEntry:
+    by_kind: dict[str, list[Any]] = {}
+    for action in actions:
+        for kind, body in action.items():
+            by_kind.setdefault(kind, []).append(body)
+    info = by_kind.get("commitInfo", [{}])[0]
+    added, removed = by_kind.get("add", []), by_kind.get("remove", [])
+    said = int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
+    return HistoryEntry(
+        version,
+        max(said, previous_ms + 1),
+        _operation(version, by_kind, str(info.get("operation", ""))),
+        {
+            "added_files": len(added),
+            "added_rows": sum(json.loads(a.get("stats") or "{}").get("numRecords", 0) for a in added),
+            "removed_files": len(removed),
+        },
+    )
+
+
+def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
+    """Trinity's word for what a commit did; Delta's own word for another engine's."""
+    if version == 0:
+        return "create"
+    if said == "WRITE" and "remove" not in found:
+        return "append"
+    if said != "Manual Update":
+        return said.lower()
+    if "metaData" in found:
+        return "alter"
+    if any(d["domain"] == VACUUM_DOMAIN for d in found.get("domainMetadata", [])):
+        return "vacuum"
+    return "compact" if "remove" in found or "domainMetadata" in found else "append"

@@ -1,0 +1,117 @@
+"""Statistics of a file in Delta's JSON, which other engines prune by, and back.
+
+A bound is written only where it is certain to hold for every reader: no floats (Parquet's bounds leave NaN
+out, Delta's do not), no binaries and booleans (Delta has no bounds for them).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
+
+__all__ = ["from_delta", "to_delta"]
+
+_TEXT_LENGTH: Final = 32
+"""Longer bounds of strings are cut (min) or left out (max), as Delta keeps its statistics short."""
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
+_TEXTS: Final = frozenset({"string", "char", "varchar"})
+_TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
+_MILLISECOND: Final = dt.timedelta(milliseconds=1)
+_MARK: Final = "\0decimal:"
+_MARKED: Final = re.compile(r'"\\u0000decimal:([^"]+)"')
+
+
+def to_delta(file: DataFile, definition: TableDefinition) -> str:
+    """The ``stats`` text of an add action."""
+    kinds = _kinds(definition)
+    known = {name: s for name, s in file.stats.items() if name in kinds}
+    low = {name: _bound(s.min, kinds[name], upper=False) for name, s in known.items()}
+    high = {name: _bound(s.max, kinds[name], upper=True) for name, s in known.items()}
+    stats = {
+        "numRecords": file.rows,
+        "minValues": {name: v for name, v in low.items() if v is not None},
+        "maxValues": {name: v for name, v in high.items() if v is not None},
+        "nullCount": {name: s.nulls for name, s in known.items() if s.nulls is not None},
+    }
+    # JSON numbers with all the digits of a decimal, which Python's json cannot write
+    return _MARKED.sub(r"\1", json.dumps(stats, separators=(",", ":")))
+
+
+def from_delta(text: str | None, definition: TableDefinition) -> tuple[int, dict[str, ColumnStats]]:
+    """(rows, statistics by column) of an add action; what is not understood is left out."""
+    stats: Mapping[str, Any] = json.loads(text, parse_float=Decimal) if text else {}
+    low, high, nulls = (stats.get(part) or {} for part in ("minValues", "maxValues", "nullCount"))
+    found = {}
+    for name, kind in _kinds(definition).items():
+        if name in low or name in high or name in nulls:
+            count = nulls.get(name)
+            found[name] = ColumnStats(
+                _value(low.get(name), kind, upper=False),
+                _value(high.get(name), kind, upper=True),
+                count if isinstance(count, int) else None,
+            )
+    return int(stats.get("numRecords", 0)), found
+
+
+def _kinds(definition: TableDefinition) -> dict[str, str]:
+    return {c.name: parse_type(c.type).name for c in definition.columns}
+
+
+def _bound(value: Any, kind: str, *, upper: bool) -> Any:
+    if value is None:
+        return None
+    if kind in (*_INTEGERS, "time"):
+        return value if isinstance(value, int) else None
+    if kind == "decimal":
+        return f"{_MARK}{value:f}" if isinstance(value, Decimal) else None
+    if kind in _TEXTS and isinstance(value, str):
+        if "\0" in value:  # as in the mark of a decimal
+            return None
+        return value if len(value) <= _TEXT_LENGTH else None if upper else value[:_TEXT_LENGTH]
+    if kind == "date" and isinstance(value, dt.date):
+        return value.isoformat()
+    if kind in _TIMESTAMPS and isinstance(value, dt.datetime):
+        return _instant(value, kind, upper)
+    return None
+
+
+def _instant(value: dt.datetime, kind: str, upper: bool) -> str | None:
+    """Delta keeps milliseconds: down for a minimum, up for a maximum."""
+    if upper and value.microsecond % 1000:
+        try:
+            value += _MILLISECOND
+        except OverflowError:
+            return None
+    if kind == "timestamp" and value.tzinfo is not None:
+        value = value.astimezone(dt.timezone.utc)
+    text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return text + ("Z" if kind == "timestamp" else "")
+
+
+def _value(bound: Any, kind: str, *, upper: bool) -> Any:
+    try:
+        return _parsed(bound, kind, upper) if bound is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _parsed(bound: Any, kind: str, upper: bool) -> Any:
+    if kind in _INTEGERS:
+        return bound if isinstance(bound, int) else None
+    if kind == "decimal":
+        return Decimal(bound) if isinstance(bound, int | Decimal) else None
+    if kind in _TEXTS:
+        return str(bound)
+    if kind == "date":
+        return dt.date.fromisoformat(bound)
+    if kind in _TIMESTAMPS:
+        value = dt.datetime.fromisoformat(bound.replace("Z", "+00:00"))
+        # other writers cut a maximum to milliseconds
+        return value + _MILLISECOND - dt.timedelta(microseconds=1) if upper else value
+    return None
