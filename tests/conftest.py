@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import trinity
 from trinity import Column, Session
 from trinity.session import connect
 from trinity.table import Table
+
+# what Spark logs of an error that a test expects would bury the report
+logging.getLogger("SQLQueryContextLogger").disabled = True
 
 FORMATS = ("parquet", "delta", "iceberg")
 SPARK_SETTINGS = {

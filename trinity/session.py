@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from trinity.catalogs import Catalogs
+from trinity.define import define_table
 from trinity.errors import TrinityError, nearest
-from trinity.merge import MergeSpec, canonical_properties
-from trinity.spi import (
-    ENTRY_POINT_GROUP,
-    HIDDEN_PREFIX,
-    ROW_KIND,
-    Column,
-    Connector,
-    ConnectorContext,
-    Format,
-    TableDefinition,
-    TableHandle,
-    parse_type,
-)
+from trinity.merge import canonical_properties
+from trinity.spi import Column, Connector, ConnectorContext, TableDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,22 +86,11 @@ class Session:
     ) -> None:
         self._spark = spark
         self._settings = spark_settings
-        self._formats: dict[str, Format] = {}
-        self._format_names: dict[str, str] = {}
-        self._options: dict[str, dict[str, Any]] = {}
-        self._connectors: dict[str, Connector] = {}
-        self._opening = threading.RLock()
-        for name, options in catalogs.items():
-            connector = options.pop("connector", None)
-            if connector is None:
-                raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{name}' names no 'connector'.")
-            self._formats[name] = _load_format(name, connector)
-            self._options[name] = options
-            self._format_names[name] = connector
+        self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark))
         if spark is not None:
             from trinity.engine.spark import check_spark
 
-            check_spark(spark, [f.spark for f in self._formats.values()])
+            check_spark(spark, self._catalogs.requirements())
         self.current_catalog = self.current_schema = ""
         self.use(catalog, schema)
 
@@ -125,9 +104,7 @@ class Session:
 
     def close(self) -> None:
         """Releases the catalogs. Spark goes on: it serves the whole process, ``session.spark.stop()`` ends it."""
-        with self._opening:
-            while self._connectors:
-                self._connectors.popitem()[1].close()
+        self._catalogs.close()
 
     @property
     def spark(self) -> SparkSession:
@@ -135,45 +112,35 @@ class Session:
         if self._spark is None:
             from trinity.engine.spark import local_spark
 
-            self._spark = local_spark([f.spark for f in self._formats.values()], self._settings)
+            self._spark = local_spark(self._catalogs.requirements(), self._settings)
         return self._spark
 
     @property
     def timezone(self) -> str:
         """What a timestamp without zone means for a TIMESTAMP column: Spark's session time zone."""
-        if self._spark is None:
+        if self._spark is None and not _spark_runs():
             return self._settings.get("spark.sql.session.timeZone", "UTC")
-        return self._spark.conf.get("spark.sql.session.timeZone") or "UTC"
+        return self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
     @property
     def catalogs(self) -> Mapping[str, Connector]:
         """Catalog name -> connector, opened when it is first looked up."""
-        return _Catalogs(self)
+        return self._catalogs
 
     def format_name(self, catalog: str) -> str:
         """The connector's name, as in ``USING delta``. Raises CATALOG_NOT_FOUND."""
         self.connector(catalog)
-        return self._format_names[catalog]
+        return self._catalogs.format_name(catalog)
 
     def connector(self, catalog: str) -> Connector:
         """The connector of a catalog, opened by its first use. Raises CATALOG_NOT_FOUND, CONFIGURATION_INVALID."""
-        with self._opening:
-            if catalog not in self._connectors:
-                self._connectors[catalog] = self._open(catalog)
-            return self._connectors[catalog]
-
-    def _open(self, catalog: str) -> Connector:
-        if catalog not in self._formats:
-            known = sorted(self._formats)
+        if catalog not in self._catalogs:
+            known = sorted(self._catalogs)
             raise TrinityError(
                 "CATALOG_NOT_FOUND",
                 f"There is no catalog '{catalog}'.{nearest(catalog, known)} There are: {', '.join(known)}.",
             )
-        try:
-            context = ConnectorContext(lambda: self.spark)
-            return self._formats[catalog].create(catalog, self._options[catalog], context)
-        except ImportError as error:
-            raise _not_installed(catalog, error) from error
+        return self._catalogs[catalog]
 
     # -- names ------------------------------------------------------------------------------------------
 
@@ -265,43 +232,21 @@ class Session:
             raise TrinityError(
                 "TABLE_ALREADY_EXISTS", f"Table '{full}' exists already; use IF NOT EXISTS, or drop it first."
             )
-        definition = self._define(full, columns, primary_key, partition_by, properties or {})
-        handle: TableHandle = self.connector(full.catalog).metadata.create_table(definition)
+        prefixes = self._catalogs.property_prefixes(full.catalog)
+        definition = define_table(
+            full.schema, full.table, columns, primary_key, partition_by, properties or {}, prefixes
+        )
+        self._check_time(definition)
+        handle = self.connector(full.catalog).metadata.create_table(definition)
         from trinity.table import Table
 
         return Table(self, full, handle)
 
-    def _define(
-        self,
-        name: TableName,
-        columns: Sequence[Column],
-        primary_key: Sequence[str],
-        partition_by: Sequence[str],
-        properties: Mapping[str, str],
-    ) -> TableDefinition:
-        _check_columns(name, columns)
-        if partition_by:
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Table '{name}': PARTITIONED BY ({', '.join(partition_by)}) is not available yet; leave it out, "
-                "the base of a keyed table is bucketed by its key.",
-            )
-        options = canonical_properties(properties, self._formats[name.catalog].property_prefixes)
-        draft = TableDefinition(name.schema, name.table, tuple(columns), tuple(primary_key), (), options)
-        key = tuple(draft.column(k).name for k in primary_key)
-        stored = [
-            Column(c.name, str(parse_type(c.type)), c.nullable and c.name not in key, c.default, c.comment)
-            for c in columns
-        ]
-        if key and _needs_row_kind(options):
-            stored.append(Column(ROW_KIND, "int"))
-        definition = TableDefinition(name.schema, name.table, tuple(stored), key, (), options)
-        MergeSpec.of(definition)
-        if any("time" in c.type and "timestamp" not in c.type for c in columns):
+    def _check_time(self, definition: TableDefinition) -> None:
+        if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
             from trinity.engine.sparktypes import check_time_type
 
-            check_time_type(tuple(columns), self.spark)
-        return definition
+            check_time_type(definition.columns, self.spark)
 
     def drop_table(self, name: TableName | str) -> None:
         """Removes a table and its files. Raises TABLE_NOT_FOUND."""
@@ -310,7 +255,7 @@ class Session:
 
     def checked_properties(self, catalog: str, properties: Mapping[str, str]) -> dict[str, str]:
         """Properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""
-        return canonical_properties(properties, self._formats[catalog].property_prefixes)
+        return canonical_properties(properties, self._catalogs.property_prefixes(catalog))
 
     # -- SQL --------------------------------------------------------------------------------------------
 
@@ -339,72 +284,12 @@ class Session:
         return [self.sql(statement, dialect) for statement in split(text, dialect)]
 
 
-class _Catalogs(Mapping[str, Connector]):
-    """The catalogs of a session; opens none that is not asked for."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def __getitem__(self, name: str) -> Connector:
-        if name not in self._session._formats:
-            raise KeyError(name)
-        return self._session.connector(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._session._formats)
-
-    def __len__(self) -> int:
-        return len(self._session._formats)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._session._formats
-
-
-def _load_format(catalog: str, connector: str) -> Format:
-    found = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-    if connector not in found:
-        raise TrinityError(
-            "CONFIGURATION_INVALID",
-            f"Catalog '{catalog}': there is no connector '{connector}'.{nearest(connector, sorted(found))} "
-            f"Installed: {', '.join(sorted(found))}.",
-        )
-    try:
-        made: Format = found[connector].load()()
-    except ImportError as error:
-        raise _not_installed(connector, error) from error
-    return made
-
-
-def _not_installed(connector: str, error: ImportError) -> TrinityError:
-    return TrinityError(
-        "CONFIGURATION_INVALID",
-        f"Connector '{connector}' needs a package that is not installed ({error}): "
-        f"pip install 'trinity-merge[{connector}]'.",
-    )
+def _spark_runs() -> bool:
+    """True when this process has a Spark already, which a session then shares."""
+    pyspark = sys.modules.get("pyspark")
+    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None
 
 
 def _name_parts(name: str) -> list[str]:
     """Splits ``a.b.c``; parts in backticks or double quotes may contain dots."""
     return [a or b or c for a, b, c in re.findall(r'`([^`]+)`|"([^"]+)"|([^.`"]+)', name)] or [name]
-
-
-def _needs_row_kind(options: Mapping[str, str]) -> bool:
-    """True when no visible column can mark a writer's delete (U6): ``ignore-delete`` would drop a -D."""
-    if "tombstone-key" in options:
-        return False
-    return "rowkind.field" not in options or options.get("ignore-delete", "false").strip().lower() == "true"
-
-
-def _check_columns(name: TableName, columns: Sequence[Column]) -> None:
-    if not columns:
-        raise TrinityError("INVALID_ARGUMENTS", f"Table '{name}' needs at least one column.")
-    seen: set[str] = set()
-    for column in columns:
-        lower = column.name.lower()
-        if lower in seen:
-            raise TrinityError("DUPLICATE_COLUMN_NAME", f"Table '{name}' names column '{column.name}' more than once.")
-        if lower.startswith(HIDDEN_PREFIX):
-            raise TrinityError(
-                "INVALID_ARGUMENTS", f"Column '{column.name}': names that begin with {HIDDEN_PREFIX} are Trinity's own."
-            )
-        seen.add(lower)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+
 from trinity_conformance import traces
 from trinity_conformance.checks import CHECKS, check_of
 from trinity_conformance.conditions import Condition

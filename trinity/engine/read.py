@@ -135,10 +135,17 @@ def _logical_column(rows: DataFrame, stored: str, stored_type: str, wanted: str,
     kind = spark_type(wanted)
     if kind != stored_type:
         if parse_type(wanted).name == "time" and stored_type == "bigint":
-            column = F.expr(f"CAST(`{stored}` * 1000 AS TIME)")
+            column = _time_of_micros(column)
         else:
             column = column.cast(kind)
     return column.alias(name)
+
+
+def _time_of_micros(micros: Column) -> Column:
+    """TIME out of a BIGINT of microseconds: Spark has no cast for that."""
+    second = (F.pmod(micros, F.lit(60_000_000)).cast("decimal(8,0)") / 1_000_000).cast("decimal(8,6)")
+    minute = F.pmod(F.floor(micros / 60_000_000), F.lit(60)).cast("int")
+    return F.make_time(F.floor(micros / 3_600_000_000).cast("int"), minute, second)
 
 
 def _stored(storage: pa.Schema) -> list[str]:

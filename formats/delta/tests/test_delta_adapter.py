@@ -21,9 +21,6 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
-from trinity_delta import DeltaConnector, DeltaFormat
-from trinity_delta.commit import new_metadata
-from trinity_delta.jvm import DeltaJvm
 
 import trinity
 from trinity.errors import TrinityError
@@ -41,6 +38,9 @@ from trinity.spi import (
     WriteTarget,
 )
 from trinity.storage import CommitRaced
+from trinity_delta import DeltaConnector, DeltaFormat
+from trinity_delta.commit import new_metadata
+from trinity_delta.jvm import DeltaJvm
 
 UTC = dt.timezone.utc
 KEYED = TableDefinition(

@@ -93,11 +93,17 @@ def _check(given: Mapping[str, str]) -> None:
 
 
 def _stored(kind: DataType) -> DataType:
-    """The type in which Delta keeps values: TIME is microseconds of the day, CHAR and VARCHAR are strings."""
+    """The type in which Delta keeps values: TIME is microseconds of the day, CHAR and VARCHAR are strings.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for TIME within another type, which Spark could not turn back.
+    """
     if kind.name == "time":
         return DataType("bigint")
     if kind.name in ("char", "varchar"):
         return DataType("string")
+    if any(child.name == "time" for child in kind.children):
+        raise TrinityError("NOT_SUPPORTED", f"Delta has no TIME within {kind}; use timestamp_ntz or bigint there.")
     return replace(kind, children=tuple(map(_stored, kind.children)))
 
 

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import Table as IcebergTable
-from trinity_iceberg import IcebergConnector, IcebergFormat
 
 from trinity.errors import TrinityError
 from trinity.spi import (
@@ -35,6 +34,7 @@ from trinity.spi import (
     WriteTarget,
     type_text,
 )
+from trinity_iceberg import IcebergConnector, IcebergFormat
 
 UTC = dt.timezone.utc
 KEYED = TableDefinition(

@@ -1,0 +1,103 @@
+"""The catalogs of a session: which format each one is of, and its connector, opened when it is first used."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from trinity.errors import TrinityError, nearest
+from trinity.spi import ENTRY_POINT_GROUP, Connector, ConnectorContext, Format, SparkRequirements
+
+__all__ = ["Catalogs"]
+
+
+class Catalogs(Mapping[str, Connector]):
+    """Catalog name -> connector.
+
+    Args:
+        settings: catalog name -> ``{"connector": format, ...options}``.
+        context: what the session lends to its connectors.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID for a catalog without a connector, or with an unknown one.
+    """
+
+    def __init__(self, settings: Mapping[str, Mapping[str, Any]], context: ConnectorContext) -> None:
+        self._context = context
+        self._options = {name: dict(options) for name, options in settings.items()}
+        self._names = {name: _connector_name(name, options) for name, options in self._options.items()}
+        self._formats = {name: _load(name, connector) for name, connector in self._names.items()}
+        self._open: dict[str, Connector] = {}
+        self._opening = threading.RLock()
+
+    def __getitem__(self, name: str) -> Connector:
+        """The connector, opened by its first use. Raises KeyError; CONFIGURATION_INVALID."""
+        with self._opening:
+            if name not in self._open:
+                self._open[name] = self._create(name)
+            return self._open[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def format_name(self, catalog: str) -> str:
+        """The name of a catalog's connector: ``delta``."""
+        return self._names[catalog]
+
+    def property_prefixes(self, catalog: str) -> tuple[str, ...]:
+        """Prefixes of the format's own table properties."""
+        return self._formats[catalog].property_prefixes
+
+    def requirements(self) -> list[SparkRequirements]:
+        """What the formats need of Spark."""
+        return [f.spark for f in self._formats.values()]
+
+    def close(self) -> None:
+        """Closes the connectors that are open."""
+        with self._opening:
+            while self._open:
+                self._open.popitem()[1].close()
+
+    def _create(self, name: str) -> Connector:
+        try:
+            return self._formats[name].create(name, self._options[name], self._context)
+        except ImportError as error:
+            raise _not_installed(self._names[name], error) from error
+
+
+def _connector_name(catalog: str, options: dict[str, Any]) -> str:
+    connector = options.pop("connector", None)
+    if connector is None:
+        raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{catalog}' names no 'connector'.")
+    return str(connector)
+
+
+def _load(catalog: str, connector: str) -> Format:
+    found = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    if connector not in found:
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"Catalog '{catalog}': there is no connector '{connector}'.{nearest(connector, sorted(found))} "
+            f"Installed: {', '.join(sorted(found))}.",
+        )
+    try:
+        made: Format = found[connector].load()()
+    except ImportError as error:
+        raise _not_installed(connector, error) from error
+    return made
+
+
+def _not_installed(connector: str, error: ImportError) -> TrinityError:
+    return TrinityError(
+        "CONFIGURATION_INVALID",
+        f"Connector '{connector}' needs a package that is not installed ({error}): "
+        f"pip install 'trinity-merge[{connector}]'.",
+    )
