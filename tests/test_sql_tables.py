@@ -75,7 +75,7 @@ def test_use_takes_a_catalog_too(session: Session) -> None:
 def test_show_create_table_runs_again(session: Session, fmt: str) -> None:
     session.sql(
         f"CREATE TABLE {fmt}.default.t (k STRING, `order` INT NOT NULL DEFAULT 3 COMMENT 'it''s', "
-        "s STRUCT<a: INT, `b c`: ARRAY<STRING>>, d DECIMAL, w BIGINT, PRIMARY KEY (k)) "
+        f"s STRUCT<a: INT, `{'b_c' if fmt == 'delta' else 'b c'}`: ARRAY<STRING>>, d DECIMAL, w BIGINT, PRIMARY KEY (k)) "
         f"USING {fmt} TBLPROPERTIES ('watermark-key' = 'w', tombstone.retention = '3 days') COMMENT 'a table'"
     )
     text = rows(session, f"SHOW CREATE TABLE {fmt}.default.t")[0][0]
@@ -86,6 +86,11 @@ def test_show_create_table_runs_again(session: Session, fmt: str) -> None:
     session.sql(text)
     assert session.table(f"{fmt}.default.t").definition == before
     assert rows(session, f"SHOW CREATE TABLE {fmt}.default.t")[0][0] == text
+
+
+def test_names_that_delta_does_not_allow(session: Session) -> None:
+    for text in ("`b c` INT", "s STRUCT<a: ARRAY<STRUCT<`x;y`: INT>>>"):
+        assert "Delta" in refused(session, "NOT_SUPPORTED", f"CREATE TABLE delta.default.t ({text})")
 
 
 def test_describe_and_show_columns(sales: Session, fmt: str) -> None:

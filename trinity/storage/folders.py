@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trinity.errors import TrinityError
-from trinity.spi import TableHandle
+from trinity.spi import ConnectorMetadata, TableHandle
 from trinity.storage.store import local_path
 
-__all__ = ["FolderCatalog"]
+__all__ = ["FolderCatalog", "FolderMetadata"]
 
 DEFAULT_SCHEMA = "default"
 
@@ -98,3 +98,25 @@ class FolderCatalog:
         except FileNotFoundError as error:
             raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
         shutil.rmtree(grave, ignore_errors=True)
+
+
+class FolderMetadata(ConnectorMetadata):
+    """Metadata whose schemas and tables are folders: the part that is the same for every such format."""
+
+    def __init__(self, folders: FolderCatalog) -> None:
+        self._folders = folders
+
+    def list_schemas(self) -> list[str]:
+        return self._folders.list_schemas()
+
+    def create_schema(self, schema: str) -> None:
+        self._folders.create_schema(schema)
+
+    def drop_schema(self, schema: str) -> None:
+        self._folders.drop_schema(schema)
+
+    def list_tables(self, schema: str) -> list[str]:
+        return self._folders.list_tables(schema)
+
+    def get_table(self, schema: str, table: str) -> TableHandle | None:
+        return self._folders.get_table(schema, table)

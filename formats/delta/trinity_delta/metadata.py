@@ -14,7 +14,6 @@ from trinity.spi import (
     Column,
     CommitResult,
     ConnectorContext,
-    ConnectorMetadata,
     DataFile,
     HistoryEntry,
     InsertTableHandle,
@@ -28,7 +27,7 @@ from trinity.spi import (
     WriteTarget,
     from_fragments,
 )
-from trinity.storage import CommitRaced, FolderCatalog, ObjectStore, commit_loop, delete_orphans
+from trinity.storage import CommitRaced, FolderCatalog, FolderMetadata, ObjectStore, commit_loop, delete_orphans
 from trinity_delta.commit import add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.schema import configuration, storage_schema, with_column
@@ -39,31 +38,16 @@ __all__ = ["DeltaMetadata"]
 _T = TypeVar("_T")
 
 
-class DeltaMetadata(ConnectorMetadata):
+class DeltaMetadata(FolderMetadata):
     """See :class:`~trinity.spi.ConnectorMetadata`."""
 
     def __init__(self, catalog: str, warehouse: str, context: ConnectorContext) -> None:
-        self._folders = FolderCatalog(catalog, warehouse, is_table)
+        super().__init__(FolderCatalog(catalog, warehouse, is_table))
         self._context = context
         self._delta: DeltaJvm | None = None
         self._snapshots = Snapshots(self._jvm)
 
-    # -- schemas and tables -----------------------------------------------------------------------------
-
-    def list_schemas(self) -> list[str]:
-        return self._folders.list_schemas()
-
-    def create_schema(self, schema: str) -> None:
-        self._folders.create_schema(schema)
-
-    def drop_schema(self, schema: str) -> None:
-        self._folders.drop_schema(schema)
-
-    def list_tables(self, schema: str) -> list[str]:
-        return self._folders.list_tables(schema)
-
-    def get_table(self, schema: str, table: str) -> TableHandle | None:
-        return self._folders.get_table(schema, table)
+    # -- tables -----------------------------------------------------------------------------
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         handle = self._folders.new_table(definition.schema, definition.name)

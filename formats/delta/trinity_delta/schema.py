@@ -46,7 +46,11 @@ def storage_schema(definition: TableDefinition) -> pa.Schema:
 
 
 def schema_string(definition: TableDefinition) -> str:
-    """Delta's ``schemaString`` of a new table; NOT NULL and key columns are not nullable."""
+    """Delta's ``schemaString`` of a new table; NOT NULL and key columns are not nullable.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for names and types that Delta does not have.
+    """
     key = {k.lower() for k in definition.primary_key}
     fields = [_field(c, nullable=c.nullable and c.name.lower() not in key) for c in definition.columns]
     return json.dumps({"type": "struct", "fields": fields})
@@ -108,9 +112,21 @@ def _stored(kind: DataType) -> DataType:
 
 
 def _field(column: Column, *, nullable: bool) -> dict[str, Any]:
+    _check_names(column.name, DataType("struct", children=(parse_type(column.type),), fields=(column.name,)))
     metadata = {"comment": column.comment} if column.comment else {}
     kind = _delta(_stored(parse_type(column.type)))
     return {"name": column.name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+
+def _check_names(column: str, kind: DataType) -> None:
+    for name in kind.fields:
+        if bad := set(name) & set(" ,;{}()\n\t="):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Delta does not allow {min(bad)!r} in a name, as in '{name}' of column '{column}'; choose another name.",
+            )
+    for child in kind.children:
+        _check_names(column, child)
 
 
 def _delta(kind: DataType) -> Any:

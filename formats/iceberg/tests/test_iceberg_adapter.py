@@ -179,7 +179,7 @@ def test_all_types_are_written_and_read(lake: IcebergConnector) -> None:
     expected = {f"c{i}": v for i, v in enumerate(TYPES.values())}
     assert stored(lake, handle) == [expected, dict.fromkeys(expected)]
     for column, value in zip(columns, TYPES.values(), strict=True):
-        if isinstance(value, list | dict):
+        if isinstance(value, list | dict | float):  # floats have none: bounds would leave NaN out
             assert column.name not in splits.files[0].stats
         else:
             found = splits.files[0].stats[column.name]

@@ -13,7 +13,6 @@ from trinity.merge import MergeSpec, duration_ms
 from trinity.spi import (
     Column,
     CommitResult,
-    ConnectorMetadata,
     DataFile,
     HistoryEntry,
     InsertTableHandle,
@@ -30,6 +29,7 @@ from trinity.spi import (
 from trinity.storage import (
     AlreadyExists,
     FolderCatalog,
+    FolderMetadata,
     ObjectStore,
     commit_loop,
     delete_orphans,
@@ -42,30 +42,15 @@ from trinity_parquet.snapshot import Snapshots
 __all__ = ["ParquetMetadata"]
 
 
-class ParquetMetadata(ConnectorMetadata):
+class ParquetMetadata(FolderMetadata):
     """See :class:`~trinity.spi.ConnectorMetadata`."""
 
     def __init__(self, catalog: str, warehouse: str, checkpoint_interval: int) -> None:
-        self._folders = FolderCatalog(catalog, warehouse, _is_table)
+        super().__init__(FolderCatalog(catalog, warehouse, _is_table))
         self._snapshots = Snapshots()
         self._interval = checkpoint_interval
 
-    # -- schemas and tables -----------------------------------------------------------------------------
-
-    def list_schemas(self) -> list[str]:
-        return self._folders.list_schemas()
-
-    def create_schema(self, schema: str) -> None:
-        self._folders.create_schema(schema)
-
-    def drop_schema(self, schema: str) -> None:
-        self._folders.drop_schema(schema)
-
-    def list_tables(self, schema: str) -> list[str]:
-        return self._folders.list_tables(schema)
-
-    def get_table(self, schema: str, table: str) -> TableHandle | None:
-        return self._folders.get_table(schema, table)
+    # -- tables -----------------------------------------------------------------------------
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         handle = self._folders.new_table(definition.schema, definition.name)

@@ -1,0 +1,209 @@
+"""The Parquet adapter, driven through the SPI alone: manifests, checkpoints, commits, vacuum."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import multiprocessing
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trinity.errors import TrinityError
+from trinity.spi import Bucket, Column, Connector, ConnectorContext, SinkId, TableDefinition, TableHandle, Tier
+from trinity_parquet import ParquetFormat
+
+KEYED = TableDefinition(
+    "default",
+    "t",
+    (Column("id", "bigint", nullable=False), Column("ts", "bigint", default="0", comment="freshness")),
+    ("id",),
+    properties={"watermark-key": "ts"},
+)
+
+
+def open_catalog(warehouse: Path, **options: Any) -> Connector:
+    def no_spark() -> Any:
+        raise AssertionError("the adapter needs no Spark")
+
+    return ParquetFormat().create("lake", {"warehouse": str(warehouse), **options}, ConnectorContext(no_spark))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Connector:
+    return open_catalog(tmp_path)
+
+
+@pytest.fixture
+def table(lake: Connector) -> TableHandle:
+    return lake.metadata.create_table(KEYED)
+
+
+def append(lake: Connector, table: TableHandle, *ids: int, txn: tuple[str, int] | None = None) -> Any:
+    insert = lake.metadata.begin_insert(table)
+    sink = lake.sinks.create_page_sink(insert.target, SinkId())
+    sink.append_page(pa.record_batch([pa.array(ids, pa.int64())] * 2, schema=insert.target.storage))
+    return lake.metadata.finish_insert(insert, sink.finish(), txn)
+
+
+def ids(lake: Connector, table: TableHandle, version: int | None = None) -> list[int]:
+    splits = lake.metadata.get_splits(dataclasses.replace(table, version=version))
+    return sorted(i for f in splits.files for i in pq.read_table(f.path)["id"].to_pylist())
+
+
+def refused(code: str, call: Any) -> str:
+    with pytest.raises(TrinityError) as caught:
+        call()
+    assert caught.value.code == code
+    return caught.value.message
+
+
+def test_a_definition_survives_reopening(lake: Connector, table: TableHandle, tmp_path: Path) -> None:
+    again = open_catalog(tmp_path)
+    found = again.metadata.get_table("default", "t")
+    assert found == table
+    assert again.metadata.get_splits(table).definition == KEYED
+    assert again.metadata.list_tables("default") == ["t"]
+
+
+def test_versions_commit_numbers_and_statistics(lake: Connector, table: TableHandle) -> None:
+    assert lake.metadata.get_splits(table).version == 0
+    assert append(lake, table, 1, 2).version == 1
+    assert append(lake, table, 3).version == 2
+    files = lake.metadata.get_splits(table).files
+    assert [(f.commit, f.rows, f.tier) for f in files] == [(1, 2, Tier.LOG), (2, 1, Tier.LOG)]
+    assert (files[0].stats["id"].min, files[0].stats["id"].max, files[0].stats["ts"].nulls) == (1, 2, 0)
+    assert ids(lake, table, 1) == [1, 2]
+
+
+@pytest.mark.parametrize("interval", [2, 5])
+def test_checkpoints_stand_for_the_manifests_before_them(tmp_path: Path, interval: int) -> None:
+    lake = open_catalog(tmp_path, **{"checkpoint-interval": interval})
+    table = lake.metadata.create_table(KEYED)
+    for n in range(11):
+        append(lake, table, n, txn=("app", n))
+    log = Path(table.location, "_trinity/log")
+    newest = 11 // interval * interval
+    assert (log / f"{newest:020d}.checkpoint.json").exists()
+    for version in range(1, newest):  # a fresh reader does not open what the checkpoint covers
+        (log / f"{version:020d}.json").write_text("not json")
+    again = open_catalog(tmp_path)
+    assert ids(again, table) == list(range(11))
+    assert again.metadata.recorded_txn(table, "app") == 10
+
+
+def test_what_a_crash_leaves_is_ignored(lake: Connector, table: TableHandle, tmp_path: Path) -> None:
+    append(lake, table, 1)
+    log = Path(table.location, "_trinity/log")
+    (log / f".{2:020d}.json.abc").write_text("{")  # torn: it never got its name
+    again = open_catalog(tmp_path)
+    assert ids(again, table) == [1]
+    assert append(again, table, 2).version == 2
+
+
+def test_a_corrupt_checkpoint_and_a_lost_manifest_are_named(tmp_path: Path) -> None:
+    lake = open_catalog(tmp_path, **{"checkpoint-interval": 2})
+    table = lake.metadata.create_table(KEYED)
+    for n in range(3):
+        append(lake, table, n)
+    log = Path(table.location, "_trinity/log")
+    checkpoint = log / f"{2:020d}.checkpoint.json"
+    checkpoint.write_text("{")
+    assert checkpoint.name in refused("BAD_DATA", lambda: ids(open_catalog(tmp_path), table))
+    checkpoint.unlink()
+    (log / f"{1:020d}.json").unlink()
+    assert f"{1:020d}.json" in refused("BAD_DATA", lambda: ids(open_catalog(tmp_path), table))
+
+
+def test_txn_without_rows_is_recorded(lake: Connector, table: TableHandle) -> None:
+    insert = lake.metadata.begin_insert(table)
+    assert not lake.metadata.finish_insert(insert, [], ("app", 1)).skipped
+    assert lake.metadata.finish_insert(insert, [], ("app", 1)).skipped
+    assert lake.metadata.finish_insert(insert, []).version == 1
+
+
+def test_a_statement_that_read_conflicts_with_new_rows_only(lake: Connector, table: TableHandle) -> None:
+    append(lake, table, 1)
+    first = lake.metadata.begin_insert(table, reads=True)
+    lake.metadata.set_properties(table, {"comment": "no rows"})
+    assert lake.metadata.finish_insert(first, [], ("app", 1)).version == 3
+    second = lake.metadata.begin_insert(table, reads=True)
+    append(lake, table, 2)
+    refused("TRANSACTION_CONFLICT", lambda: lake.metadata.finish_insert(second, [], ("app", 2)))
+
+
+def rewrite(lake: Connector, table: TableHandle) -> Any:
+    splits = lake.metadata.get_splits(table)
+    handle = lake.metadata.begin_rewrite(table, splits.files)
+    rows = [i for f in splits.files for i in pq.read_table(f.path)["id"].to_pylist()]
+    highest = max(f.commit or 0 for f in splits.files)
+    sink = lake.sinks.create_page_sink(handle.target, SinkId(0, Tier.BASE, Bucket(0, 1), highest))
+    sink.append_page(pa.record_batch([pa.array(rows, pa.int64())] * 2, schema=handle.target.storage))
+    fragments = sink.finish()
+    return lambda: lake.metadata.finish_rewrite(handle, fragments, replace_sidecar=True)
+
+
+def test_k6_a_rewrite_keeps_the_highest_commit_that_it_folded(lake: Connector, table: TableHandle) -> None:
+    append(lake, table, 1)
+    append(lake, table, 2)
+    finish = rewrite(lake, table)
+    append(lake, table, 3)
+    assert finish().version == 4
+    files = lake.metadata.get_splits(table).files
+    assert sorted((f.tier.value, f.commit) for f in files) == [("base", 2), ("log", 3)]
+    refused("TRANSACTION_CONFLICT", finish)
+
+
+def test_vacuum_keeps_what_the_oldest_readable_version_needs(lake: Connector, table: TableHandle) -> None:
+    for n in range(3):
+        append(lake, table, n)
+    rewrite(lake, table)()
+    append(lake, table, 9)
+    history = lake.metadata.history(table)
+    replaced_at = next(e.timestamp_ms for e in history if e.version == 4)
+    result = lake.metadata.vacuum(table, replaced_at - 1)  # version 3 was still the newest just before
+    assert (result.oldest_version, result.files) == (3, 0)
+    assert ids(lake, table, 3) == [0, 1, 2]
+    assert "3" in refused("INVALID_ARGUMENTS", lambda: ids(lake, table, 2))
+    result = lake.metadata.vacuum(table, lake.metadata.history(table)[-1].timestamp_ms + 1000)
+    assert result.files == 3
+    assert ids(lake, table) == [0, 1, 2, 9]
+    assert len(lake.metadata.history(table)) == 2  # the newest readable one, and the vacuum itself
+
+
+def _append_in_a_process(warehouse: Path, first: int) -> None:
+    lake = open_catalog(warehouse)
+    table = lake.metadata.get_table("default", "t")
+    assert table
+    for n in range(5):
+        append(lake, table, first + n)
+
+
+def test_three_processes_and_eight_threads_lose_nothing(lake: Connector, table: TableHandle, tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    workers: list[Any] = [spawn.Process(target=_append_in_a_process, args=(tmp_path, 100 * p)) for p in range(1, 4)]
+    workers += [threading.Thread(target=_append_in_a_process, args=(tmp_path, 1000 * t)) for t in range(1, 9)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    expected = [100 * p + n for p in range(1, 4) for n in range(5)] + [
+        1000 * t + n for t in range(1, 9) for n in range(5)
+    ]
+    assert ids(lake, table) == sorted(expected)
+    assert lake.metadata.get_splits(table).version == len(expected)
+    times = [e.timestamp_ms for e in lake.metadata.history(table)]
+    assert times == sorted(set(times))
+
+
+def test_manifests_are_plain_json(lake: Connector, table: TableHandle) -> None:
+    append(lake, table, 1, txn=("app", 4))
+    manifest = json.loads(Path(table.location, f"_trinity/log/{1:020d}.json").read_text())
+    assert manifest["operation"] == "append"
+    assert manifest["txns"] == {"app": 4}
+    assert [set(f) for f in manifest["add"]] == [{"path", "size", "rows", "tier", "commit", "stats", "column_sizes"}]
+    assert Path(table.location, manifest["add"][0]["path"]).is_file()  # relative: the folder can be moved
