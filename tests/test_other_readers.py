@@ -41,21 +41,21 @@ def by_pyarrow(session: Session, table: Table) -> Rows:
 def by_spark_over_the_folder(session: Session, table: Table) -> Rows:
     """A folder of Parquet files is right for everybody once the replaced files are gone."""
     table.vacuum("0 seconds")
-    return rows_of(session.spark.read.parquet(table.handle.location).toArrow())
+    return rows_of(session.spark.read.parquet(table.location).toArrow())
 
 
 def by_spark_delta(session: Session, table: Table) -> Rows:
-    return rows_of(session.spark.read.format("delta").load(table.handle.location).toArrow())
+    return rows_of(session.spark.read.format("delta").load(table.location).toArrow())
 
 
 def by_delta_rs(session: Session, table: Table) -> Rows:
     # QueryBuilder honours deletion vectors, count() does not
-    query = QueryBuilder().register("orders", DeltaTable(table.handle.location))
+    query = QueryBuilder().register("orders", DeltaTable(table.location))
     return rows_of(pa.table(query.execute(QUERY).read_all()))
 
 
 def by_polars(session: Session, table: Table) -> Rows:
-    return rows_of(pl.read_delta(table.handle.location).to_arrow())
+    return rows_of(pl.read_delta(table.location).to_arrow())
 
 
 def by_spark_iceberg(session: Session, table: Table) -> Rows:
@@ -68,7 +68,7 @@ def by_spark_iceberg(session: Session, table: Table) -> Rows:
 
 
 def by_pyiceberg(session: Session, table: Table) -> Rows:
-    folder = Path(table.handle.location).parents[1]
+    folder = Path(table.location).parents[1]
     catalog = SqlCatalog("iceberg", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
     return rows_of(catalog.load_table("default.orders").scan().to_arrow())
 

@@ -73,9 +73,10 @@ def test_use_takes_a_catalog_too(session: Session) -> None:
 
 
 def test_show_create_table_runs_again(session: Session, fmt: str) -> None:
+    spaced = "b_c" if fmt == "delta" else "b c"
     session.sql(
         f"CREATE TABLE {fmt}.default.t (k STRING, `order` INT NOT NULL DEFAULT 3 COMMENT 'it''s', "
-        f"s STRUCT<a: INT, `{'b_c' if fmt == 'delta' else 'b c'}`: ARRAY<STRING>>, d DECIMAL, w BIGINT, PRIMARY KEY (k)) "
+        f"s STRUCT<a: INT, `{spaced}`: ARRAY<STRING>>, d DECIMAL, w BIGINT, PRIMARY KEY (k)) "
         f"USING {fmt} TBLPROPERTIES ('watermark-key' = 'w', tombstone.retention = '3 days') COMMENT 'a table'"
     )
     text = rows(session, f"SHOW CREATE TABLE {fmt}.default.t")[0][0]

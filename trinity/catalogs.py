@@ -69,7 +69,7 @@ class Catalogs(Mapping[str, Connector]):
     def _create(self, name: str) -> Connector:
         try:
             return self._formats[name].create(name, self._options[name], self._context)
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             raise _not_installed(self._names[name], error) from error
 
 
@@ -90,12 +90,12 @@ def _load(catalog: str, connector: str) -> Format:
         )
     try:
         made: Format = found[connector].load()()
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise _not_installed(connector, error) from error
     return made
 
 
-def _not_installed(connector: str, error: ImportError) -> TrinityError:
+def _not_installed(connector: str, error: ModuleNotFoundError) -> TrinityError:
     return TrinityError(
         "CONFIGURATION_INVALID",
         f"Connector '{connector}' needs a package that is not installed ({error}): "

@@ -49,6 +49,11 @@ class Table:
         return f"Table({self.name})"
 
     @property
+    def location(self) -> str:
+        """Absolute folder or URI of the table."""
+        return self.handle.location
+
+    @property
     def connector(self) -> Connector:
         """The connector of the table's catalog."""
         return self.session.connector(self.name.catalog)

@@ -45,7 +45,7 @@ def _files(session: Session, catalog: str = "parquet") -> list[str]:
 
 
 def _location(session: Session, catalog: str) -> str:
-    return str(Path(table_of(session, catalog).handle.location))
+    return table_of(session, catalog).location
 
 
 def _duckdb(session: Session) -> Seen:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from trinity.engine.read import folded, tiers
 from trinity.engine.scan import log_scan, plain_scan
 from trinity.engine.writer import DELETED, RewriteTask, run_on_spark, sidecar_target
-from trinity.merge.fold import SINCE, is_deleted, winners
+from trinity.merge.fold import SINCE, is_deleted, quoted, winners
 from trinity.merge.spec import MergeSpec
 from trinity.spi import CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
 
@@ -88,7 +88,8 @@ def _fold_log(
     _, log = tiers(splits.files)
     rewrite = connector.metadata.begin_rewrite(table, log)
     versions = winners(log_scan(spark, log, (), splits.storage), spec)
-    rows = versions.select(*[f"`{f.name}`" for f in splits.storage], is_deleted(spec, versions).alias(DELETED))
+    stored = [quoted(f.name) for f in splits.storage]
+    rows = versions.selectExpr(*stored, f"{is_deleted(spec, versions)} AS {DELETED}")
     runs = math.ceil(sum(f.size for f in log) / _FILE_BYTES)
     rows = rows.repartition(runs, *spec.key).sortWithinPartitions(*spec.key)
     task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(tuple(log)))

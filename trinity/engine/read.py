@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import sqlglot
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from sqlglot import exp
@@ -17,12 +17,14 @@ from trinity.engine.prune import prune
 from trinity.engine.scan import bucketed_scan, log_scan, plain_scan, well_bucketed
 from trinity.engine.sparktypes import spark_type
 from trinity.engine.writer import DELETED
-from trinity.merge.fold import SINCE, beats, is_deleted, winners
+from trinity.merge.fold import SINCE, beats, is_deleted, quoted, winners
 from trinity.merge.spec import MergeSpec
-from trinity.spi import DataFile, SplitSource, Tier, parse_type
+from trinity.spi import Column, DataFile, SplitSource, Tier, parse_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_BASE_WINS: Final = "_trinity_base_wins"
 
 __all__ = ["folded", "merged_read", "row_versions", "tiers"]
 
@@ -51,7 +53,7 @@ def _live(spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str 
     base, log = tiers(splits.files)
     if not log:  # compacted: a file scan and nothing above it
         return _where(plain_scan(spark, base, splits.storage), where)
-    return folded(spark, splits, spec, where).where(~F.col(DELETED))
+    return folded(spark, splits, spec, where).where(f"NOT {DELETED}")
 
 
 def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str | None = None) -> DataFrame:
@@ -66,7 +68,8 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str
     if buckets:
         versions = versions.repartition(buckets, *spec.key)
     later = winners(versions, spec)
-    later = later.select(*_stored(splits.storage), is_deleted(spec, later).alias(DELETED), SINCE)
+    deleted = is_deleted(spec, later)
+    later = later.selectExpr(*_stored(splits.storage), f"{deleted} AS {DELETED}", SINCE)
     if not base:
         return later
     if buckets:
@@ -77,15 +80,13 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str
 
 
 def _meet(earlier: DataFrame, later: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
-    matched = [earlier[k] == later[k] for k in spec.key]
-    both = earlier.join(later.hint("merge"), matched, "full_outer")
-    first = spec.key[0]
-    base_wins = F.col("_trinity_base_wins")
+    matched = " AND ".join(f"b.{quoted(k)} = l.{quoted(k)}" for k in spec.key)
+    both = earlier.alias("b").join(later.alias("l").hint("merge"), F.expr(matched), "full_outer")
     # decided once, then used by every column
-    both = both.withColumn("_trinity_base_wins", later[first].isNull() | beats(spec, earlier, later))
-    columns = [F.when(base_wins, earlier[f.name]).otherwise(later[f.name]).alias(f.name) for f in storage]
-    deleted = ~base_wins & F.coalesce(later[DELETED], F.lit(False))
-    return both.select(*columns, deleted.alias(DELETED), later[SINCE])
+    both = both.selectExpr("*", f"l.{quoted(spec.key[0])} IS NULL OR {beats(spec, 'b', 'l')} AS {_BASE_WINS}")
+    columns = [f"CASE WHEN {_BASE_WINS} THEN b.{name} ELSE l.{name} END AS {name}" for name in _stored(storage)]
+    deleted = f"NOT {_BASE_WINS} AND coalesce(l.{DELETED}, false) AS {DELETED}"
+    return both.selectExpr(*columns, deleted, f"l.{SINCE}")
 
 
 def row_versions(spark: SparkSession, splits: SplitSource) -> DataFrame:
@@ -123,33 +124,33 @@ def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
 def logical(rows: DataFrame, splits: SplitSource, further: Sequence[str] = ()) -> DataFrame:
     """Storage form to what users see: visible columns under their names, in their types."""
     stored = from_arrow_schema(splits.storage)
-    columns = []
-    for column, field in zip(splits.definition.columns, stored.fields, strict=True):
-        if not column.hidden:
-            columns.append(_logical_column(rows, field.name, field.dataType.simpleString(), column.type, column.name))
-    return rows.select(*columns, *further)
+    columns = [
+        _logical_column(field.name, field.dataType.simpleString(), column)
+        for column, field in zip(splits.definition.columns, stored.fields, strict=True)
+        if not column.hidden
+    ]
+    return rows.selectExpr(*columns, *further)
 
 
-def _logical_column(rows: DataFrame, stored: str, stored_type: str, wanted: str, name: str) -> Column:
-    column = rows[stored]
-    kind = spark_type(wanted)
-    if kind != stored_type:
-        if parse_type(wanted).name == "time" and stored_type == "bigint":
-            column = _time_of_micros(column)
-        else:
-            column = column.cast(kind)
-    return column.alias(name)
+def _logical_column(stored: str, stored_type: str, column: Column) -> str:
+    kind = spark_type(column.type)
+    value = quoted(stored)
+    if kind != stored_type and parse_type(column.type).name == "time" and stored_type == "bigint":
+        value = _time_of_micros(value)
+    elif kind != stored_type:
+        value = f"CAST({value} AS {kind})"
+    return f"{value} AS {quoted(column.name)}"
 
 
-def _time_of_micros(micros: Column) -> Column:
+def _time_of_micros(micros: str) -> str:
     """TIME out of a BIGINT of microseconds: Spark has no cast for that."""
-    second = (F.pmod(micros, F.lit(60_000_000)).cast("decimal(8,0)") / 1_000_000).cast("decimal(8,6)")
-    minute = F.pmod(F.floor(micros / 60_000_000), F.lit(60)).cast("int")
-    return F.make_time(F.floor(micros / 3_600_000_000).cast("int"), minute, second)
+    second = f"CAST(CAST({micros} % 60000000 AS DECIMAL(8,0)) / 1000000 AS DECIMAL(8,6))"
+    minute = f"CAST({micros} DIV 60000000 % 60 AS INT)"
+    return f"make_time(CAST({micros} DIV 3600000000 AS INT), {minute}, {second})"
 
 
 def _stored(storage: pa.Schema) -> list[str]:
-    return [f"`{f.name}`" for f in storage]
+    return [quoted(f.name) for f in storage]
 
 
 def _where(rows: DataFrame, where: str | None) -> DataFrame:

@@ -6,7 +6,8 @@ to be had (Spark Connect) the plain scan takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from trinity.errors import TrinityError
-from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.merge.fold import ARRIVAL, SINCE, quoted, text_literal
 from trinity.spi import DataFile, arrival_order
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ __all__ = ["bucketed_scan", "empty_scan", "log_scan", "plain_scan", "well_bucket
 _POSITION_BITS = 40
 _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
+_NAME = "_trinity_name"
+_ROW = "_trinity_row"
 
 
 def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
@@ -37,17 +40,23 @@ def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
     """
     if not files:
         return empty_scan(spark, storage)
-    try:
+    with _missing_file_named():
         return spark.read.schema(from_arrow_schema(_bare(storage))).parquet(*[f.path for f in files])
+
+
+@contextmanager
+def _missing_file_named() -> Iterator[None]:
+    try:
+        yield
     except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":
-            missing = (error.getMessageParameters() or {}).get("path")
-            raise TrinityError(
-                "BAD_DATA",
-                f"A data file is missing: {missing}. Restore it from a copy, or read an older version of the table "
-                "that does not need it.",
-            ) from error
-        raise
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        missing = (error.getMessageParameters() or {}).get("path")
+        raise TrinityError(
+            "BAD_DATA",
+            f"A data file is missing: {missing}. Restore it from a copy, or read an older version of the table "
+            "that does not need it.",
+        ) from error
 
 
 def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
@@ -65,24 +74,23 @@ def log_scan(
     """
     ordered = sorted(files, key=arrival_order)
     versions = with_positions(spark, plain_scan(spark, ordered, storage), [f.name for f in ordered])
-    versions = versions.withColumn(SINCE, F.lit(None).cast("bigint"))
+    versions = versions.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}")
     if not sidecar:
         return versions
     kept = plain_scan(spark, sidecar, storage.append(pa.field(SINCE, pa.int64())))
-    return versions.unionByName(kept.withColumn(ARRIVAL, F.lit(-1).cast("bigint")))
+    return versions.unionByName(kept.selectExpr("*", f"-1L AS {ARRIVAL}"))
 
 
 def with_positions(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """Adds the arrival: ordinal of the file in ``names``, then the row's position in its file."""
-    position = F.col("_metadata.row_index")
     if len(names) == 1:
-        return rows.withColumn(ARRIVAL, position)
-    lines = ",".join(f"({_sql_text(name)},{ordinal}L)" for ordinal, name in enumerate(names))
+        return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}")
+    lines = ",".join(f"({text_literal(name)},{ordinal}L)" for ordinal, name in enumerate(names))
     ordinals = spark.sql(f"SELECT col1 AS {_FILE}, col2 AS {_ORDINAL} FROM VALUES {lines}")
-    arrival = F.shiftleft(F.col(_ORDINAL), _POSITION_BITS) + F.col("_trinity_row")
-    found = rows.select("*", F.col("_metadata.file_name").alias("_trinity_name"), position.alias("_trinity_row"))
-    joined = found.join(F.broadcast(ordinals), F.col("_trinity_name") == F.col(_FILE))
-    return joined.select(*[F.col(f"`{c}`") for c in rows.columns], arrival.alias(ARRIVAL))
+    found = rows.selectExpr("*", f"_metadata.file_name AS {_NAME}", f"_metadata.row_index AS {_ROW}")
+    joined = found.join(F.broadcast(ordinals), F.expr(f"{_NAME} = {_FILE}"))
+    arrival = f"shiftleft({_ORDINAL}, {_POSITION_BITS}) + {_ROW} AS {ARRIVAL}"
+    return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival)
 
 
 def well_bucketed(files: Sequence[DataFile], key: Sequence[str]) -> int | None:
@@ -106,7 +114,6 @@ def bucketed_scan(
         session: Any = spark._jsparkSession
     except AttributeError:  # Spark Connect has no JVM to reach
         return plain_scan(spark, files, storage)
-    plain_scan(spark, files[:1], storage)  # names a missing file as every scan does
     names = jvm.PythonUtils.toSeq(list(key))
     spec = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec(buckets, names, names)
     schema = jvm.org.apache.spark.sql.types.DataType.fromJson(from_arrow_schema(_bare(storage)).json())
@@ -121,13 +128,10 @@ def bucketed_scan(
         jvm.PythonUtils.toScalaMap({}),
         option.empty(),
     )
-    return DataFrame(session.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
+    with _missing_file_named():
+        return DataFrame(session.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
 
 
 def _bare(storage: pa.Schema) -> pa.Schema:
     """Every column nullable: a read never fails on what a file lacks."""
     return pa.schema([pa.field(f.name, f.type) for f in storage])
-
-
-def _sql_text(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

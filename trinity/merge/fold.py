@@ -1,16 +1,18 @@
-"""The deduplicate fold as Spark columns (U1-U8). Needs no Python worker."""
+"""The deduplicate fold as Spark SQL expressions (U1-U8). Needs no Python worker.
+
+Text, not Column objects: each of these is several calls into the JVM, and a merged read has hundreds.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND
 
-__all__ = ["ARRIVAL", "SINCE", "beats", "freshest_first", "is_deleted", "retained", "winners"]
+__all__ = ["ARRIVAL", "SINCE", "beats", "is_deleted", "quoted", "text_literal", "winners"]
 
 ARRIVAL: Final = "_trinity_arrival"
 """BIGINT: place of a row version in the arrival order of one read; larger is later."""
@@ -21,58 +23,67 @@ SINCE: Final = "_trinity_since"
 _RANK: Final = "_trinity_rank"
 
 
-def is_deleted(spec: MergeSpec, of: DataFrame) -> Column:
-    """True, never NULL, where a winning row means that its key is deleted (U3, U6, U8)."""
-    marks = [F.lit(False)]
+def quoted(name: str) -> str:
+    """A column name in Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def is_deleted(spec: MergeSpec, of: DataFrame) -> str:
+    """Spark SQL over ``of``: true, never NULL, where a winning row means that its key is deleted (U3, U6, U8)."""
+    marks = []
     if spec.tombstone:
-        column = of[spec.tombstone]
-        kind = of.schema[spec.tombstone].dataType.typeName()
-        if kind == "boolean":
-            marks.append(column)
-        elif spec.tombstone_value is not None:
-            marks.append(column == F.lit(spec.tombstone_value))
-        else:
-            marks.append(column.isNotNull())
+        marks.append(_is_tombstone(spec, spec.tombstone, of.schema[spec.tombstone].dataType.typeName()))
     if spec.row_kind:
-        marks.append(F.rtrim(of[spec.row_kind]).isin("-U", "-D"))
+        marks.append(_is_retract(spec.row_kind))
     if spec.hidden_row_kind:
-        marks.append(of[ROW_KIND] == 3)
-    found = marks[-1]
-    for mark in marks[:-1]:
-        found = found | mark
-    return F.coalesce(found, F.lit(False))
+        marks.append(f"{ROW_KIND} = 3")
+    return f"coalesce({' OR '.join(marks) or 'false'}, false)"
 
 
-def freshest_first(spec: MergeSpec) -> list[Column]:
-    """Sort order of the versions of a key, winner first: watermark, then arrival (K3, K4)."""
-    order = [F.asc_nulls_last(c) if spec.descending else F.desc_nulls_last(c) for c in spec.ordering]
-    return [*order, F.desc(ARRIVAL)]
+def _is_tombstone(spec: MergeSpec, name: str, kind: str) -> str:
+    if kind == "boolean":
+        return quoted(name)
+    if spec.tombstone_value is None:
+        return f"{quoted(name)} IS NOT NULL"
+    return f"{quoted(name)} = {text_literal(spec.tombstone_value)}"
 
 
-def retained(versions: DataFrame, spec: MergeSpec) -> DataFrame:
-    """The versions that take part in the fold: all, or the adds only under ``ignore-delete`` (D1)."""
-    if not (spec.ignore_delete and spec.row_kind):
-        return versions
-    return versions.where(~F.coalesce(F.rtrim(versions[spec.row_kind]).isin("-U", "-D"), F.lit(False)))
+def _is_retract(row_kind: str) -> str:
+    return f"rtrim({quoted(row_kind)}) IN ('-U', '-D')"
+
+
+def text_literal(text: str) -> str:
+    """A string literal in Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def winners(versions: DataFrame, spec: MergeSpec) -> DataFrame:
-    """The winning version of each key, deleted ones included.
+    """The winning version of each key, deleted ones included: freshest watermark, then latest arrival (K3, K4).
 
-    A window sorts by key first, which is the order that the sort-merge join with the base wants next; the
-    same through ``max_by`` would sort twice.
+    Under ``ignore-delete`` retracts take no part (D1). A window sorts by key first, which is the order that the
+    sort-merge join with the base wants next; the same through ``max_by`` would sort twice.
     """
-    window = Window.partitionBy(*spec.key).orderBy(*freshest_first(spec))
-    ranked = retained(versions, spec).withColumn(_RANK, F.row_number().over(window))
-    return ranked.where(F.col(_RANK) == 1).drop(_RANK)
+    if spec.ignore_delete and spec.row_kind:
+        versions = versions.where(f"NOT coalesce({_is_retract(spec.row_kind)}, false)")
+    key = ", ".join(map(quoted, spec.key))
+    way = "ASC" if spec.descending else "DESC"
+    order = ", ".join([*(f"{quoted(c)} {way} NULLS LAST" for c in spec.ordering), f"{ARRIVAL} DESC"])
+    ranked = versions.selectExpr("*", f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}")
+    return ranked.where(f"{_RANK} = 1").drop(_RANK)
 
 
-def beats(spec: MergeSpec, earlier: DataFrame, later: DataFrame) -> Column:
-    """True where the earlier arrival wins all the same, by a strictly fresher watermark (K3, K4)."""
-    wins: Column = F.lit(False)
+def beats(spec: MergeSpec, earlier: str, later: str) -> str:
+    """Spark SQL: true where the earlier arrival wins all the same, by a strictly fresher watermark (K3, K4).
+
+    Args:
+        spec: the table's options.
+        earlier: alias of the earlier rows.
+        later: alias of the later rows.
+    """
+    wins = "false"
     for name in reversed(spec.ordering):
-        mine, other = earlier[name], later[name]
-        fresher = (mine < other) if spec.descending else (mine > other)
-        strictly = F.coalesce(fresher, mine.isNotNull() & other.isNull())
-        wins = strictly | (mine.eqNullSafe(other) & wins)
+        mine, other = f"{earlier}.{quoted(name)}", f"{later}.{quoted(name)}"
+        fresher = f"{mine} {'<' if spec.descending else '>'} {other}"
+        strictly = f"coalesce({fresher}, {mine} IS NOT NULL AND {other} IS NULL)"
+        wins = f"({strictly} OR ({mine} <=> {other} AND {wins}))"
     return wins

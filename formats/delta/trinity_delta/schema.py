@@ -123,7 +123,7 @@ def _check_names(column: str, kind: DataType) -> None:
         if bad := set(name) & set(" ,;{}()\n\t="):
             raise TrinityError(
                 "NOT_SUPPORTED",
-                f"Delta does not allow {min(bad)!r} in a name, as in '{name}' of column '{column}'; choose another name.",
+                f"Delta does not allow {min(bad)!r} in a name, as in '{name}' of column '{column}'; choose another.",
             )
     for child in kind.children:
         _check_names(column, child)
