@@ -248,7 +248,7 @@ def test_append_and_commit_numbers(lake: DeltaConnector, table: TableHandle, spa
     assert splits.files[0].stats["id"] == ColumnStats(1, 2, 0)
     assert splits.files[0].stats["v"] == ColumnStats("a", "b", 0)
     added = [json.loads(line) for line in commit_file(table, 2).read_text().splitlines()]
-    assert [a["add"]["tags"] for a in added if "add" in a] == [{"trinity.tier": "log"}]
+    assert [a["add"]["tags"] for a in added if "add" in a] == [{"trinity.tier": "log", "trinity.order": "2"}]
     # the JVM's own view of the version is the same
     rebuilt = open_catalog(Path(table.location).parents[1], spark)
     rebuilt.metadata._snapshots._replay = (  # type: ignore[attr-defined]

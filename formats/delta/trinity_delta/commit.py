@@ -19,6 +19,7 @@ __all__ = [
     "SIDECAR_DOMAIN",
     "TAG_BUCKET",
     "TAG_COMMIT",
+    "TAG_ORDER",
     "TAG_TIER",
     "VACUUM_DOMAIN",
     "add",
@@ -35,23 +36,28 @@ VACUUM_DOMAIN: Final = "trinity.vacuum"
 """Domain metadata: the oldest readable version."""
 TAG_TIER: Final = "trinity.tier"
 TAG_COMMIT: Final = "trinity.commit"
-"""Of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number, which
-Delta itself keeps as ``defaultRowCommitVersion``."""
+"""Of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number."""
+TAG_ORDER: Final = "trinity.order"
+"""Of an appended file: the number that its commit is about to have. Read only where the log's commit files are gone,
+from which the number is known otherwise."""
 TAG_BUCKET: Final = "trinity.bucket"
 
 Action = dict[str, Any]
 
 
-def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, data_change: bool) -> Action:
+def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, order: int | None = None) -> Action:
     """Adds a file of a sink.
 
     Args:
         file: the fragment's file, absolute path.
         store: the table's folder.
         definition: the table, for the types of statistics.
-        data_change: False for compaction, which changes no row for a stream that reads the table.
+        order: of an append, the number that its commit is about to have; None for compaction, which changes no row
+            for a stream that reads the table.
     """
     tags = {TAG_TIER: file.tier.value}
+    if order is not None:
+        tags[TAG_ORDER] = str(order)
     if file.commit is not None:
         tags[TAG_COMMIT] = str(file.commit)
     if file.bucket:
@@ -62,7 +68,7 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, data
             "partitionValues": {},
             "size": file.size,
             "modificationTime": _now_ms(),
-            "dataChange": data_change,
+            "dataChange": order is not None,
             "stats": to_delta(file, definition),
             "tags": tags,
         }

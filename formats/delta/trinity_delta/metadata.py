@@ -122,10 +122,11 @@ class DeltaMetadata(FolderMetadata):
                 started.read_txn(txn[0])
                 if state.txns.get(txn[0], -1) >= txn[1]:
                     return CommitResult(state.version, skipped=True)
+            # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
+            started.read_whole_table()
             if insert.reads:
-                started.read_whole_table()
                 _check_unread(insert, state)
-            actions = [add(f, store, insert.definition, data_change=True) for f in files]
+            actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
             version = started.commit([*actions, *([transaction(txn)] if txn else [])], append=True)
             return _result(version, files)
 
@@ -159,9 +160,7 @@ class DeltaMetadata(FolderMetadata):
                     f"Another compaction of '{table.full_name}' replaced {min(gone)} meanwhile; compact again.",
                 )
             actions = [remove(*live[f.path]) for f in rewrite.replaced]
-            actions += [
-                add(f, store, rewrite.definition, data_change=False) for f in files if f.tier is not Tier.SIDECAR
-            ]
+            actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
             if replace_sidecar and (aside or state.sidecar):
                 actions.append(sidecar_list(aside, store))
             return _result(started.commit(actions) if actions else state.version, files)

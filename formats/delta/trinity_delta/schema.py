@@ -28,8 +28,6 @@ _OWN: Final = {
 _FEATURES: Final = {
     # the sidecar's list and the vacuum's mark
     "delta.feature.domainMetadata": "supported",
-    # gives every added file the number of the commit that really took it: its defaultRowCommitVersion
-    "delta.feature.rowTracking": "supported",
 }
 _FIXED: Final = {
     **_OWN,

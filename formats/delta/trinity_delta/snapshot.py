@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefinition, TableHandle, Tier
 from trinity.storage import local_path
-from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_TIER, VACUUM_DOMAIN
+from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.schema import DEFINITION, storage_schema
 from trinity_delta.stats import from_delta
@@ -30,7 +30,7 @@ __all__ = ["Snapshots", "State", "is_table"]
 LOG: Final = "_delta_log"
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CACHED: Final = 64
-_MOST_REPLAYED: Final = 200
+_MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
 _READABLE: Final = frozenset({"timestampNtz"})
 """Reader features that the engine's own file scan honours."""
@@ -88,7 +88,8 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     for gone in found.get("remove", []):
         files.pop(gone["path"], None)
     for added in found.get("add", []):
-        files[added["path"]] = _file(table, added, definition, version)
+        # without a state before it, the version was rebuilt from a checkpoint and files of many commits come at once
+        files[added["path"]] = _file(table, added, definition, version, rebuilt=state is None)
     sidecar, oldest = _domains(table, state, found.get("domainMetadata", []))
     return State(
         version,
@@ -122,11 +123,13 @@ def _definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinit
     return TableDefinition.from_dict(json.loads(text))
 
 
-def _file(table: TableHandle, added: Mapping[str, Any], definition: TableDefinition, version: int) -> DataFile:
+def _file(
+    table: TableHandle, added: Mapping[str, Any], definition: TableDefinition, version: int, *, rebuilt: bool
+) -> DataFile:
     tags = added.get("tags") or {}
     path = unquote(added["path"])
     rows, stats = from_delta(added.get("stats"), definition)
-    number = tags.get(TAG_COMMIT) or added.get("defaultRowCommitVersion")
+    number = tags.get(TAG_COMMIT) or (tags.get(TAG_ORDER) if rebuilt else None)
     bucket = tags.get(TAG_BUCKET)
     return DataFile(
         path=local_path(path) if path.startswith(("/", "file:")) else f"{table.location}/{path}",
