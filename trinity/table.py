@@ -179,17 +179,11 @@ class Table:
             TrinityError: INVALID_ARGUMENTS on a plain table; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH,
                 CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE, each naming the column, the table being as before.
         """
-        if not self.definition.keyed:
-            raise TrinityError(
-                "INVALID_ARGUMENTS", f"Table '{self.name}' has no primary key to upsert by; use append()."
-            )
-        return append_rows(self, data, txn)
+        return append_rows(self, data, txn, keyed=True)
 
     def append(self, data: Any, *, txn: TransactionId | None = None) -> CommitResult:
         """Appends rows to a plain table in one commit. Arguments and errors as for :meth:`upsert`."""
-        if self.definition.keyed:
-            raise TrinityError("INVALID_ARGUMENTS", f"Table '{self.name}' has a primary key; use upsert().")
-        return append_rows(self, data, txn)
+        return append_rows(self, data, txn, keyed=False)
 
     def delete(self, condition_or_keys: str | SparkColumn | Any) -> CommitResult:
         """Deletes rows of a keyed table by appending their tombstones (U5).

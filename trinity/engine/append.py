@@ -19,8 +19,18 @@ if TYPE_CHECKING:
 __all__ = ["append_rows", "arrow_reader", "is_spark_frame", "write_rows"]
 
 
-def append_rows(table: Table, data: Any, txn: TransactionId | None) -> CommitResult:
-    """Appends ``data`` in one commit, blind: nothing is read, and others' commits do not matter."""
+def append_rows(table: Table, data: Any, txn: TransactionId | None, *, keyed: bool) -> CommitResult:
+    """Appends ``data`` in one commit, blind: nothing is read, and others' commits do not matter.
+
+    Args:
+        table: the table.
+        data: see :meth:`Table.upsert`.
+        txn: see :meth:`Table.upsert`.
+        keyed: whether the caller takes the table for a keyed one.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS when it is not what the caller takes it for; and what ingest refuses.
+    """
     metadata = table.connector.metadata
     if txn is not None:
         txn = _checked(txn)
@@ -28,6 +38,9 @@ def append_rows(table: Table, data: Any, txn: TransactionId | None) -> CommitRes
         if recorded is not None and recorded >= txn[1]:
             return CommitResult(table.splits().version, skipped=True)
     insert = metadata.begin_insert(table.handle)
+    if insert.definition.keyed != keyed:
+        remedy = "has no primary key to upsert by; use append()." if keyed else "has a primary key; use upsert()."
+        raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' {remedy}")
     return metadata.finish_insert(insert, write_rows(table, insert, data), txn)
 
 
