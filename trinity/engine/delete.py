@@ -55,28 +55,27 @@ def _attempt(table: Table, condition_or_keys: Any) -> CommitResult:
     splits = metadata.get_splits(insert.table)
     spec = MergeSpec.of(splits.definition)
     rows = merged_read(table.session.spark, splits)
-    doomed = _selected(table, rows, spec, condition_or_keys)
+    doomed = _selected(table, rows, splits.definition, spec, condition_or_keys)
     fragments = write_rows(table, insert, _tombstones(doomed, spec, splits.definition))
     if not fragments:
         return CommitResult(splits.version)
     return metadata.finish_insert(insert, fragments)
 
 
-def _selected(table: Table, rows: DataFrame, spec: MergeSpec, what: Any) -> DataFrame:
+def _selected(table: Table, rows: DataFrame, definition: TableDefinition, spec: MergeSpec, what: Any) -> DataFrame:
     if isinstance(what, str | Column):
         from trinity.sql.errors import spark_errors
 
         with spark_errors():
             return rows.where(what)
-    keys = _key_frame(table, spec, what)
+    keys = _key_frame(table, definition, spec, what)
     # null-safe and by value: both sides have the table's own key types
     return rows.join(F.broadcast(keys), list(spec.key), "left_semi").select(rows.columns)
 
 
-def _key_frame(table: Table, spec: MergeSpec, what: Any) -> DataFrame:
+def _key_frame(table: Table, definition: TableDefinition, spec: MergeSpec, what: Any) -> DataFrame:
     if isinstance(what, list):
         what = _listed(spec, what)
-    definition = table.definition
     columns = [definition.column(k) for k in spec.key]
     if is_spark_frame(what):
         given = {c.lower(): c for c in what.columns}
