@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,9 @@ from rich.table import Table
 
 import trinity
 from benchmarks.cases import Bench
+from benchmarks.merges import NATIVE_SETTINGS, MergeBench
 from benchmarks.timing import Result
+from trinity import Session
 
 __all__ = ["main"]
 
@@ -33,6 +36,7 @@ def run(
     rows: Annotated[int, typer.Option(min=1000, help="Rows of the base.")] = 4_000_000,
     runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 5,
     formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
+    cases: Annotated[str, typer.Option(help="Which cases: tables, merges, or both with a comma.")] = "tables,merges",
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "latest",
     scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs about 2 GB.")] = None,
 ) -> None:
@@ -41,15 +45,28 @@ def run(
     load = os.getloadavg()[0]
     with (
         tempfile.TemporaryDirectory(dir=scratch) as folder,
-        trinity.connect(Path(folder) / "warehouse", spark_settings=_SETTINGS) as session,
+        trinity.connect(Path(folder) / "warehouse", spark_settings=_settings(Path(folder))) as session,
     ):
-        for catalog in formats.split(","):
-            for result in Bench(session, catalog, rows, runs, Path(folder)).cases():
-                results.append(result)
-                print(f"{catalog:8} {result.case:28} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
+        for result in _measured(session, tuple(formats.split(",")), cases.split(","), rows, runs, Path(folder)):
+            results.append(result)
+            print(f"{result.catalog:8} {result.case:28} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
         session.spark.stop()
     _keep(results, name, {"rows": rows, "runs": runs, "load_before": round(load, 1)})
     Console().print(_table(results))
+
+
+def _settings(folder: Path) -> dict[str, str]:
+    return {**_SETTINGS, **NATIVE_SETTINGS, "spark.sql.catalog.native.warehouse": str(folder / "native")}
+
+
+def _measured(
+    session: Session, formats: tuple[str, ...], cases: list[str], rows: int, runs: int, folder: Path
+) -> Iterator[Result]:
+    if "tables" in cases:
+        for catalog in formats:
+            yield from Bench(session, catalog, rows, runs, folder).cases()
+    if "merges" in cases:
+        yield from MergeBench(session, formats, rows, min(runs, 3), folder).cases()
 
 
 def _keep(results: list[Result], name: str, facts: dict[str, float]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-__all__ = ["Result", "in_turns"]
+__all__ = ["Result", "in_turns", "rounds"]
 
 
 @dataclass(frozen=True)
@@ -65,3 +65,25 @@ def in_turns(runs: int, ours: Callable[[], object], reference: Callable[[], obje
             if number:
                 times[which].append(time.perf_counter() - start)
     return median(times[0]), median(times[1])
+
+
+def rounds(
+    runs: int, works: Mapping[str, Callable[[int], object]], between: Callable[[str], object]
+) -> dict[str, float]:
+    """Medians of ``runs`` timings of each work, in seconds; round 0, to warm up, is not counted.
+
+    Args:
+        runs: how many rounds count.
+        works: name -> what is timed, given the number of the round.
+        between: run after each work, not timed.
+    """
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for number in range(runs + 1):
+        order = list(works) if number % 2 else list(works)[::-1]
+        for name in order:
+            start = time.perf_counter()
+            works[name](number)
+            if number:
+                times[name].append(time.perf_counter() - start)
+            between(name)
+    return {name: median(found) for name, found in times.items()}

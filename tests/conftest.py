@@ -52,6 +52,12 @@ def fmt(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=FORMATS)
+def every_fmt(request: pytest.FixtureRequest) -> str:
+    """Each format in turn, in modules whose ``fmt`` leaves two of them to the long tier."""
+    return str(request.param)
+
+
 @pytest.fixture
 def orders(session: Session, fmt: str) -> Table:
     """The keyed table of seed 000: order_id, ts, deleted, and an amount."""

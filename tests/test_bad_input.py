@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -267,6 +269,27 @@ def test_java_and_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     java.chmod(0o755)
     with refused("CONFIGURATION_INVALID", "Java 11", "Java 17"):
         spark._check_java()
+
+
+OFFLINE = """
+import sys, trinity
+try:
+    trinity.connect(sys.argv[1], spark_settings={"spark.jars.ivy": sys.argv[2]}).spark
+except trinity.TrinityError as error:
+    print(error.code, error.message)
+"""
+
+
+def test_no_network_for_the_jars(tmp_path: Path) -> None:
+    """Nothing cached, and no way to Maven Central: CONFIGURATION_INVALID with the coordinates."""
+    nowhere = " ".join(f"-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort=1" for scheme in ("http", "https"))
+    java = f"{nowhere} -Duser.home={tmp_path}"  # no Maven repository of the user's either
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "JAVA_TOOL_OPTIONS": java}
+    words = [sys.executable, "-c", OFFLINE, str(tmp_path / "warehouse"), str(tmp_path / "ivy")]
+    said = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("CONFIGURATION_INVALID"), said
+    assert "io.delta:delta-spark" in said
+    assert "check the network" in said
 
 
 def test_a_spark_that_lacks_something_is_told_precisely(session: Session) -> None:

@@ -9,8 +9,17 @@ from pyspark.sql import SparkSession
 
 from trinity_conformance import Budget, connectors, run_check
 from trinity_conformance.shrink import ShrinkBudget
+from trinity_conformance.sink_checks import SINK_CHECKS
 
-BUDGET = Budget("test", seconds=12, histories=5, failures=1, shrink=ShrinkBudget(seconds=40, tries=40))
+BUDGET = Budget(
+    "test",
+    seconds=12,
+    histories=5,
+    failures=1,
+    shrink=ShrinkBudget(seconds=40, tries=40),
+    program_seconds=20,
+    programs=5,
+)
 
 
 @pytest.mark.parametrize("connector", connectors())
@@ -18,3 +27,5 @@ def test_adapter_conforms(connector: str, spark: SparkSession, tmp_path: Path) -
     report = run_check(connector, spark, budget=BUDGET, folder=tmp_path)
     assert report.conforms, report.text()
     assert report.tally.histories > 0
+    assert report.tally.observations["row-change"] > 0
+    assert report.tally.observations["merge-sinks"] == len(SINK_CHECKS)

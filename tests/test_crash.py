@@ -43,6 +43,14 @@ LATER: list[Row] = [
     (99, 1, False, "new"),
 ]
 
+MERGE = """MERGE INTO {table} t USING parquet.`{rows}` s ON t.id = s.id
+           WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
+PLAIN_MERGE = """MERGE INTO {table} t USING parquet.`{rows}` s ON t.id = s.id
+                 WHEN MATCHED AND s.deleted THEN DELETE
+                 WHEN MATCHED THEN UPDATE SET v = s.v
+                 WHEN NOT MATCHED AND NOT s.deleted THEN INSERT *"""
+STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
+
 # the operation by which the commit becomes visible, as the shim prints it
 COMMIT = {
     "parquet": "link */_trinity/log/*.json",
@@ -58,6 +66,15 @@ def merged(*commits: list[Row]) -> list[Row]:
         if row[0] not in newest or row[1] >= newest[row[0]][1]:
             newest[row[0]] = row
     return sorted(row for row in newest.values() if not row[2])
+
+
+def plainly_merged() -> list[Row]:
+    """What PLAIN_MERGE makes of FIRST."""
+    batch = {row[0]: row for row in BATCH}
+    updated = [(*row[:3], batch[row[0]][3]) if row[0] in batch else row for row in FIRST]
+    kept = [row for row in updated if row[0] not in batch or not batch[row[0]][2]]
+    ids = {row[0] for row in FIRST}
+    return sorted([*kept, *(row for row in BATCH if row[0] not in ids and not row[2])])
 
 
 def arrow(rows: list[Row]) -> pa.Table:
@@ -105,6 +122,9 @@ class Crash:
         words = [sys.executable, str(HERE / "crash" / "child.py"), action, str(self.warehouse), table]
         if action == "append":
             words.append(str(self.rows))
+        elif action in STATEMENTS:
+            words[2] = "sql"
+            words.append(STATEMENTS[action].format(table=table, rows=self.rows))
         done = subprocess.run(
             words,
             env=environment,
@@ -148,14 +168,19 @@ def crash(shim: Path, tmp_path: Path, warehouse: Path) -> Crash:
 
 
 @pytest.fixture
-def victim(session: Session) -> Callable[[str], Table]:
+def victim(session: Session) -> Callable[[str, str], Table]:
     """Makes a table with two commits; a new one each time, so that no kill builds on another."""
     made = 0
 
-    def make(catalog: str) -> Table:
+    def make(catalog: str, action: str) -> Table:
         nonlocal made
         made += 1
         columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
+        if action == "plain merge":
+            plain = session.create_table(f"{catalog}.default.victim_{made}", columns)
+            plain.append(arrow(FIRST[:25]))
+            plain.append(arrow(FIRST[25:]))
+            return plain
         options = {"watermark-key": "ts", "tombstone-key": "deleted"}
         table = session.create_table(f"{catalog}.default.victim_{made}", columns, ["id"], properties=options)
         table.upsert(arrow(FIRST))
@@ -186,37 +211,50 @@ def check_compaction(table: Table, killed: bool, where: str) -> None:
     assert read(table) == merged(FIRST, SECOND, LATER), where
 
 
-CHECKS: dict[str, Callable[[Table, bool, str], None]] = {"append": check_append, "compact": check_compaction}
+def check_plain_merge(table: Table, killed: bool, where: str) -> None:
+    """As before or as after; later rows come on top."""
+    found = read(table)
+    assert found in ([sorted(FIRST), plainly_merged()] if killed else [plainly_merged()]), where
+    table.append(arrow(LATER))
+    assert read(table) == sorted([*found, *LATER]), where
 
 
-def sweep(crash: Crash, victim: Callable[[str], Table], catalog: str, action: str) -> int:
+CHECKS: dict[str, Callable[[Table, bool, str], None]] = {
+    "append": check_append,
+    "compact": check_compaction,
+    "merge": check_append,  # with * it is an upsert of the same rows
+    "plain merge": check_plain_merge,
+}
+
+
+def sweep(crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str) -> int:
     """Kills at operation 1, 2, ... until the child gets through; a write is killed whole and torn in half."""
     for at in range(1, MOST_OPERATIONS):
-        table = victim(catalog)
+        table = victim(catalog, action)
         killed = crash.run(action, str(table.name), at)
         where = f"{catalog} {action} killed at {crash.last_operation()}"
         CHECKS[action](table, killed, where)
         if not killed:
             return at - 1
         if " write " in where:
-            table = victim(catalog)
+            table = victim(catalog, action)
             assert crash.run(action, str(table.name), at, torn=True), where
             CHECKS[action](table, True, f"{where}, torn")
     raise AssertionError("the child never got through")
 
 
-def kill_around_commit(crash: Crash, victim: Callable[[str], Table], catalog: str, action: str) -> None:
+def kill_around_commit(crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str) -> None:
     """Kills right before the commit, and right after it; each child starts a Spark of its own."""
     points: list[dict[str, Any]] = [{"at": 1, "match": COMMIT[catalog]}, {"at": 2, "match": COMMIT[catalog]}]
     for point in points:
-        table = victim(catalog)
+        table = victim(catalog, action)
         killed = crash.run(action, str(table.name), **point)
         where = f"{catalog} {action} at {point}: {crash.last_operation()}"
         assert killed or point["at"] > 1, f"{where}: the operation did not come"
         CHECKS[action](table, killed, where)
 
 
-def test_append_killed_at_every_operation(crash: Crash, victim: Callable[[str], Table]) -> None:
+def test_append_killed_at_every_operation(crash: Crash, victim: Callable[[str, str], Table]) -> None:
     assert sweep(crash, victim, "parquet", "append") >= 5
 
 
@@ -228,9 +266,10 @@ def test_append_killed_at_every_operation(crash: Crash, victim: Callable[[str], 
         ("parquet", "compact"),
         ("delta", "compact"),
         ("iceberg", "compact"),
+        *[(catalog, "plain merge") for catalog in COMMIT],
     ],
 )
-def test_killed_around_the_commit(crash: Crash, victim: Callable[[str], Table], catalog: str, action: str) -> None:
+def test_killed_around_the_commit(crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str) -> None:
     kill_around_commit(crash, victim, catalog, action)
 
 
@@ -243,7 +282,10 @@ def test_killed_around_the_commit(crash: Crash, victim: Callable[[str], Table], 
         ("parquet", "compact"),
         ("delta", "compact"),
         ("iceberg", "compact"),
+        *[(catalog, action) for catalog in COMMIT for action in STATEMENTS],
     ],
 )
-def test_killed_at_every_operation(crash: Crash, victim: Callable[[str], Table], catalog: str, action: str) -> None:
+def test_killed_at_every_operation(
+    crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str
+) -> None:
     assert sweep(crash, victim, catalog, action) >= 5

@@ -6,7 +6,7 @@ import pytest
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.spi import Column, TableDefinition
+from trinity.spi import Column, TableDefinition, parse_partition
 from trinity.sql.columns import read_columns
 from trinity.sql.parse import parse, single, split
 from trinity.sql.properties import read_options
@@ -174,6 +174,19 @@ def test_trino_keys_partitions_and_format_are_options() -> None:
     assert options.properties == {}
 
 
+@pytest.mark.parametrize(
+    ("dialect", "clause"),
+    [
+        ("spark", "PARTITIONED BY (region, bucket(8, id), days(ts), truncate(4, s), month(d))"),
+        ("trino", "WITH (partitioning = ARRAY['region', 'bucket(id, 8)', 'day(ts)', 'truncate(s, 4)', 'month(d)'])"),
+    ],
+)
+def test_partition_transforms_mean_the_same_in_both_spellings(dialect: str, clause: str) -> None:
+    options = read_options(parse(f"CREATE TABLE t (a INT) {clause}", dialect).tree.args["properties"].expressions)
+    fields = [str(parse_partition(text, ["REGION", "id", "ts", "s", "d"])) for text in options.partition_by]
+    assert fields == ["REGION", "bucket(8, id)", "days(ts)", "truncate(4, s)", "months(d)"]
+
+
 def test_flink_options_of_seed_002_parse_in_the_default_dialect() -> None:
     tree = parse(
         "CREATE TABLE t (k INT, g_1 INT, PRIMARY KEY (k) NOT ENFORCED) WITH ("
@@ -185,7 +198,7 @@ def test_flink_options_of_seed_002_parse_in_the_default_dialect() -> None:
 
 
 @pytest.mark.parametrize(
-    "clause", ["CLUSTERED BY (a) INTO 3 BUCKETS", "PARTITIONED BY (bucket(3, a))", "OPTIONS ('a'='b')"]
+    "clause", ["CLUSTERED BY (a) INTO 3 BUCKETS", "PARTITIONED BY (upper(a))", "OPTIONS ('a'='b')"]
 )
 def test_table_clauses_without_a_meaning(clause: str) -> None:
     tree = parse(f"CREATE TABLE t (a INT) {clause}").tree
@@ -206,6 +219,7 @@ PREDICATES = [
     ("SELECT * FROM t LEFT JOIN u ON t.k = u.k WHERE t.k = 5", "`k` = 5"),
     ("SELECT * FROM u JOIN t ON t.k = u.k WHERE t.k = 'a'", "`k` = 'a'"),
     ("SELECT * FROM x WHERE EXISTS (SELECT 1 FROM t WHERE t.k = 5 AND t.k = x.k)", "`k` = 5"),
+    ("SELECT * FROM t WHERE k <> 5 AND k IS NOT NULL AND d IS NULL", "`k` <> 5 AND `k` IS NOT NULL AND `d` IS NULL"),
     ("SELECT * FROM t WHERE k = 5 OR k = 6", None),
     ("SELECT * FROM t WHERE v = 5", None),
     ("SELECT * FROM t WHERE NOT k = 5", None),
@@ -238,6 +252,13 @@ def test_nothing_goes_below_a_plain_table() -> None:
     node = parse("SELECT * FROM t WHERE k = 5").tree.find(exp.Table)
     assert node is not None
     assert key_predicate(node, plain) is None
+
+
+def test_partition_columns_of_a_plain_table_are_looked_at() -> None:
+    plain = TableDefinition("s", "t", KEYED.columns, partition_by=("v", "days(d)"))
+    node = parse("SELECT * FROM t WHERE k = 5 AND v = 3 AND d = DATE '2020-01-01'").tree.find(exp.Table)
+    assert node is not None
+    assert key_predicate(node, plain) == "`v` = 3 AND `d` = CAST('2020-01-01' AS date)"
 
 
 def test_time_travel_clauses_know_their_place() -> None:

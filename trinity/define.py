@@ -8,7 +8,7 @@ import sqlglot
 
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec, canonical_properties
-from trinity.spi import HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition, parse_type
+from trinity.spi import HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition, parse_partition, parse_type
 
 __all__ = ["define_table"]
 
@@ -29,12 +29,6 @@ def define_table(
             SYNTAX_ERROR (a DEFAULT), NOT_SUPPORTED.
     """
     _check_columns(f"{schema}.{table}", columns)
-    if partition_by:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Table '{schema}.{table}': PARTITIONED BY ({', '.join(partition_by)}) is not available yet; leave it out, "
-            "the base of a keyed table is bucketed by its key.",
-        )
     options = canonical_properties(properties, property_prefixes)
     draft = TableDefinition(schema, table, tuple(columns), tuple(primary_key), (), options)
     key = tuple(draft.column(name).name for name in primary_key)
@@ -43,9 +37,35 @@ def define_table(
     ]
     if key and _needs_row_kind(options):
         stored.append(Column(ROW_KIND, "int"))
-    definition = TableDefinition(schema, table, tuple(stored), key, (), options)
+    definition = TableDefinition(schema, table, tuple(stored), key, _partitions(draft, partition_by), options)
     MergeSpec.of(definition)
     return definition
+
+
+def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]:
+    """The partition fields in their canonical spelling."""
+    fields = [parse_partition(text, [c.name for c in draft.columns]) for text in given]
+    found: list[str] = []
+    for field in fields:
+        if str(field) in found:
+            raise TrinityError(
+                "DUPLICATE_COLUMN_NAME", f"Table '{draft.full_name}' is partitioned by '{field}' more than once."
+            )
+        found.append(str(field))
+        kind = parse_type(draft.column(field.column).type)
+        # 0.0 and -0.0 are equal and NaN is above all numbers, but not in the formats' partition values
+        if kind.nested or kind.name in ("float", "double"):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{draft.full_name}' cannot be partitioned by column '{field.column}' of type {kind}; use a "
+                "column of another type.",
+            )
+    if len({f.column for f in fields if f.identity}) == len(draft.columns):
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{draft.full_name}' cannot be partitioned by all of its columns; leave one out.",
+        )
+    return tuple(found)
 
 
 def _needs_row_kind(options: Mapping[str, str]) -> bool:

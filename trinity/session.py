@@ -215,7 +215,7 @@ class Session:
             name: full or relative name.
             columns: its columns in order.
             primary_key: key columns; empty for a plain table.
-            partition_by: partition columns.
+            partition_by: partition columns; on Iceberg transforms too, as ``days(ts)`` or ``bucket(8, id)``.
             properties: table properties, any spelling of semantics §4.
             if_not_exists: return the table that is there, if one is.
 

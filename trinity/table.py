@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+    from trinity.builder import MergeBuilder
+    from trinity.engine.cases import Counts, Expression
     from trinity.session import Session, TableName
 
 __all__ = ["Table"]
@@ -185,23 +187,56 @@ class Table:
         """Appends rows to a plain table in one commit. Arguments and errors as for :meth:`upsert`."""
         return append_rows(self, data, txn, keyed=False)
 
-    def delete(self, condition_or_keys: str | SparkColumn | Any) -> CommitResult:
-        """Deletes rows of a keyed table by appending their tombstones (U5).
+    def delete(self, condition_or_keys: str | SparkColumn | Any = None) -> CommitResult:
+        """Deletes rows: from a keyed table by appending their tombstones (U5), from a plain one by rewriting files.
 
         Args:
-            condition_or_keys: a predicate (Spark SQL text or Column) over the merged rows; or keys: data as in
-                :meth:`upsert` with the key columns, a list of dicts, or a list of values for a single key column.
+            condition_or_keys: a predicate (Spark SQL text or Column) over the rows; of a keyed table also keys: data as
+                in :meth:`upsert` with the key columns, a list of dicts, or a list of values for a single key column.
+                All rows without it.
 
         Returns:
-            the commit; ``rows`` is the number of rows that were live and now are not.
+            the commit; ``rows`` is the number of rows that were there and now are not.
 
         Raises:
-            TrinityError: NOT_SUPPORTED on a plain table; COLUMN_NOT_FOUND, TYPE_MISMATCH; TRANSACTION_CONFLICT when
-                other writers kept committing for longer than ``commit.retry.timeout``.
+            TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH; TRANSACTION_CONFLICT when other writers kept committing for
+                longer than ``commit.retry.timeout``.
         """
         from trinity.engine.delete import delete_rows
 
         return delete_rows(self, condition_or_keys)
+
+    def update(
+        self,
+        condition: Expression | None = None,
+        set: Mapping[str, Expression] | None = None,  # noqa: A002 - as in Delta's DeltaTable
+    ) -> Counts:
+        """Changes rows, as SQL's UPDATE does (M9).
+
+        Args:
+            condition: which rows, Spark SQL text or Column; all without it.
+            set: column -> new value, Spark SQL text or Column over the old row.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE,
+                INVALID_ARGUMENTS (M9), TRANSACTION_CONFLICT; the table is then as it was.
+        """
+        from trinity.engine.delete import update_rows
+
+        if not set:
+            raise TrinityError("INVALID_ARGUMENTS", f"update() of '{self.name}' changes no column; give set={{...}}.")
+        return update_rows(self, set, condition)
+
+    def merge(self, source: DataFrame, on: Expression) -> MergeBuilder:
+        """A MERGE of a DataFrame into this table, to be given its WHEN clauses and executed.
+
+        Args:
+            source: the rows; names of theirs are written ``s.name``, or with the DataFrame's own alias.
+            on: which target row (``t.name``) a source row matches, Spark SQL text or Column.
+        """
+        from trinity.builder import MergeBuilder
+
+        return MergeBuilder(self, source, on)
 
     # -- care -------------------------------------------------------------------------------------------
 

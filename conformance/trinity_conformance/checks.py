@@ -21,6 +21,7 @@ class Check:
         title: what holds when it passes.
         quotas: situations of :data:`~trinity_conformance.coverage.SITUATIONS` and how often each must have been met.
         emphasis: weights of the steps of its own histories, when it is run alone.
+        programs: True when it is about programs of statements, and not about histories.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Check:
     title: str
     quotas: Mapping[str, int]
     emphasis: Mapping[str, int] = field(default_factory=lambda: GENERAL)
+    programs: bool = False
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -93,6 +95,30 @@ CHECKS: Final[tuple[Check, ...]] = (
         ("L8",),
         "bad input is refused by name, and the table reads as before",
         {"refusal": 34},
+        {},
+    ),
+    Check(
+        "row-change",
+        ("M1", "M3", "M5", "M6", "M7", "L5"),
+        "MERGE, UPDATE and DELETE leave the rows that the model has, and report its counts",
+        {"merge-statement": 4, "update-statement": 1, "delete-statement": 1, "several-cases": 2, "by-source": 1,
+         "nothing-selected": 1},
+        {},
+        programs=True,
+    ),
+    Check(
+        "refused-change",
+        ("M2", "M4", "M6", "M9"),
+        "a statement that breaks a rule fails with its code, and the table reads as before",
+        {"multiple-matches": 1},
+        {},
+        programs=True,
+    ),
+    Check(
+        "merge-sinks",
+        ("S1", "S2", "S3", "S4", "S5", "S6"),
+        "merge sinks take the pages that they should, refuse others, and may be run twice",
+        {},
         {},
     ),
 )  # fmt: skip

@@ -99,7 +99,8 @@ def run(
     if check is not None:
         _known("check", check, [c.id for c in CHECKS])
     console = _console(no_color)
-    with _spark(connector) as spark, _progress(console, connector, BUDGETS[budget].histories) as shown:
+    most = BUDGETS[budget].histories + BUDGETS[budget].programs
+    with _spark(connector) as spark, _progress(console, connector, most) as shown:
         try:
             report = run_check(connector, spark, check, budget, seed, progress=shown)
         except TrinityError as error:

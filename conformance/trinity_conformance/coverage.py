@@ -44,6 +44,20 @@ SITUATIONS: Final[dict[str, str]] = {
     "log": "a comparison of log() with all arrivals",
     "history": "a comparison of history() with the commits",
     "refusal": "a bad input",
+    "merge-statement": "a MERGE",
+    "update-statement": "an UPDATE",
+    "delete-statement": "a DELETE",
+    "several-cases": "a statement of which two or more cases select rows",
+    "by-source": "a MERGE that selects rows that no source row matches",
+    "unselected": "a statement with a row of the join that no case selects",
+    "nothing-selected": "a statement that selects nothing",
+    "key-move": "an UPDATE of a key",
+    "vacated-and-filled": "a key that one statement both vacates and fills",
+    "late-by-merge": "a row of a MERGE that loses to the stored winner",
+    "multiple-matches": "a target row that several source rows select",
+    "key-taken": "a key that is inserted or moved to, though it is live or comes twice",
+    "refused-late": "an UPDATE that would lose to the stored winner",
+    "wrong-value": "a NULL or a number that a column does not take",
 }
 
 

@@ -69,7 +69,7 @@ def compare(
     got = Counter(_form(model, row, names) for row in found)
     if wanted == got:
         return None
-    if not set(model.shape.key) <= set(names):
+    if not model.shape.key or not set(model.shape.key) <= set(names):
         return _by_row(wanted, got, names), frozenset()
     return _by_key(model, expected, found, names)
 

@@ -72,7 +72,7 @@ def shapes(draw: st.DrawFn, profile: Profile | None = None) -> Shape:
     return Shape(
         columns=tuple(draw(st.permutations(columns))),
         key=tuple(c.name for c in key),
-        partition_by=("k0",) if kind.feature == "partitioned" else (),
+        partition_by=_partition(kind) if kind.feature == "partitioned" else (),
         watermark=tuple(c.name for c in watermark),
         alias=bool(watermark) and kind.feature in ("alias", "descending"),
         descending=bool(watermark) and kind.feature == "descending",
@@ -82,6 +82,12 @@ def shapes(draw: st.DrawFn, profile: Profile | None = None) -> Shape:
         ignore_delete=kind.feature == "ignore-delete",
         properties={"bucket": "3"} if kind.feature == "buckets" else {},
     )
+
+
+def _partition(kind: Profile) -> tuple[str, ...]:
+    """The first key column of a type by which every format can partition."""
+    usable = [f"k{i}" for i, t in enumerate(kind.key) if t not in ("float", "double", "binary")]
+    return tuple(usable[:1])
 
 
 class _Writer:
@@ -100,7 +106,10 @@ class _Writer:
         if [c.type for c in self.key_columns] == ["int"]:
             return [(n,) for n in (*POOLS["int"], *range(2, 7), *range(8, 20))]
         # A fixed shuffle: neighbours in the product share their first part.
-        pool = list(product(*(POOLS[c.type] for c in self.key_columns)))
+        # Delta's partitions have no empty string.
+        empty = [("",) if c.name in self.shape.partition_by else () for c in self.key_columns]
+        pools = zip(self.key_columns, empty, strict=True)
+        pool = list(product(*([v for v in POOLS[c.type] if v not in without] for c, without in pools)))
         Random(len(pool)).shuffle(pool)
         return pool[:_KEYS_AT_MOST]
 

@@ -7,9 +7,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
+from trinity.errors import TrinityError
 from trinity_conformance.conditions import Condition
+from trinity_conformance.dml_model import Counts, DmlModel
 from trinity_conformance.model import Key, Model, Row, Version
 from trinity_conformance.shapes import Shape
+from trinity_conformance.statements import Statement
 from trinity_conformance.subject import LogRow, Outcome
 from trinity_conformance.traces import Upsert
 from trinity_conformance.values import Json, Value, decode, order_form
@@ -28,7 +31,7 @@ class ModelSubject:
 
     durable = True
 
-    def __init__(self, make: type[Model] = Model) -> None:
+    def __init__(self, make: type[Model] = DmlModel) -> None:
         self._make = make
         self._model = make(Shape((), ()))
 
@@ -54,6 +57,13 @@ class ModelSubject:
         shape = self._model.shape
         columns = [c for c in shape.columns if c.name in shape.key]
         return self._model.key_of({c.name: decode(c.type, v) for c, v in zip(columns, key, strict=True)})
+
+    def change(self, statement: Statement) -> Counts:
+        assert isinstance(self._model, DmlModel), "a model of statements"
+        effect = self._model.change(statement)
+        if effect.refused:
+            raise TrinityError(effect.faults[0].codes[0], effect.faults[0].why)
+        return effect.counts
 
     def compact(self, full: bool) -> None:
         self._model.compact(full)

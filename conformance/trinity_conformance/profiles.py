@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FEATURES", "KEYS", "TOMBSTONES", "WATERMARKS", "Profile", "rota"]
+__all__ = ["FEATURES", "KEYS", "TOMBSTONES", "WATERMARKS", "DmlProfile", "Profile", "dml_rota", "rota"]
 
 KEYS: Final[tuple[tuple[str, ...], ...]] = (
     ("int",),
@@ -96,4 +96,60 @@ def rota(number: int) -> Profile:
         WATERMARKS[number % len(WATERMARKS)],
         TOMBSTONES[number % len(TOMBSTONES)],
         FEATURES[number % len(FEATURES)],
+    )
+
+
+_LAYOUTS: Final[tuple[tuple[bool, bool], ...]] = (
+    (False, False),
+    (True, False),
+    (True, False),
+    (False, True),
+    (True, True),
+)
+"""(keyed, partitioned) of the tables that programs of statements are about."""
+
+_ORDERINGS: Final[tuple[tuple[tuple[str, ...], bool], ...]] = (
+    (("bigint",), False),
+    (("int",), False),
+    ((), False),
+    (("int", "string"), False),
+    (("bigint",), True),
+    ((), False),
+    (("int",), False),
+)
+"""Types of the watermark, and whether it descends."""
+
+_MARKS: Final[tuple[tuple[str, str | None] | None, ...]] = (("string", "D"), ("boolean", None), None)
+
+_PARADIGMS: Final = ("DELETE_ROW_AND_INSERT_ROW", "CHANGE_ONLY_UPDATED_COLUMNS")
+
+
+@dataclass(frozen=True)
+class DmlProfile:
+    """The kind of a table that programs of SQL statements are about.
+
+    Attributes:
+        keyed: False for a plain table.
+        partitioned: True for partitions: a nullable column of a plain table, part of the key of a keyed one.
+        watermark: types of the watermark columns.
+        descending: True when the smallest is the freshest (U8).
+        tombstone: type and string value of the tombstone, or None.
+        paradigm: name of the row change paradigm; keyed tables take either (L5).
+    """
+
+    keyed: bool = False
+    partitioned: bool = False
+    watermark: tuple[str, ...] = ()
+    descending: bool = False
+    tombstone: tuple[str, str | None] | None = None
+    paradigm: str = _PARADIGMS[0]
+
+
+def dml_rota(number: int) -> DmlProfile:
+    """The profile of program ``number`` (from 0)."""
+    return DmlProfile(
+        *_LAYOUTS[number % len(_LAYOUTS)],
+        *_ORDERINGS[number % len(_ORDERINGS)],
+        _MARKS[number % len(_MARKS)],
+        _PARADIGMS[number % len(_PARADIGMS)],
     )

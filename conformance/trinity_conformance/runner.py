@@ -12,9 +12,11 @@ from typing import Any
 from trinity.errors import TrinityError
 from trinity_conformance.coverage import Coverage
 from trinity_conformance.differences import NonConformance, compare
-from trinity_conformance.model import Key, Model, Row, Version
+from trinity_conformance.dml_model import DmlModel, Effect
+from trinity_conformance.model import Key, Row, Version
 from trinity_conformance.subject import Subject, Unsupported
 from trinity_conformance.traces import (
+    Change,
     Compact,
     Delete,
     History,
@@ -27,7 +29,7 @@ from trinity_conformance.traces import (
     Upsert,
     Vacuum,
 )
-from trinity_conformance.values import equal_form
+from trinity_conformance.values import equal_form, order_form
 
 __all__ = ["Tally", "play"]
 
@@ -87,7 +89,7 @@ class _Run:
     def __init__(self, subject: Subject, history: History, tally: Tally) -> None:
         self.subject = subject
         self.history = history
-        self.model = Model(history.shape)
+        self.model = DmlModel(history.shape)
         self.tally = tally
         self.number = -1
         self.since_read: list[str] = []
@@ -137,6 +139,8 @@ class _Run:
             self.upsert(step)
         elif isinstance(step, Delete):
             self.delete(step)
+        elif isinstance(step, Change):
+            self.change(step)
         elif isinstance(step, (Compact, Vacuum, Reopen)):
             self.care(step)
         elif isinstance(step, Read):
@@ -177,6 +181,40 @@ class _Run:
             self.tally.coverage.saw("delete-by-condition" if step.condition else "delete-by-key")
             self.versions.append((outcome.version, len(self.model.commits)))
         self.since_read.append("delete")
+
+    def change(self, step: Change) -> None:
+        """A statement: its counts or its error, then the rows as a new session sees them (M1-M9)."""
+        effect = self.model.effect(step.statement)
+        still = effect.refused or not effect.counts.affected
+        before = self.guarded("history", self.subject.history) if still else []
+        check = "refused-change" if self.refuses(step, effect) else "row-change"
+        self.tally.coverage.saw(*effect.saw)
+        self.guarded("reopen", self.subject.reopen)
+        found = self.guarded("read", self.subject.read)
+        self.expect(check, self.model.merged(), found, "the table after the statement")
+        if still and (after := self.guarded("history", self.subject.history)) != before:
+            raise NonConformance(check, f"no row was changed, yet history() went from {before} to {after} (M5)")
+        self.since_read.clear()
+
+    def refuses(self, step: Change, effect: Effect) -> bool:
+        """Runs a statement on both sides; True when the subject refused it, as it may."""
+        try:
+            counts = self.subject.change(step.statement)
+        except TrinityError as error:
+            if error.code in effect.codes:
+                return True
+            wanted = " or ".join(sorted(effect.codes)) or str(effect.counts)
+            raise NonConformance("row-change", f"{error.code} instead of {wanted}: {error.message}") from error
+        except Exception as error:
+            text = f"{type(error).__name__}: {str(error)[:1500]}"
+            raise NonConformance("row-change", f"a statement raised {text}") from error
+        if effect.refused:
+            why = "; ".join(f"{f.rule}: {f.why}" for f in effect.faults)
+            raise NonConformance("refused-change", f"{counts} instead of {sorted(effect.codes)} ({why})")
+        if counts != effect.counts:
+            raise NonConformance("row-change", f"{counts} instead of {effect.counts} (M5)")
+        self.model.apply(effect)
+        return False
 
     def key_form(self, key: Sequence[Any]) -> Key:
         shape = self.history.shape
@@ -294,6 +332,14 @@ class _Run:
         if any(v.deleted for v in commit):
             return Counter(map(self.model.key_of, got)) == Counter(self.model.key_of(v.row) for v in commit)
         columns = [(c.name, c.type) for c in self.history.shape.columns]
+        # between partitions there is no order in a commit, and none is needed: a key lies within one (K5)
+        got = sorted(got, key=self.partition_of)
+        wanted = sorted((v.row for v in commit), key=self.partition_of)
         return all(
-            equal_form(t, g[n]) == equal_form(t, v.row[n]) for g, v in zip(got, commit, strict=True) for n, t in columns
+            equal_form(t, g[n]) == equal_form(t, w[n]) for g, w in zip(got, wanted, strict=True) for n, t in columns
         )
+
+    def partition_of(self, row: Row) -> tuple[Any, ...]:
+        """Where a row lies; the same for all rows of a table without partitions."""
+        shape = self.history.shape
+        return tuple(order_form(c.type, row[c.name]) for c in shape.columns if c.name in shape.partition_by)

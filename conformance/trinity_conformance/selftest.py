@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trinity_conformance.differences import NonConformance
+from trinity_conformance.dml_mutants import DML_MUTANTS
+from trinity_conformance.dml_programs import programs
 from trinity_conformance.histories import histories, sample
 from trinity_conformance.model import Model
 from trinity_conformance.mutants import MUTANTS, ModelSubject
-from trinity_conformance.profiles import rota
+from trinity_conformance.profiles import dml_rota, rota
 from trinity_conformance.runner import play
 from trinity_conformance.shrink import ShrinkBudget, shrink
 from trinity_conformance.traces import History
@@ -52,10 +55,15 @@ def self_test(at_most: int = 60, seed: int = 0) -> list[Kill]:
     Raises:
         NonConformance: the model disagreed with itself.
     """
-    generated = [sample(histories(rota(seed + n)), seed + n) for n in range(at_most)]
-    for history in generated:
-        play(ModelSubject(), history)
-    return [_hunt(name, mutant, generated) for name, mutant in MUTANTS.items()]
+    numbers = range(seed, seed + at_most)
+    kinds: tuple[tuple[Mapping[str, type[Model]], list[History]], ...] = (
+        (MUTANTS, [sample(histories(rota(n)), n) for n in numbers]),
+        (DML_MUTANTS, [sample(programs(dml_rota(n)), n) for n in numbers]),
+    )
+    for _, generated in kinds:
+        for history in generated:
+            play(ModelSubject(), history)
+    return [_hunt(name, mutant, generated) for mutants, generated in kinds for name, mutant in mutants.items()]
 
 
 def _hunt(name: str, mutant: type[Model], generated: list[History]) -> Kill:

@@ -22,11 +22,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Shape:
-    """A keyed ``deduplicate`` table.
+    """A keyed ``deduplicate`` table, or a plain one.
 
     Attributes:
         columns: all columns in table order.
-        key: primary key columns (K1).
+        key: primary key columns (K1); empty for a plain table.
         partition_by: partition columns, part of the key (K5).
         watermark: ordering columns (U1); empty: arrival alone (U2).
         alias: True when the watermark is given as ``sequence.field`` (U8).
@@ -79,7 +79,7 @@ class Shape:
     def ddl(self, table: str) -> str:
         """``CREATE TABLE`` in Spark's spelling."""
         lines = [f"{c.name} {c.type.upper()}{'' if c.nullable else ' NOT NULL'}" for c in self.columns]
-        lines.append(f"PRIMARY KEY ({', '.join(self.key)})")
+        lines += [f"PRIMARY KEY ({', '.join(self.key)})"] if self.key else []
         text = f"CREATE TABLE {table} (\n  " + ",\n  ".join(lines) + "\n)"
         if self.partition_by:
             text += f"\nPARTITIONED BY ({', '.join(self.partition_by)})"

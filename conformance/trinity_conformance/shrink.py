@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from trinity_conformance.differences import NonConformance
+from trinity_conformance.dml_shrink import is_settled, smaller_changes
 from trinity_conformance.model import Key, Model
 from trinity_conformance.shapes import Shape
 from trinity_conformance.traces import Compact, Delete, History, Query, Step, Upsert, Vacuum
@@ -46,7 +47,7 @@ def shrink(failure: NonConformance, trial: Trial, budget: ShrinkBudget) -> NonCo
         for candidate in _candidates(best):
             if len(tried) >= budget.tries or monotonic() > until:
                 return best
-            if candidate.id in tried:
+            if candidate.id in tried or not is_settled(candidate):
                 continue
             tried.add(candidate.id)
             found = trial(candidate)
@@ -62,6 +63,7 @@ def _candidates(failure: NonConformance) -> Iterator[History]:
     yield from _cut(failure, history)
     yield from _fewer_keys(failure, history)
     yield from _fewer_steps(history)
+    yield from smaller_changes(history)
     yield from _fewer_rows(history)
     yield from _simpler(history)
 

@@ -15,8 +15,10 @@ import trinity
 from trinity.errors import TrinityError
 from trinity.spi import arrow_type
 from trinity_conformance.conditions import Condition
+from trinity_conformance.dml_model import Counts
 from trinity_conformance.model import Row
 from trinity_conformance.shapes import Column, Shape
+from trinity_conformance.statements import Statement
 from trinity_conformance.traces import Upsert
 from trinity_conformance.values import Json, decode
 
@@ -60,6 +62,9 @@ class Subject(Protocol):
 
     def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
         """A writer's delete."""
+
+    def change(self, statement: Statement) -> Counts:
+        """Runs a MERGE, UPDATE or DELETE; its counts as reported (M5). Raises TrinityError."""
 
     def compact(self, full: bool) -> None:
         """Compacts."""
@@ -150,7 +155,8 @@ class TrinitySubject:
     def upsert(self, step: Upsert) -> Outcome:
         chunks = [self._arrow(self._shape.columns, split) for split in step.splits]
         data = self._frame(chunks) if step.path == "spark" else pa.concat_tables(chunks)
-        result = self._table.upsert(data, txn=step.txn)
+        write = self._table.upsert if self._shape.key else self._table.append
+        result = write(data, txn=step.txn)
         return Outcome(result.version, result.skipped)
 
     @staticmethod
@@ -173,6 +179,26 @@ class TrinitySubject:
             return Outcome(self._table.delete(condition.sql(self._shape)).version)
         columns = [c for c in self._shape.columns if c.name in self._shape.key]
         return Outcome(self._table.delete(self._arrow(columns, list(keys or ()))).version)
+
+    def refuses_changes(self) -> str | None:
+        """What the adapter says when it has no row changes, or None."""
+        self.create(Shape((Column("k", "int"),), ()))
+        table = self._table
+        try:
+            table.connector.metadata.row_change_paradigm(table.handle)
+        except TrinityError as error:
+            if error.code != "NOT_SUPPORTED":
+                raise
+            return error.message
+        return None
+
+    def change(self, statement: Statement) -> Counts:
+        result = self._session.sql(statement.sql(self._name, self._shape), dialect=statement.dialect)
+        [row] = result.toArrow().to_pylist()
+        counts = Counts(row["num_updated_rows"], row["num_deleted_rows"], row["num_inserted_rows"])
+        if row["num_affected_rows"] != counts.affected:
+            raise ValueError(f"num_affected_rows is not the sum of the others: {row}")
+        return counts
 
     def compact(self, full: bool) -> None:
         self._table.compact(full=full)

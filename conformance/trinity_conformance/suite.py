@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.spi import ENTRY_POINT_GROUP
 from trinity_conformance.checks import CHECKS, Check, check_of
 from trinity_conformance.differences import NonConformance
+from trinity_conformance.dml_programs import programs
 from trinity_conformance.histories import GENERAL, histories, sample
-from trinity_conformance.profiles import rota
+from trinity_conformance.profiles import dml_rota, rota
 from trinity_conformance.refusals import refuse_all
 from trinity_conformance.runner import Tally, play
 from trinity_conformance.shrink import ShrinkBudget, shrink
+from trinity_conformance.sink_bench import SinkBench
+from trinity_conformance.sink_checks import try_sinks
 from trinity_conformance.subject import Subject, TrinitySubject, Unsupported
 from trinity_conformance.traces import History
 
@@ -39,6 +42,8 @@ class Budget:
         histories: no more histories than this, even if there is time.
         failures: failing histories after which a run stops.
         shrink: how much work goes into making one failure small.
+        program_seconds: as ``seconds``, for programs of statements.
+        programs: no more programs than this.
     """
 
     name: str
@@ -46,6 +51,8 @@ class Budget:
     histories: int
     failures: int = 2
     shrink: ShrinkBudget = field(default_factory=ShrinkBudget)
+    program_seconds: float = 20
+    programs: int = 4
 
 
 _GRACE: Final = 15.0
@@ -54,9 +61,9 @@ _GRACE: Final = 15.0
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
-        Budget("smoke", 40, 12, 1, ShrinkBudget(30, 40)),
-        Budget("standard", 540, 400, 3, ShrinkBudget(90, 150)),
-        Budget("deep", 3500, 100_000, 5, ShrinkBudget(300, 500)),
+        Budget("smoke", 40, 12, 1, ShrinkBudget(30, 40), 25, 6),
+        Budget("standard", 360, 300, 3, ShrinkBudget(90, 150), 180, 200),
+        Budget("deep", 2000, 100_000, 5, ShrinkBudget(300, 500), 1500, 100_000),
     )
 }
 """smoke stays about a minute, standard ten, deep an hour, the start of Spark and the making small of failures apart."""
@@ -191,11 +198,17 @@ def run_check(
     subject = TrinitySubject(connector, spark, folder)
     try:
         found = []
-        if check != "bad-input":
+        if any(c.emphasis for c in checks):
             emphasis = checks[0].emphasis if check else GENERAL
-            found += run_histories(subject, chosen, seed, emphasis, tally, progress)
+            found += run_histories(subject, chosen, _histories(seed, chosen.histories, emphasis), tally, progress)
+        if any(c.programs for c in checks) and _changes_rows(subject, tally):
+            share = replace(chosen, seconds=chosen.seconds if check else chosen.program_seconds)
+            found += run_histories(subject, share, _programs(seed, chosen.programs), tally, progress)
         if check in (None, "bad-input"):
-            found += refuse_all(subject, spark, tally, chosen.seconds + _GRACE - (monotonic() - begun))
+            seconds = chosen.seconds + chosen.program_seconds + _GRACE
+            found += refuse_all(subject, spark, tally, seconds - (monotonic() - begun))
+        if check in (None, "merge-sinks"):
+            found += try_sinks(SinkBench(subject.session, "c"), tally)
     finally:
         subject.close()
     excused = frozenset() if subject.durable else frozenset({"reopen"})
@@ -203,20 +216,33 @@ def run_check(
     return Report(connector, chosen.name, seed, results, tally, monotonic() - begun)
 
 
+def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
+    refusal = subject.refuses_changes()
+    if refusal is not None:
+        tally.unsupported[refusal] += 1
+    return refusal is None
+
+
+def _histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
+    return (sample(histories(rota(n), emphasis), n) for n in range(seed, seed + count))
+
+
+def _programs(seed: int, count: int) -> Iterator[History]:
+    return (sample(programs(dml_rota(n)), n) for n in range(seed, seed + count))
+
+
 def run_histories(
     subject: Subject,
     budget: Budget,
-    seed: int,
-    emphasis: Mapping[str, int],
+    generated: Iterable[History],
     tally: Tally,
     progress: Callable[[Tally], None] | None = None,
 ) -> list[NonConformance]:
     """Plays generated histories until the budget is used up; returns the failures, made small."""
     until, found = monotonic() + budget.seconds, list[NonConformance]()
-    for number in range(seed, seed + budget.histories):
+    for history in generated:
         if monotonic() > until or len(found) >= budget.failures:
             break
-        history = sample(histories(rota(number), emphasis), number)
         try:
             play(subject, history, tally)
         except Unsupported as reason:

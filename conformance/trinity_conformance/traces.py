@@ -14,9 +14,11 @@ from typing import Any, ClassVar, Final
 
 from trinity_conformance.conditions import Condition
 from trinity_conformance.shapes import Shape
+from trinity_conformance.statements import Statement
 from trinity_conformance.values import Json
 
 __all__ = [
+    "Change",
     "Compact",
     "Delete",
     "History",
@@ -40,6 +42,10 @@ class Step:
     """Something that happens to a table."""
 
     op: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready form, with its kind as ``op``."""
+        return {"op": self.op, **asdict(self)}
 
     def describe(self) -> str:
         """One line for people."""
@@ -144,8 +150,19 @@ class Log(Step):
     op: ClassVar[str] = "log"
 
 
+@dataclass(frozen=True)
+class Change(Step):
+    """A MERGE, UPDATE or DELETE as SQL text; rows, counts and error code are compared, in a new session (M1-M9)."""
+
+    op: ClassVar[str] = "change"
+    statement: Statement
+
+    def to_json(self) -> dict[str, Any]:
+        return {"op": self.op, "statement": self.statement.to_json()}
+
+
 _STEPS: Final[dict[str, type[Step]]] = {
-    c.op: c for c in (Upsert, Delete, Compact, Vacuum, Reopen, Read, Query, ReadPast, Log)
+    c.op: c for c in (Upsert, Delete, Compact, Vacuum, Reopen, Read, Query, ReadPast, Log, Change)
 }
 
 
@@ -173,7 +190,7 @@ class History:
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no spaces."""
-        steps = [{"op": s.op, **asdict(s)} for s in self.steps]
+        steps = [s.to_json() for s in self.steps]
         data = {"format": _FORMAT, "shape": self.shape.to_json(), "steps": steps}
         return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -194,12 +211,18 @@ class History:
 
     def table(self) -> str:
         """The DDL and a numbered list of steps, for people."""
-        steps = [f"{number:>3}  {step.describe()}" for number, step in enumerate(self.steps)]
+        steps = [f"{number:>3}  {self.line(step)}" for number, step in enumerate(self.steps)]
         return "\n".join([self.shape.ddl("t"), *steps])
+
+    def line(self, step: Step) -> str:
+        """One line for a step; SQL as text."""
+        return step.statement.sql("t", self.shape) if isinstance(step, Change) else step.describe()
 
 
 def _step(data: Mapping[str, Any]) -> Step:
     fields = {k: _tuples(v) for k, v in data.items() if k != "op"}
+    if data["op"] == Change.op:
+        return Change(Statement.from_json(data["statement"]))
     if fields.get("condition") is not None:
         fields["condition"] = Condition(**data["condition"])
     return _STEPS[data["op"]](**fields)

@@ -1,6 +1,8 @@
-"""The program that is killed: one append, or one compaction.
+"""The program that is killed: one append, one compaction or one SQL statement.
 
-Usage: python child.py append WAREHOUSE TABLE ROWS.parquet | python child.py compact WAREHOUSE TABLE
+Usage: python child.py append WAREHOUSE TABLE ROWS.parquet
+       python child.py compact WAREHOUSE TABLE
+       python child.py sql WAREHOUSE TABLE STATEMENT
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import pyarrow.parquet as pq
 import trinity
 
 
-def main(action: str, warehouse: str, name: str, rows: str | None = None) -> None:
+def main(action: str, warehouse: str, name: str, what: str | None = None) -> None:
     settings = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.ui.enabled": "false"}
     with trinity.connect(warehouse, spark_settings=settings) as session:
         table = session.table(name)
         if action == "append":
-            table.upsert(pq.read_table(rows), txn=("crash", 1))
+            table.upsert(pq.read_table(what), txn=("crash", 1))
+        elif action == "sql":
+            session.sql(str(what))
         else:
             table.compact(full=True)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from trinity.engine.partitions import by_partition, crowded, grouped_scan
 from trinity.engine.read import folded, tiers
 from trinity.engine.scan import log_scan, plain_scan
 from trinity.engine.writer import DELETED, RewriteTask, run_on_spark, sidecar_target
@@ -41,7 +44,8 @@ def compact(
     """
     base, log = tiers(splits.files)
     if not splits.definition.keyed:
-        return _concatenate(spark, connector, table, splits)
+        plain = _concatenate_partitions if splits.definition.partition_by else _concatenate
+        return plain(spark, connector, table, splits)
     spec = MergeSpec.of(splits.definition)
     if not log and (not full or not splits.files or (base and _is_compact(splits, spec))):
         return CommitResult(splits.version, skipped=True)
@@ -53,6 +57,8 @@ def compact(
 
 
 def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
+    if splits.definition.partition_by:
+        return True
     buckets = {f.bucket.count for f in splits.files if f.bucket}
     return len(buckets) == 1 and spec.buckets in (None, *buckets)
 
@@ -60,14 +66,18 @@ def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
 def _full(
     spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, spec: MergeSpec
 ) -> CommitResult:
-    """Base, log and sidecar into a new base and a new sidecar, in one pass."""
-    buckets = spec.buckets or _buckets_for(sum(f.size for f in splits.files))
+    """Base, log and sidecar into a new base and a new sidecar, in one pass.
+
+    A partitioned table's base has files by partition instead of buckets, and is read as a base without buckets.
+    """
+    partitioned = bool(splits.definition.partition_by)
+    buckets = None if partitioned else spec.buckets or _buckets_for(sum(f.size for f in splits.files))
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
     now = int(time.time() * 1000)
     rows = folded(spark, splits, spec).withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
     if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that first put it aside
         rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
-    rows = rows.repartition(buckets, *spec.key).sortWithinPartitions(*spec.key)
+    rows = _distributed(rows, splits, spec, splits.files, buckets)
     storage = _sidecar_schema(splits.storage, spec)
     task = RewriteTask(
         connector.sinks,
@@ -90,10 +100,20 @@ def _fold_log(
     versions = winners(log_scan(spark, log, (), splits.storage), spec)
     stored = [quoted(f.name) for f in splits.storage]
     rows = versions.selectExpr(*stored, f"{is_deleted(spec, versions)} AS {DELETED}")
-    runs = math.ceil(sum(f.size for f in log) / _FILE_BYTES)
-    rows = rows.repartition(runs, *spec.key).sortWithinPartitions(*spec.key)
+    partitioned = bool(splits.definition.partition_by)
+    runs = None if partitioned else math.ceil(sum(f.size for f in log) / _FILE_BYTES)
+    rows = _distributed(rows, splits, spec, log, runs)
     task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(tuple(log)))
     return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+
+
+def _distributed(
+    rows: DataFrame, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], tasks: int | None
+) -> DataFrame:
+    """The rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
+    if tasks is None:
+        return by_partition(rows, splits.definition, spec, files, _FILE_BYTES)
+    return rows.repartition(tasks, *spec.key).sortWithinPartitions(*spec.key)
 
 
 def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
@@ -105,6 +125,20 @@ def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, 
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
     rows = plain_scan(spark, splits.files, splits.storage).withColumn(DELETED, F.lit(False)).coalesce(wanted)
     task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(splits.files))
+    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+
+
+def _concatenate_partitions(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource
+) -> CommitResult:
+    """The files of each partition that has too many into fewer; other partitions stay as they are."""
+    groups = crowded(splits.files, _FILE_BYTES)
+    if not groups:
+        return CommitResult(splits.version, skipped=True)
+    replaced = tuple(f for group in groups for f in group)
+    rewrite = connector.metadata.begin_rewrite(table, replaced)
+    rows = grouped_scan(spark, groups, splits).withColumn(DELETED, F.lit(False))
+    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(replaced))
     return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
 
 

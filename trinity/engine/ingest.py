@@ -59,15 +59,20 @@ class PageConformer:
             TrinityError: CONSTRAINT_VIOLATION (NULL in a key or NOT NULL column, text too long),
                 NUMERIC_VALUE_OUT_OF_RANGE, INVALID_ARGUMENTS (unknown row kind), naming column and value.
         """
-        return pa.record_batch([self._fill(plan, page) for plan in self.plans], schema=self.storage)
+        return pa.record_batch([self._fill(plan, page, checked=True) for plan in self.plans], schema=self.storage)
 
-    def _fill(self, plan: _ColumnPlan, page: pa.RecordBatch) -> pa.Array:
+    def stored(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        """The page in storage form, unchecked: for values that were stored before, or are left out."""
+        return pa.record_batch([self._fill(plan, page, checked=False) for plan in self.plans], schema=self.storage)
+
+    def _fill(self, plan: _ColumnPlan, page: pa.RecordBatch, *, checked: bool) -> pa.Array:
         kind = plan.type.to_arrow()
         if plan.source is None:
             array = pa.repeat(pa.scalar(plan.value, kind), page.num_rows)
         else:
             array = cast_array(page.column(plan.source), kind, self._where(plan), self.timezone)
-        self._check(plan, array)
+        if checked:
+            self._check(plan, array)
         array = _padded(plan, array)
         if plan.key and pa.types.is_floating(kind):
             array = _one_zero(array)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -26,44 +26,81 @@ if TYPE_CHECKING:
 
 _BASE_WINS: Final = "_trinity_base_wins"
 
-__all__ = ["folded", "merged_read", "row_versions", "tiers"]
+__all__ = ["folded", "logical", "merged_read", "row_versions", "stored_winners", "tiers"]
 
 
-def merged_read(spark: SparkSession, splits: SplitSource, where: str | None = None) -> DataFrame:
+def merged_read(
+    spark: SparkSession, splits: SplitSource, where: str | None = None, keys: DataFrame | None = None
+) -> DataFrame:
     """The rows of a version: visible columns, logical types, one row per live key.
 
     Args:
         spark: the session.
         splits: the version.
         where: Spark SQL over key columns by which files and rows may be left out below the fold (L9).
+        keys: of a keyed table, values of some key columns under their names, few enough for every task to hold:
+            rows with other keys are left out below the fold.
     """
     definition = splits.definition
-    files = prune(splits.files, definition, where)
+    # below the fold only key columns leave files out, but those also where the rest of the predicate cannot
+    columns = definition.primary_key or None
+    files = prune(splits.files, definition, where, columns, lambda: str(spark.conf.get("spark.sql.session.timeZone")))
     if not definition.keyed:
         rows = plain_scan(spark, files, splits.storage)
     else:
         spec = MergeSpec.of(definition)
-        below = _pushable(where, spec, splits)
-        splits = replace(splits, files=tuple(files if below else splits.files))
-        rows = _live(spark, splits, spec, below)
+        splits = replace(splits, files=tuple(files))
+        rows = _live(spark, splits, spec, _Below(_pushable(where, spec, splits), keys))
     return logical(rows, splits)
 
 
-def _live(spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str | None) -> DataFrame:
+@dataclass(frozen=True)
+class _Below:
+    """What may be left out below the fold (L9).
+
+    Attributes:
+        where: rows that do not meet it.
+        keys: rows whose keys are not among these.
+        few: whether the keys are known to be few enough for every task to hold.
+    """
+
+    where: str | None = None
+    keys: DataFrame | None = None
+    few: bool = True
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        if self.where:
+            rows = rows.where(self.where)
+        if self.keys is not None:
+            keys = F.broadcast(self.keys) if self.few else self.keys
+            rows = rows.join(keys, self.keys.columns, "left_semi").select(rows.columns)
+        return rows
+
+
+_ALL: Final = _Below()
+
+
+def _live(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Below) -> DataFrame:
     base, log = tiers(splits.files)
     if not log:  # compacted: a file scan and nothing above it
-        return _where(plain_scan(spark, base, splits.storage), where)
-    return folded(spark, splits, spec, where).where(f"NOT {DELETED}")
+        return below.of(plain_scan(spark, base, splits.storage))
+    return folded(spark, splits, spec, below).where(f"NOT {DELETED}")
 
 
-def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str | None = None) -> DataFrame:
+def stored_winners(spark: SparkSession, splits: SplitSource, keys: DataFrame) -> DataFrame:
+    """The winning versions of some keys, dead ones included, in storage form with ``DELETED`` BOOLEAN (M4, M9)."""
+    spec = MergeSpec.of(splits.definition)
+    return folded(spark, splits, spec, _Below(keys=keys, few=False)).drop(SINCE)
+
+
+def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Below = _ALL) -> DataFrame:
     """The winning version of every key in storage form, with ``DELETED`` (True for a deleted key) and ``SINCE``.
 
     The log is folded by itself, then met with the base by a full outer sort-merge join. The base is read once,
     and with one sorted file per bucket neither exchanged nor sorted.
     """
     base, log = tiers(splits.files)
-    versions = _where(log_scan(spark, log, splits.sidecar, splits.storage), where)
+    versions = below.of(log_scan(spark, log, splits.sidecar, splits.storage))
     buckets = well_bucketed(base, spec.key)
     if buckets:
         versions = versions.repartition(buckets, *spec.key)
@@ -76,7 +113,7 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str
         earlier = bucketed_scan(spark, base, splits.storage, spec.key, buckets)
     else:
         earlier = plain_scan(spark, base, splits.storage)
-    return _meet(_where(earlier, where), later, spec, splits.storage)
+    return _meet(below.of(earlier), later, spec, splits.storage)
 
 
 def _meet(earlier: DataFrame, later: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
@@ -151,10 +188,6 @@ def _time_of_micros(micros: str) -> str:
 
 def _stored(storage: pa.Schema) -> list[str]:
     return [quoted(f.name) for f in storage]
-
-
-def _where(rows: DataFrame, where: str | None) -> DataFrame:
-    return rows.where(where) if where else rows
 
 
 def _pushable(where: str | None, spec: MergeSpec, splits: SplitSource) -> str | None:

@@ -23,7 +23,7 @@ from trinity.spi import DataFile, arrival_order
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["bucketed_scan", "empty_scan", "log_scan", "plain_scan", "well_bucketed"]
+__all__ = ["bucketed_scan", "empty_scan", "located_scan", "log_scan", "plain_scan", "well_bucketed"]
 
 _POSITION_BITS = 40
 _FILE = "_trinity_file"
@@ -64,6 +64,15 @@ def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
     return spark.createDataFrame([], from_arrow_schema(_bare(storage)))
 
 
+def located_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, row_id: str) -> DataFrame:
+    """Rows with a row id: STRUCT(``file`` STRING, the file's URI, ``pos`` BIGINT, the row's place in it)."""
+    rows = plain_scan(spark, files, storage)
+    if not files:
+        return rows.selectExpr("*", f"named_struct('file', '', 'pos', 0L) AS {row_id}")
+    place = "named_struct('file', _metadata.file_path, 'pos', _metadata.row_index)"
+    return rows.selectExpr("*", f"{place} AS {row_id}")
+
+
 def log_scan(
     spark: SparkSession, files: Sequence[DataFile], sidecar: Sequence[DataFile], storage: pa.Schema
 ) -> DataFrame:
@@ -83,6 +92,8 @@ def log_scan(
 
 def with_positions(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """Adds the arrival: ordinal of the file in ``names``, then the row's position in its file."""
+    if not names:  # no file, and so no _metadata
+        return rows.selectExpr("*", f"0L AS {ARRIVAL}")
     if len(names) == 1:
         return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}")
     lines = ",".join(f"({text_literal(name)},{ordinal}L)" for ordinal, name in enumerate(names))

@@ -132,4 +132,4 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
 
 def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:
     """Where a rewrite puts its tombstones: beside the table's metadata, out of sight of other readers."""
-    return replace(target, folder=folder, storage=storage, statistics=())
+    return replace(target, folder=folder, storage=storage, statistics=(), partition_by=())

@@ -2,5 +2,6 @@
 
 from trinity.merge.options import TABLE_PROPERTIES, canonical_properties, duration_ms
 from trinity.merge.spec import MergeSpec
+from trinity.merge.tombstone import tombstone_marks
 
-__all__ = ["TABLE_PROPERTIES", "MergeSpec", "canonical_properties", "duration_ms"]
+__all__ = ["TABLE_PROPERTIES", "MergeSpec", "canonical_properties", "duration_ms", "tombstone_marks"]

@@ -124,6 +124,8 @@ class _Parser:
                 f"'row-change-paradigm' = '{paradigm}'; it is one of {', '.join(RowChangeParadigm.__members__)}."
             )
         if not self.definition.keyed:
+            if paradigm and paradigm.upper() == RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS.value:
+                raise self.refuse(f"'row-change-paradigm' = '{paradigm}' needs a PRIMARY KEY, and the table has none.")
             for option in _KEYED_ONLY:
                 if option in self.options:
                     raise self.refuse(f"'{option}' needs a PRIMARY KEY, and the table has none.")
@@ -151,7 +153,7 @@ class _Parser:
         names = self.columns("PRIMARY KEY", ",".join(self.definition.primary_key)) if self.definition.keyed else ()
         for name in names:
             self.primitive("PRIMARY KEY", name)
-        for name in self.definition.partition_by:
+        for name in self.definition.partition_columns:
             if self.definition.keyed and name not in names:
                 raise self.refuse(f"partition column '{name}' must be part of the primary key (K5).")
         return names

@@ -10,12 +10,22 @@ from trinity.spi.connector import (
     SinkId,
     SparkRequirements,
 )
-from trinity.spi.files import Bucket, ColumnStats, DataFile, Tier, arrival_order, from_fragments
+from trinity.spi.files import (
+    Bucket,
+    ColumnStats,
+    DataFile,
+    Tier,
+    arrival_order,
+    from_fragments,
+    from_merge_fragments,
+    removal,
+)
 from trinity.spi.handles import (
     CommitResult,
     HistoryEntry,
     InsertTableHandle,
     MergeTableHandle,
+    ReadScope,
     RewriteTableHandle,
     SplitSource,
     TableHandle,
@@ -23,6 +33,7 @@ from trinity.spi.handles import (
     VacuumResult,
     WriteTarget,
 )
+from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.schema import HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition
 from trinity.spi.sink import MergeSink, Operation, PageSink, RowChangeParadigm
 from trinity.spi.types import DataType, arrow_type, parse_type, type_text
@@ -47,8 +58,10 @@ __all__ = [
     "ROW_KIND",
     "Column",
     "DataType",
+    "PartitionField",
     "TableDefinition",
     "arrow_type",
+    "parse_partition",
     "parse_type",
     "type_text",
     # files
@@ -59,11 +72,14 @@ __all__ = [
     "Tier",
     "arrival_order",
     "from_fragments",
+    "from_merge_fragments",
+    "removal",
     # handles and results
     "CommitResult",
     "HistoryEntry",
     "InsertTableHandle",
     "MergeTableHandle",
+    "ReadScope",
     "RewriteTableHandle",
     "TableHandle",
     "TransactionId",

@@ -168,7 +168,7 @@ class ConnectorMetadata(ABC):
     # -- appends ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def begin_insert(self, table: TableHandle, *, reads: bool = False) -> InsertTableHandle:
+    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         """Pins the newest version (or the handle's own) and says where sinks write."""
 
     @abstractmethod
@@ -177,13 +177,12 @@ class ConnectorMetadata(ABC):
     ) -> CommitResult:
         """Commits the files of the fragments, in the order of their names, as one version.
 
-        Without ``insert.reads`` it never fails for the commits of others. With ``txn`` not above the highest
+        It never fails for the commits of others. With ``txn`` not above the highest
         recorded for its application nothing is committed and the result is ``skipped`` (L4). An empty list of
         fragments commits nothing, unless a ``txn`` has to be recorded.
 
         Raises:
-            TrinityError: TRANSACTION_CONFLICT when ``insert.reads`` and rows were committed since the pinned
-                version; TABLE_NOT_FOUND when the table was dropped meanwhile.
+            TrinityError: TABLE_NOT_FOUND when the table was dropped meanwhile.
         """
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
@@ -219,11 +218,16 @@ class ConnectorMetadata(ABC):
     # -- row changes: Trino's contract; the defaults refuse, as Trino's do ------------------------------
 
     def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
-        """How this table represents a changed row."""
+        """How this table represents a changed row. Asked on the driver as a statement starts."""
         raise _not_supported(table, "modifying table rows")
 
     def merge_row_id_column(self, table: TableHandle) -> str:
-        """The column that identifies a row for a merge."""
+        """Name of the merge page's last column, which identifies a row of the target.
+
+        A STRUCT. Of a plain table (``file`` STRING, ``pos`` BIGINT): the file's path and the row's place in it. Of a
+        keyed table key and ordering columns under their names, and every other stored column, which are NULL but in
+        rows that leave a tombstone (U5).
+        """
         raise _not_supported(table, "modifying table rows")
 
     def insert_layout(self, table: TableHandle) -> tuple[str, ...]:
@@ -231,18 +235,41 @@ class ConnectorMetadata(ABC):
         return ()
 
     def update_layout(self, table: TableHandle) -> tuple[str, ...]:
-        """Row id parts by whose hash changed rows are distributed to sinks; empty for the whole row id."""
+        """Fields of the row id by whose hash changed rows are distributed to sinks; empty for the whole row id."""
         return ()
 
-    def begin_merge(self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]]) -> MergeTableHandle:
-        """Pins a version for a MERGE, told which columns each UPDATE case changes (S5)."""
+    def begin_merge(
+        self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]], retry: bool = True
+    ) -> MergeTableHandle:
+        """Pins a version for a MERGE, UPDATE or DELETE, told which columns each UPDATE case changes (S5).
+
+        Args:
+            table: the table.
+            update_case_columns: case number -> columns; UPDATE cases only.
+            retry: whether sinks may be run more than once for the same rows (S6), as Spark does.
+        """
         raise _not_supported(table, "modifying table rows")
 
     def finish_merge(
         self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
     ) -> CommitResult:
-        """Commits what the merge sinks wrote, checked against commits since ``begin_merge``."""
+        """Commits what the merge sinks wrote as one version: files added, files removed.
+
+        Args:
+            merge: the handle of ``begin_merge``, its ``scope`` set.
+            sources: pinned handles of the tables that were read beside the target.
+            fragments: of all sinks, each once: :meth:`DataFile.to_fragment` and :func:`~trinity.spi.files.removal`.
+                Never empty: a statement that changes nothing is not finished (M5).
+
+        Raises:
+            TrinityError: TRANSACTION_CONFLICT when a file of the scope is no longer live, or rows that it concerns
+                were committed since the pinned version; TABLE_NOT_FOUND when the table was dropped meanwhile.
+        """
         raise _not_supported(merge.table, "modifying table rows")
+
+    def truncate(self, table: TableHandle) -> CommitResult:
+        """Removes all rows of the newest version in one commit, tombstones and sidecar with them (M12)."""
+        raise _not_supported(table, "truncating")
 
 
 class Connector(ABC):

@@ -5,13 +5,22 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
-__all__ = ["Bucket", "ColumnStats", "DataFile", "Tier", "arrival_order", "from_fragments"]
+__all__ = [
+    "Bucket",
+    "ColumnStats",
+    "DataFile",
+    "Tier",
+    "arrival_order",
+    "from_fragments",
+    "from_merge_fragments",
+    "removal",
+]
 
 
 class Tier(str, Enum):
@@ -60,7 +69,7 @@ class DataFile:
         commit: commit number: the commit that added the rows; for a file that compaction wrote the highest
             commit that it folded (K6). None in a fragment that no commit has taken yet.
         bucket: where compaction put it; None for files of small appends.
-        partition: partition column -> value.
+        partition: partition column -> value that all its rows have there, None for NULL.
         stats: column name -> statistics, of key and watermark columns at least.
         column_sizes: stored column path -> compressed bytes.
     """
@@ -129,6 +138,18 @@ class DataFile:
 def from_fragments(fragments: list[bytes]) -> list[DataFile]:
     """The files that sinks reported, in arrival order."""
     return sorted((DataFile.from_dict(json.loads(f)) for f in fragments), key=lambda f: f.name)
+
+
+def removal(path: str) -> bytes:
+    """The fragment by which a merge sink tells ``finish_merge`` that a file is replaced, or has no row left."""
+    return json.dumps({"removed": path}).encode()
+
+
+def from_merge_fragments(fragments: Sequence[bytes]) -> tuple[list[DataFile], frozenset[str]]:
+    """(files to add in arrival order, paths of files to remove) of what merge sinks reported."""
+    found = [json.loads(f) for f in fragments]
+    added = sorted((DataFile.from_dict(f) for f in found if "removed" not in f), key=lambda f: f.name)
+    return added, frozenset(f["removed"] for f in found if "removed" in f)
 
 
 def arrival_order(file: DataFile) -> tuple[int, int, str]:

@@ -10,12 +10,14 @@ import pyarrow as pa
 
 from trinity.spi.files import DataFile
 from trinity.spi.schema import TableDefinition
+from trinity.spi.sink import RowChangeParadigm
 
 __all__ = [
     "CommitResult",
     "HistoryEntry",
     "InsertTableHandle",
     "MergeTableHandle",
+    "ReadScope",
     "RewriteTableHandle",
     "SplitSource",
     "TableHandle",
@@ -60,12 +62,15 @@ class WriteTarget:
             names, types and field ids.
         statistics: physical columns whose bounds go into fragments.
         statement: unique prefix of the file names of this statement.
+        partition_by: partition fields over the physical columns, as in :attr:`TableDefinition.partition_by`; each file
+            holds rows of one partition. Empty for files of any rows.
     """
 
     folder: str
     storage: pa.Schema
     statistics: tuple[str, ...]
     statement: str
+    partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,14 +81,11 @@ class InsertTableHandle:
         table: the handle, pinned to the version that the statement saw.
         definition: the table at that version.
         target: where sinks write.
-        reads: True when the rows were derived from a read of the pinned version, so that ``finish_insert``
-            must refuse (TRANSACTION_CONFLICT) when other rows were committed since.
     """
 
     table: TableHandle
     definition: TableDefinition
     target: WriteTarget
-    reads: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,39 @@ class RewriteTableHandle:
 
 
 @dataclass(frozen=True)
+class ReadScope:
+    """What a statement read of its target: which commits of others it must not overlook (L7).
+
+    Attributes:
+        files: paths of the files of the pinned version that it read.
+        bounds: column -> (smallest, largest) value, None for an open side. Only a row within all of them could have
+            mattered to the statement; a column that is not named sets no bound.
+    """
+
+    files: frozenset[str] = frozenset()
+    bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def concerns(self, file: DataFile) -> bool:
+        """True when the file may hold a row that could have mattered."""
+        return all(_may_overlap(file, column, low, high) for column, (low, high) in self.bounds.items())
+
+
+def _may_overlap(file: DataFile, column: str, low: Any, high: Any) -> bool:
+    if column in file.partition:
+        smallest = largest = file.partition[column]
+    elif column in file.stats:
+        smallest, largest = file.stats[column].min, file.stats[column].max
+    else:
+        return True
+    if smallest is None or largest is None:
+        return True
+    try:
+        return bool((high is None or smallest <= high) and (low is None or low <= largest))
+    except TypeError:  # bounds of another type: no knowledge
+        return True
+
+
+@dataclass(frozen=True)
 class MergeTableHandle:
     """What :meth:`ConnectorMetadata.begin_merge` returns (Trino's ``ConnectorMergeTableHandle``).
 
@@ -104,11 +139,15 @@ class MergeTableHandle:
         table: the handle passed to ``begin_merge``, pinned.
         insert: the handle under which the sinks' new rows are written.
         update_case_columns: case number -> columns that this UPDATE case changes (S5).
+        paradigm: how the sinks are told of a changed row.
+        scope: what the statement read; set by the engine before ``finish_merge``.
     """
 
     table: TableHandle
     insert: InsertTableHandle
     update_case_columns: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    paradigm: RowChangeParadigm = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
+    scope: ReadScope = field(default_factory=ReadScope)
 
 
 @dataclass(frozen=True)

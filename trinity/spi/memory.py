@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.spi.connector import Connector, ConnectorContext, ConnectorMetadata, Format, PageSinkProvider
-from trinity.spi.files import DataFile, Tier, from_fragments
+from trinity.spi.files import DataFile, Tier, from_fragments, from_merge_fragments
 from trinity.spi.handles import (
     CommitResult,
     HistoryEntry,
     InsertTableHandle,
+    MergeTableHandle,
     RewriteTableHandle,
     SplitSource,
     TableHandle,
@@ -31,6 +32,7 @@ from trinity.spi.handles import (
     WriteTarget,
 )
 from trinity.spi.schema import Column, TableDefinition
+from trinity.spi.sink import RowChangeParadigm
 
 __all__ = ["MemoryConnector", "MemoryFormat"]
 
@@ -83,6 +85,9 @@ class MemoryMetadata(ConnectorMetadata):
         return self._schemas.get(schema, {}).get(table)
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
+        from trinity.storage import identity_only
+
+        identity_only(definition, "the in-memory format")
         with self._lock:
             tables = self._tables(definition.schema)
             if definition.name in tables:
@@ -133,9 +138,9 @@ class MemoryMetadata(ConnectorMetadata):
 
     # -- appends ----------------------------------------------------------------------------------------
 
-    def begin_insert(self, table: TableHandle, *, reads: bool = False) -> InsertTableHandle:
+    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         at = self._at(table)
-        return InsertTableHandle(replace(table, version=at.number), at.definition, _target(table, at), reads)
+        return InsertTableHandle(replace(table, version=at.number), at.definition, _target(table, at))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -145,9 +150,6 @@ class MemoryMetadata(ConnectorMetadata):
         def append(newest: _Version) -> _Version | None:
             if txn and newest.txns.get(txn[0], -1) >= txn[1]:
                 return None
-            read = insert.table.version or 0
-            if insert.reads and any((f.commit or 0) > read for f in newest.files):
-                raise TrinityError("TRANSACTION_CONFLICT", f"Rows were committed to '{insert.table.full_name}'.")
             added = tuple(f.at_commit(newest.number + 1) for f in files)
             txns = {**newest.txns, **dict([txn] if txn else [])}
             return replace(newest, operation="append", files=newest.files + added, txns=txns)
@@ -159,6 +161,53 @@ class MemoryMetadata(ConnectorMetadata):
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._at(table).txns.get(application)
+
+    # -- row changes ------------------------------------------------------------------------------------
+
+    def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
+        return _paradigm(self._at(table).definition)
+
+    def merge_row_id_column(self, table: TableHandle) -> str:
+        return "_trinity_row_id"
+
+    def insert_layout(self, table: TableHandle) -> tuple[str, ...]:
+        definition = self._at(table).definition
+        return definition.primary_key or definition.partition_columns
+
+    def update_layout(self, table: TableHandle) -> tuple[str, ...]:
+        return self._at(table).definition.primary_key or ("file",)
+
+    def begin_merge(
+        self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]], retry: bool = True
+    ) -> MergeTableHandle:
+        insert = self.begin_insert(table)
+        return MergeTableHandle(insert.table, insert, dict(update_case_columns), _paradigm(insert.definition))
+
+    def finish_merge(
+        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+    ) -> CommitResult:
+        from trinity.storage import check_scope
+
+        files, gone = from_merge_fragments(fragments)
+
+        def change(newest: _Version) -> _Version:
+            check_scope(merge, newest.files, gone)
+            kept = tuple(f for f in newest.files if f.path not in gone)
+            added = tuple(f.at_commit(newest.number + 1) for f in files)
+            return replace(newest, operation="merge", files=kept + added)
+
+        version, _ = self._commit(merge.table, change)
+        return _result(version, files)
+
+    def truncate(self, table: TableHandle) -> CommitResult:
+        removed: list[DataFile] = []
+
+        def change(newest: _Version) -> _Version | None:
+            removed[:] = newest.files
+            return replace(newest, operation="truncate", files=()) if removed else None
+
+        version, _ = self._commit(table, change)
+        return _result(version, removed)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
@@ -266,7 +315,16 @@ def _storage(definition: TableDefinition) -> pa.Schema:
 
 
 def _target(table: TableHandle, at: _Version) -> WriteTarget:
-    return WriteTarget(table.location, _storage(at.definition), at.definition.primary_key, uuid.uuid4().hex)
+    definition = at.definition
+    return WriteTarget(
+        table.location, _storage(definition), definition.primary_key, uuid.uuid4().hex, definition.partition_by
+    )
+
+
+def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
+    from trinity.storage import paradigm_of
+
+    return paradigm_of(definition)
 
 
 def _now_ms(previous_ms: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from trinity.errors import TrinityError, nearest
+from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.types import arrow_type
 
 __all__ = ["HIDDEN_PREFIX", "ROW_KIND", "Column", "TableDefinition"]
@@ -57,7 +58,8 @@ class TableDefinition:
         name: name of the table.
         columns: all stored columns in table order, hidden ones last.
         primary_key: key columns, empty for a plain table (K1).
-        partition_by: identity partition columns; in a keyed table part of the key (K5).
+        partition_by: partition fields: a column's name, or a transform of one such as ``bucket(8, id)``; in a keyed
+            table their columns are part of the key (K5).
         properties: table properties, keys in their canonical spelling (lower case, hyphens).
     """
 
@@ -82,6 +84,17 @@ class TableDefinition:
     def keyed(self) -> bool:
         """True when the table has a primary key."""
         return bool(self.primary_key)
+
+    @property
+    def partition_fields(self) -> tuple[PartitionField, ...]:
+        """The partition fields, taken apart."""
+        names = [c.name for c in self.columns] if self.partition_by else []
+        return tuple(parse_partition(text, names) for text in self.partition_by)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that the partitioning is made of, each once."""
+        return tuple(dict.fromkeys(f.column for f in self.partition_fields))
 
     def column(self, name: str) -> Column:
         """The column of that name, any case.

@@ -1,64 +1,133 @@
-"""DELETE, UPDATE, MERGE and TRUNCATE: the door to the row-change machinery."""
+"""MERGE, UPDATE, DELETE and TRUNCATE: from text to the engine, and back to counts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlglot import TokenType, exp
+from sqlglot import Token
 
 from trinity.errors import TrinityError
-from trinity.sql.errors import spark_errors
-from trinity.sql.names import existing_table
-from trinity.sql.parse import Statement
-from trinity.sql.references import Edit, apply_edits
+from trinity.sql.changes import RowChange, common_tables, row_change_word
+from trinity.sql.errors import quiet, spark_errors
+from trinity.sql.merge import read_merge
+from trinity.sql.names import quote
+from trinity.sql.pieces import Piece, Reader
+from trinity.sql.program import program
+from trinity.sql.references import is_temp_view
 from trinity.sql.results import counts
+from trinity.sql.update import read_delete, read_truncate, read_update
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trinity.session import Session
+    from trinity.table import Table
 
-__all__ = ["delete", "row_change"]
+__all__ = ["explain", "read", "row_change", "run", "target_table"]
 
 
-def row_change(session: Session, statement: Statement) -> DataFrame:
-    """UPDATE, MERGE and TRUNCATE. Raises NOT_SUPPORTED: the machinery is not there yet."""
-    what = statement.words(1)[0]
-    raise TrinityError(
-        "NOT_SUPPORTED", f"{what} is not supported yet; write changed rows with INSERT INTO, delete with DELETE."
+def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None:
+    """The statement when it is MERGE, UPDATE, DELETE or TRUNCATE, a leading WITH or not; None for any other."""
+    piece = Piece(text, dialect, tuple(tokens))
+    return piece if row_change_word(piece) is not None else None
+
+
+def run(session: Session, piece: Piece) -> DataFrame:
+    """Runs a row-changing statement.
+
+    Args:
+        session: where names are resolved.
+        piece: what :func:`row_change` found.
+
+    Returns:
+        one row of counts (M5).
+
+    Raises:
+        TrinityError: SYNTAX_ERROR, NOT_SUPPORTED, TABLE_NOT_FOUND, what :func:`trinity.sql.program.program` refuses,
+            and what the engine raises.
+    """
+    if row_change_word(piece) == "TRUNCATE":
+        return _truncate(session, piece)
+    from trinity.engine.dml import run as run_program
+
+    change = read(piece)
+    table = target_table(session, change.target)
+    with spark_errors():
+        done = run_program(table, partial(program, session, table, change))
+    return counts(session, updated=done.updated, deleted=done.deleted, inserted=done.inserted)
+
+
+def explain(session: Session, piece: Piece) -> DataFrame:
+    """What a row-changing statement would do, as one row of text. Raises as :func:`run`."""
+    from trinity.engine.dml import explain as explain_program
+    from trinity.engine.show import local_frame
+
+    if row_change_word(piece) == "TRUNCATE":
+        raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
+    change = read(piece)
+    table = target_table(session, change.target)
+    with spark_errors():
+        text = explain_program(table, partial(program, session, table, change))
+    return local_frame(session.spark, {"plan": "string"}, [(text,)])
+
+
+def read(piece: Piece) -> RowChange:
+    """The clauses of a MERGE, UPDATE or DELETE. Raises SYNTAX_ERROR, NOT_SUPPORTED, INVALID_ARGUMENTS."""
+    reader = Reader(piece)
+    tables = common_tables(reader)
+    names = [t.name.lower() for t in tables]
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise TrinityError("INVALID_ARGUMENTS", f"WITH names '{twice}' twice; give each query its own name.")
+    if reader.words("MERGE"):
+        return read_merge(reader, tables)
+    return read_update(reader, tables) if reader.words("UPDATE") else read_delete(reader, tables)
+
+
+def _truncate(session: Session, piece: Piece) -> DataFrame:
+    """TRUNCATE TABLE t (M12)."""
+    reader = Reader(piece)
+    if common_tables(reader):
+        raise TrinityError("SYNTAX_ERROR", "TRUNCATE takes no WITH.")
+    table = target_table(session, read_truncate(reader))
+    return counts(session, deleted=table.connector.metadata.truncate(table.handle).rows)
+
+
+def target_table(session: Session, parts: Sequence[str]) -> Table:
+    """The table that a statement changes.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a view or a table of Spark's; CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or
+            TABLE_NOT_FOUND, with the nearest name.
+    """
+    shown = ".".join(parts)
+    if len(parts) == 1 and is_temp_view(session, parts[0]):
+        raise TrinityError("NOT_SUPPORTED", f"The target is a view: '{shown}'. Change the table that it reads.")
+    try:
+        name = session.table_name(parts)
+        table = session.find_table(name)
+    except TrinityError as error:
+        if error.code == "CATALOG_NOT_FOUND" and _is_sparks(session, parts):
+            raise _not_ours(shown) from None
+        raise
+    if table is not None:
+        return table
+    raise _not_ours(shown) if _is_sparks(session, parts) else session.table_missing(name)
+
+
+def _not_ours(shown: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED", f"The target '{shown}' is a table of Spark's own; Trinity changes tables of its catalogs."
     )
 
 
-def delete(session: Session, statement: Statement) -> DataFrame:
-    """DELETE FROM t [WHERE condition] on a keyed table (U5).
+def _is_sparks(session: Session, parts: Sequence[str]) -> bool:
+    from pyspark.errors import PySparkException
 
-    Raises:
-        TrinityError: NOT_SUPPORTED for a plain table, USING, RETURNING or a subquery; COLUMN_NOT_FOUND, ...
-    """
-    statement = statement.to_spark()
-    node = statement.tree
-    assert isinstance(node, exp.Delete)
-    if any(node.args.get(k) for k in ("using", "returning", "limit", "order", "tables")):
-        raise TrinityError("NOT_SUPPORTED", "DELETE takes only a WHERE; USING, LIMIT and RETURNING are not supported.")
-    table = existing_table(session, node.this)
-    condition = _condition(statement, node)
-    with spark_errors():
-        return counts(session, deleted=table.delete(condition).rows)
-
-
-def _condition(statement: Statement, node: exp.Delete) -> str:
-    """The WHERE as Spark SQL over bare columns of the target."""
-    where = node.args.get("where")
-    if where is None:
-        return "TRUE"
-    if where.find(exp.Query):
-        raise TrinityError("NOT_SUPPORTED", "DELETE with a subquery is not supported yet; delete by a plain condition.")
-    keyword = next(t for t in statement.tokens if t.token_type is TokenType.WHERE)
-    start = keyword.end + 1
-    qualifier = node.this.alias_or_name.lower()
-    edits: list[Edit] = []
-    for column in where.find_all(exp.Column):
-        if column.table.lower() == qualifier:
-            first, last = column.parts[0], column.parts[-1]
-            edits.append((first.meta["start"] - start, last.meta["start"] - start, ""))
-    return apply_edits(statement.text[start:], edits)
+    try:
+        with quiet():
+            return bool(session.spark.catalog.tableExists(".".join(map(quote, parts))))
+    except PySparkException:  # no catalog or schema of that name
+        return False

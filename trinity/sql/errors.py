@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from trinity.errors import ErrorCode, TrinityError
 
 if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
 __all__ = ["from_spark", "quiet", "spark_errors"]
@@ -33,6 +34,7 @@ _CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
     ("INVALID_SQL_SYNTAX", "SYNTAX_ERROR"),
     ("UNCLOSED_BRACKETED_COMMENT", "SYNTAX_ERROR"),
     ("DATATYPE_MISMATCH", "TYPE_MISMATCH"),
+    ("JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "TYPE_MISMATCH"),
     ("CAST_INVALID_INPUT", "TYPE_MISMATCH"),
     ("INCOMPATIBLE_COLUMN_TYPE", "TYPE_MISMATCH"),
     ("UNION_NOT_COMPATIBLE", "TYPE_MISMATCH"),
@@ -69,6 +71,7 @@ def _message(error: PySparkException) -> str:
 @contextmanager
 def spark_errors() -> Iterator[None]:
     """Raises Spark's errors as TrinityError."""
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
@@ -76,6 +79,24 @@ def spark_errors() -> Iterator[None]:
             yield
     except PySparkException as error:
         raise from_spark(error) from error
+    except Py4JJavaError as error:
+        known = _from_java(error)
+        if known is None:
+            raise
+        raise known from error
+
+
+def _from_java(error: Py4JJavaError) -> TrinityError | None:
+    """For an error that PySpark hands on as Java's: the TrinityError, when its condition is a known one."""
+    exception = error.java_exception
+    while exception is not None:
+        text = str(exception.getMessage() or "")
+        condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)
+        code = next((c for prefix, c in _CODES if condition is not None and condition[1].startswith(prefix)), None)
+        if condition is not None and code is not None:
+            return TrinityError(code, re.sub(r"\s*SQLSTATE: \w+", "", condition[2]))
+        exception = exception.getCause()
+    return None
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +17,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from trinity.errors import TrinityError, nearest
 
-__all__ = ["MISSING", "Statement", "parse", "single", "split", "tokenize"]
+__all__ = ["MISSING", "Statement", "only_one", "parse", "parse_tokens", "single", "split", "tokenize"]
 
 
 class TrinitySpark(Spark):
@@ -155,11 +156,11 @@ def _between(text: str, tokens: list[Token]) -> str:
     return text[tokens[0].start : tokens[-1].end + 1]
 
 
-def single(text: str, dialect: str = "spark") -> Statement:
-    """Parses exactly one statement; a trailing semicolon and comments are fine.
+def only_one(text: str, dialect: str = "spark") -> tuple[str, list[Token]]:
+    """Exactly one statement, without its semicolon, and its tokens; a trailing semicolon and comments are fine.
 
     Raises:
-        TrinityError: SYNTAX_ERROR with line, column and excerpt, also for no statement or more than one.
+        TrinityError: SYNTAX_ERROR for no statement or more than one, or for an unfinished string, name or comment.
     """
     tokens = tokenize(text, dialect)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
@@ -173,7 +174,39 @@ def single(text: str, dialect: str = "spark") -> Statement:
                 f"Line {token.line}: a second statement begins at '{token.text}'. session.sql() runs one statement; "
                 "use session.script() for several.",
             )
-    return parse(text[: tokens[-1].end + 1], dialect)
+    return text[: tokens[-1].end + 1], tokens
+
+
+def single(text: str, dialect: str = "spark") -> Statement:
+    """Parses exactly one statement; a trailing semicolon and comments are fine.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR with line, column and excerpt, also for no statement or more than one.
+    """
+    return parse(only_one(text, dialect)[0], dialect)
+
+
+def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, dialect: str) -> exp.Expr:
+    """Parses a part of a statement; positions in the tree refer to the statement.
+
+    Args:
+        kind: what the tokens are to be; ``exp.Condition`` for an expression.
+        tokens: the part.
+        text: the statement.
+        dialect: its dialect.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR with line, column and excerpt.
+    """
+    try:
+        (tree,) = _dialect(dialect).parser().parse_into(kind, list(tokens), text)
+    except ParseError as error:
+        raise _parse_error(error) from error
+    except (ValueError, RecursionError) as error:
+        raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
+    if tree is None:
+        raise TrinityError("SYNTAX_ERROR", f"Line {tokens[0].line}: an expression is expected at '{tokens[0].text}'.")
+    return tree
 
 
 def parse(text: str, dialect: str = "spark") -> Statement:

@@ -14,6 +14,14 @@ __all__ = ["Options", "option_text", "read_options", "table_properties"]
 
 _KEY_OPTIONS: Final = ("primary-key",)
 _PARTITION_OPTIONS: Final = ("partitioned-by", "partitioning")
+_TRANSFORM_NODES: Final[dict[type[exp.Expr], str]] = {
+    exp.PartitionedByBucket: "bucket",
+    exp.PartitionByTruncate: "truncate",
+    exp.Year: "years",
+    exp.Month: "months",
+    exp.Day: "days",
+    exp.Hour: "hours",
+}
 
 
 @dataclass
@@ -23,7 +31,7 @@ class Options:
     Attributes:
         properties: table properties, keys as written.
         primary_key: key columns given as an option (Trino).
-        partition_by: partition columns.
+        partition_by: partition columns and transforms of them.
         partition_columns: partition columns that are declared only there (Hive's spelling).
         with_data: False for Trino's WITH NO DATA.
         format: what USING or ``format`` names, or None.
@@ -119,18 +127,30 @@ def _list(key: str, value: exp.Expr) -> list[str]:
 
 
 def _partitions(options: Options, value: exp.Expr) -> None:
+    if isinstance(value, exp.Array):  # Trino: one text for each field, which may hold commas
+        options.partition_by += [option_text("partitioning", part).strip() for part in value.expressions]
+        return
     if not isinstance(value, (exp.Schema, exp.Tuple)):
         options.partition_by += _list("partitioned_by", value)
         return
     for part in value.expressions:
         if isinstance(part, exp.ColumnDef) and part.kind is not None:
             options.partition_columns.append(part)
-        elif not isinstance(part, (exp.Identifier, exp.Column, exp.ColumnDef)):
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"PARTITIONED BY {part.sql(dialect='spark')}: partition transforms are not supported; name a column.",
-            )
-        options.partition_by.append(part.name)
+        plain = isinstance(part, (exp.Identifier, exp.Column, exp.ColumnDef))
+        options.partition_by.append(part.name if plain else _transform(part))
+
+
+def _transform(node: exp.Expr) -> str:
+    """The text of a partition transform, as :func:`~trinity.spi.parse_partition` reads it."""
+    column, number = node.find(exp.Column), node.find(exp.Literal)
+    name = _TRANSFORM_NODES.get(type(node), node.name if isinstance(node, exp.Anonymous) else "")
+    if not name or column is None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"PARTITIONED BY {node.sql(dialect='spark')}: that is no partition transform; name a column, or on Iceberg "
+            "bucket(8, c), truncate(4, c), years(c), months(c), days(c) or hours(c).",
+        )
+    return f"{name}({f'{number.name}, ' if number is not None else ''}{column.name})"
 
 
 def table_properties(nodes: Sequence[exp.Expr]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Predicates on key columns that may go below the fold (L9).
+"""Predicates on key and partition columns that may go below the fold (L9).
 
 Spark cannot push a filter through the full outer join of a merged read, so the WHERE of a query is looked at here.
 What is found is only a hint: the query keeps its WHERE.
@@ -21,6 +21,7 @@ __all__ = ["key_predicate"]
 
 _OPERATORS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=",
+    exp.NEQ: "<>",
     exp.LT: "<",
     exp.LTE: "<=",
     exp.GT: ">",
@@ -29,7 +30,7 @@ _OPERATORS: Final[dict[type[exp.Expr], str]] = {
 
 
 def key_predicate(node: exp.Table, definition: TableDefinition) -> str | None:
-    """The part of the query's WHERE that compares key columns of this table with literals, as Spark SQL.
+    """The part of the query's WHERE that compares key and partition columns of this table with literals, as Spark SQL.
 
     Args:
         node: the table's place in the tree of a query in Spark's dialect.
@@ -39,7 +40,7 @@ def key_predicate(node: exp.Table, definition: TableDefinition) -> str | None:
         AND-ed comparisons over bare column names, or None.
     """
     select = _plain_source(node)
-    if not definition.keyed or select is None:
+    if select is None or not (definition.keyed or definition.partition_by):
         return None
     where = select.args.get("where")
     if not isinstance(where, exp.Where):
@@ -76,15 +77,15 @@ def _is_alone(select: exp.Select) -> bool:
 
 
 class _Columns:
-    """Recognises the key columns of one table in a query."""
+    """Recognises the key and partition columns of one table in a query."""
 
     def __init__(self, node: exp.Table, definition: TableDefinition, alone: bool) -> None:
-        self.known = {k.lower() for k in definition.primary_key}
+        self.known = {k.lower() for k in (*definition.primary_key, *definition.partition_columns)}
         self.qualifier = node.alias_or_name.lower()
         self.alone = alone
 
     def name(self, side: exp.Expr) -> str | None:
-        """The bare quoted name of a key column, or None for anything else."""
+        """The bare quoted name of such a column, or None for anything else."""
         if not isinstance(side, exp.Column) or side.args.get("db") or side.name.lower() not in self.known:
             return None
         mine = side.table.lower() == self.qualifier if side.table else self.alone
@@ -106,6 +107,8 @@ def _comparison(part: exp.Expr, columns: _Columns) -> str | None:
         return _between(part, columns)
     if isinstance(part, exp.In):
         return _membership(part, columns)
+    if isinstance(part, exp.Is) or (isinstance(part, exp.Not) and isinstance(part.this, exp.Is)):
+        return _null_test(part, columns)
     operator = _OPERATORS.get(type(part))
     if operator is None:
         return None
@@ -127,6 +130,14 @@ def _membership(part: exp.In, columns: _Columns) -> str | None:
     if not column or not values or None in values or part.args.get("query") or part.args.get("unnest"):
         return None
     return f"{column} IN ({', '.join(v for v in values if v)})"
+
+
+def _null_test(part: exp.Is | exp.Not, columns: _Columns) -> str | None:
+    test = part.this if isinstance(part, exp.Not) else part
+    column = columns.name(test.this)
+    if not column or not isinstance(test.expression, exp.Null):
+        return None
+    return f"{column} IS {'NOT ' if isinstance(part, exp.Not) else ''}NULL"
 
 
 def _literal(value: exp.Expr) -> str | None:

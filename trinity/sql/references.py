@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from trinity.session import Session, TableName
     from trinity.table import Table
 
-__all__ = ["Edit", "Reference", "Travel", "apply_edits", "column_edits", "find_references", "resolve"]
+__all__ = [
+    "Edit", "Reference", "Travel", "apply_edits", "column_edits", "find_references", "is_inner_cte", "is_temp_view",
+    "resolve",
+]  # fmt: skip
 
 Edit = tuple[int, int, str]
 """(first character, character after the last, replacement) in the text of a statement."""
@@ -66,11 +69,16 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     return text
 
 
-def find_references(session: Session, statement: Statement) -> list[Reference]:
+def find_references(session: Session, statement: Statement, common: Container[str] = ()) -> list[Reference]:
     """The references to Trinity tables, in the order of the text.
 
     CTE names and the caller's temp views come first, as in Spark; then tables of the current Trinity schema; what
     is neither is left to Spark.
+
+    Args:
+        session: where names are resolved.
+        statement: the query, or an expression with subqueries.
+        common: names, lower case, of WITH queries that stand before the statement.
 
     Raises:
         TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a name in a Trinity catalog that is not there.
@@ -80,7 +88,9 @@ def find_references(session: Session, statement: Statement) -> list[Reference]:
         identifiers = node.parts
         if not all(isinstance(p, exp.Identifier) and "start" in p.meta for p in identifiers):
             continue
-        if len(identifiers) == 1 and (node.find_ancestor(exp.Hint) or _is_cte(node)):
+        if len(identifiers) == 1 and (node.find_ancestor(exp.Hint) or is_inner_cte(node)):
+            continue
+        if len(identifiers) == 1 and node.name.lower() in common:
             continue
         table = resolve(session, [p.name for p in identifiers])
         if table is not None:
@@ -113,7 +123,7 @@ def _travel(name: TableName, version: exp.Version, clause: str) -> Travel:
     return Travel(version=int(value.name))
 
 
-def _is_cte(node: exp.Table) -> bool:
+def is_inner_cte(node: exp.Table) -> bool:
     """Whether a one-part name means a WITH query that is visible where it stands."""
     child: exp.Expr = node
     parent = node.parent
@@ -142,7 +152,7 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
         return None
     if len(parts) == 3 and parts[0].lower() not in session.catalogs:
         return None
-    if len(parts) == 1 and _is_temp_view(session, parts[0]):
+    if len(parts) == 1 and is_temp_view(session, parts[0]):
         return None
     name = session.table_name(parts)
     if len(parts) == 2 and name.schema not in session.catalogs[name.catalog].metadata.list_schemas():
@@ -153,7 +163,8 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
     return table
 
 
-def _is_temp_view(session: Session, name: str) -> bool:
+def is_temp_view(session: Session, name: str) -> bool:
+    """Whether a one-part name is a temporary view of the session's Spark."""
     catalog = session.spark._jsparkSession.sessionState().catalog()
     return bool(catalog.getTempView(name).isDefined())
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import Token, TokenType, exp
 
 from trinity.engine.show import local_frame
 from trinity.errors import TrinityError
-from trinity.spi import Column, TableDefinition
+from trinity.spi import Column, PartitionField, TableDefinition
 from trinity.sql.names import parts, quoted_name, read_name, schema_name
 from trinity.sql.parse import Statement
 from trinity.sql.query import run_query, run_text
@@ -142,7 +143,7 @@ def create_statement(session: Session, table: Table) -> str:
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
     text += f"\nUSING {session.format_name(table.name.catalog)}"
     if definition.partition_by:
-        text += f"\nPARTITIONED BY ({_listed(definition.partition_by)})"
+        text += f"\nPARTITIONED BY ({', '.join(map(_partition_text, definition.partition_fields))})"
     properties = _shown(definition)
     comment = properties.pop("comment", None)
     if comment is not None:
@@ -151,6 +152,10 @@ def create_statement(session: Session, table: Table) -> str:
         listed = ",\n  ".join(f"{_string(k)} = {_string(v)}" for k, v in sorted(properties.items()))
         text += f"\nTBLPROPERTIES (\n  {listed})"
     return text
+
+
+def _partition_text(field: PartitionField) -> str:
+    return str(replace(field, column=quoted_name(field.column)))
 
 
 def _column_line(definition: TableDefinition, column: Column) -> str:
@@ -195,9 +200,12 @@ def describe(session: Session, statement: Statement) -> DataFrame:
 def _partition_rows(definition: TableDefinition) -> list[tuple[str, str, str | None]]:
     if not definition.partition_by:
         return []
-    columns = [definition.column(name) for name in definition.partition_by]
-    heading = [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
-    return [*heading, *[(c.name, c.type, c.comment) for c in columns]]
+    columns = [definition.column(f.column) for f in definition.partition_fields if f.identity]
+    heading: list[tuple[str, str, str | None]] = [("# Partition Information", "", "")]
+    if columns:
+        heading += [("# col_name", "data_type", "comment"), *[(c.name, c.type, c.comment) for c in columns]]
+    transforms = [f for f in definition.partition_fields if not f.identity]
+    return [*heading, *[(f"Part {n}", str(f), "") for n, f in enumerate(transforms)]]
 
 
 def _detail_rows(session: Session, table: Table) -> list[tuple[str, str, str | None]]:

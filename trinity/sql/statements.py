@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.sql import create, ddl, dml, insert, query, show
-from trinity.sql.parse import MISSING, Statement, single, split
+from trinity.sql.parse import MISSING, Statement, only_one, parse, split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,8 +33,11 @@ def run(session: Session, text: str, dialect: str = "spark") -> DataFrame:
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt; and what the statement may raise.
     """
+    only, tokens = only_one(text, dialect)
+    if (changing := dml.row_change(only, dialect, tokens)) is not None:
+        return dml.run(session, changing)
     try:
-        statement = single(text, dialect)
+        statement = parse(only, dialect)
     except TrinityError as error:
         # Spark would take the WHERE of SELECT a FROM t WHERE for an alias, and return every row
         if error.code == "SYNTAX_ERROR" and MISSING not in error.message and dialect == "spark" and _is_one_query(text):
@@ -71,6 +74,11 @@ def _create(session: Session, statement: Statement) -> DataFrame:
     return handlers[kind](session, statement)
 
 
+def _explain(session: Session, statement: Statement) -> DataFrame:
+    changing = dml.row_change(statement.text, statement.dialect, query.explained(statement))
+    return dml.explain(session, changing) if changing is not None else query.explain(session, statement)
+
+
 _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
     exp.Create: _create,
     exp.Drop: ddl.drop,
@@ -79,20 +87,13 @@ _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
     exp.Describe: show.describe,
     exp.Cache: create.cache,
     exp.Insert: insert.insert,
-    exp.Delete: dml.delete,
-    exp.Update: dml.row_change,
-    exp.Merge: dml.row_change,
-    exp.TruncateTable: dml.row_change,
 }
 
 _WORDS: Final[dict[str, _Handler]] = {
     "SHOW": show.show,
     "USE": ddl.use,
-    "EXPLAIN": query.explain,
+    "EXPLAIN": _explain,
     "ALTER": ddl.alter_as_text,
-    "UPDATE": dml.row_change,
-    "MERGE": dml.row_change,
-    "TRUNCATE": dml.row_change,
 }
 """For statements that sqlglot keeps as text, or reads in another way than we do."""
 

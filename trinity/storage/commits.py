@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from trinity.errors import TrinityError
 
-__all__ = ["COMMIT_TIMEOUT_S", "CommitRaced", "commit_loop", "next_timestamp_ms"]
+__all__ = ["COMMIT_TIMEOUT_S", "CommitRaced", "commit_loop", "next_timestamp_ms", "statement_turn"]
 
 COMMIT_TIMEOUT_S: Final = 600.0
 """How long a commit is retried: ``commit.retry.timeout``, seconds."""
@@ -82,6 +82,18 @@ def commit_loop(location: str, attempt: Callable[[], _T], timeout_s: float = COM
                     ) from raced
                 time.sleep(random.uniform(0, pause))
                 pause = min(pause * 2, 1.0)
+
+
+@contextmanager
+def statement_turn(location: str) -> Iterator[None]:
+    """A turn among this process's statements that must run again on one table, served in order.
+
+    A statement reads before it commits, so it would lose to whoever commits meanwhile, again and again.
+    """
+    with _locks_mutex:
+        lock = _locks[f"{location} statement"]
+    with lock.held():
+        yield
 
 
 def next_timestamp_ms(previous_ms: int) -> int:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trinity.errors import TrinityError
-from trinity.spi import ConnectorMetadata, TableHandle
+from trinity.spi import TableHandle
+from trinity.storage.row_changes import RowChanges
 from trinity.storage.store import local_path
 
 __all__ = ["FolderCatalog", "FolderMetadata"]
@@ -100,7 +101,7 @@ class FolderCatalog:
         shutil.rmtree(grave, ignore_errors=True)
 
 
-class FolderMetadata(ConnectorMetadata):
+class FolderMetadata(RowChanges):
     """Metadata whose schemas and tables are folders: the part that is the same for every such format."""
 
     def __init__(self, folders: FolderCatalog) -> None:

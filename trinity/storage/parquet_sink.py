@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,10 +14,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
-from trinity.spi import ColumnStats, DataFile, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget
+from trinity.spi import (
+    ColumnStats,
+    DataFile,
+    MergeSink,
+    MergeTableHandle,
+    PageSink,
+    PageSinkProvider,
+    SinkId,
+    Tier,
+    WriteTarget,
+)
+from trinity.storage.merge_sinks import merge_sink
 from trinity.storage.store import local_path
 
-__all__ = ["ParquetPageSink", "ParquetSinkProvider", "file_name"]
+__all__ = ["ParquetPageSink", "ParquetSinkProvider", "SinkFile", "attempt_id", "file_name"]
 
 ROW_GROUP_ROWS: Final = 1_000_000
 ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
@@ -28,27 +41,70 @@ class ParquetSinkProvider(PageSinkProvider):
     """Makes :class:`ParquetPageSink`; enough for every format that stores Parquet files."""
 
     def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
-        """A sink for one task's rows."""
-        return ParquetPageSink(target, sink)
+        """A sink for one task's rows; of a partitioned table, one that splits them."""
+        from trinity.storage.partitioned_sink import PartitionedPageSink
+
+        if not target.partition_by:
+            return ParquetPageSink(target, sink)
+        return PartitionedPageSink(target, sink, self.partition_values(target))
+
+    def partition_values(self, target: WriteTarget) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """Tells the partition values of pages: here the partition columns as they are."""
+        names = list(target.partition_by)
+        return lambda page: page.select(names)
+
+    def create_merge_sink(self, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
+        """A sink for one task's changes: copy-on-write for a plain table, row versions for a keyed one."""
+        return merge_sink(self, merge, sink)
 
 
-def file_name(statement: str, sink: SinkId) -> str:
+def attempt_id() -> str:
+    """What keeps the files of two attempts of one task apart (S6)."""
+    return uuid.uuid4().hex[:8]
+
+
+@dataclass(frozen=True)
+class SinkFile:
+    """Which of a sink's files it is.
+
+    Attributes:
+        attempt: see :func:`attempt_id`.
+        number: counts the files of a sink that writes several; None for one that writes one.
+        folder: folder of the file's partition, relative to the target's.
+        partition: its partition values.
+    """
+
+    attempt: str = field(default_factory=attempt_id)
+    number: int | None = None
+    folder: str = ""
+    partition: Mapping[str, Any] = field(default_factory=dict)
+
+
+def file_name(statement: str, sink: SinkId, file: SinkFile) -> str:
     """Name of a sink's file.
 
-    Names sort in the arrival order of the commit; the random part keeps two attempts of one task apart (S6);
-    the last part is how Spark recognises a bucket.
+    Names sort in the arrival order of the commit; the last part is how Spark recognises a bucket.
     """
+    number = f"-{file.number:06d}" if file.number is not None else ""
     bucket = f"_{sink.bucket.index:05d}.c000" if sink.bucket else ""
-    return f"{statement}-{sink.order:06d}-{uuid.uuid4().hex[:8]}{bucket}.parquet"
+    return f"{statement}-{sink.order:06d}-{file.attempt}{number}{bucket}.parquet"
 
 
 class ParquetPageSink(PageSink):
-    """Writes pages to one Parquet file, opened by the first row."""
+    """Writes pages to one Parquet file, opened by the first row group.
 
-    def __init__(self, target: WriteTarget, sink: SinkId) -> None:
+    Args:
+        target: where and how to write.
+        sink: which sink it is.
+        file: which of the sink's files, for a sink that writes several.
+    """
+
+    def __init__(self, target: WriteTarget, sink: SinkId, file: SinkFile | None = None) -> None:
         self._target = target
         self._sink = sink
-        self._path = f"{local_path(target.folder)}/{file_name(target.statement, sink)}"
+        self._file = file = file or SinkFile()
+        folder = "/".join(filter(None, [local_path(target.folder), file.folder]))
+        self._path = f"{folder}/{file_name(target.statement, sink, file)}"
         self._writer: pq.ParquetWriter | None = None
         self._footers: list[pq.FileMetaData] = []
         self._pages: list[pa.RecordBatch] = []
@@ -62,11 +118,21 @@ class ParquetPageSink(PageSink):
         self._rows += page.num_rows
         self._bytes += page.nbytes
         if self._rows >= ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
-            self._write_row_group()
+            self.flush()
+
+    @property
+    def buffered(self) -> int:
+        """Bytes that wait to be written."""
+        return self._bytes
+
+    @property
+    def opened(self) -> bool:
+        """True once the file has been opened."""
+        return self._writer is not None
 
     def finish(self) -> list[bytes]:
         """Closes the file and describes it; no rows, no file."""
-        self._write_row_group()
+        self.flush()
         if self._writer is None:
             return []
         with _file_errors(self._path):
@@ -82,7 +148,8 @@ class ParquetPageSink(PageSink):
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
 
-    def _write_row_group(self) -> None:
+    def flush(self) -> None:
+        """Writes what is buffered as a row group."""
         if not self._pages:
             return
         table = pa.Table.from_batches(self._pages, self._target.storage)
@@ -115,6 +182,7 @@ class ParquetPageSink(PageSink):
             tier=self._sink.tier,
             commit=self._sink.commit,
             bucket=self._sink.bucket,
+            partition=self._file.partition,
             stats=_statistics(footer, self._target.statistics),
             column_sizes=_column_sizes(footer),
         )

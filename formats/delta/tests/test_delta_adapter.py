@@ -111,20 +111,25 @@ def write(lake: DeltaConnector, target: WriteTarget, rows: list[dict[str, Any]],
     return page_sink.finish()
 
 
-def append(
-    lake: DeltaConnector, table: TableHandle, *rows: tuple[Any, ...], txn: Any = None, reads: bool = False
-) -> CommitResult:
-    return prepare(lake, table, *rows, txn=txn, reads=reads)()
+def append(lake: DeltaConnector, table: TableHandle, *rows: tuple[Any, ...], txn: Any = None) -> CommitResult:
+    return prepare(lake, table, *rows, txn=txn)()
 
 
 def prepare(
-    lake: DeltaConnector, table: TableHandle, *rows: tuple[Any, ...], txn: Any = None, reads: bool = False
+    lake: DeltaConnector, table: TableHandle, *rows: tuple[Any, ...], txn: Any = None
 ) -> Callable[[], CommitResult]:
     """An insert that has written its files; the call commits it."""
-    insert = lake.metadata.begin_insert(table, reads=reads)
+    insert = lake.metadata.begin_insert(table)
     records = [dict(itertools.zip_longest(insert.target.storage.names, row)) for row in rows]
     fragments = write(lake, insert.target, records, SinkId()) if rows else []
     return lambda: lake.metadata.finish_insert(insert, fragments, txn)
+
+
+def prepare_merge(lake: DeltaConnector, table: TableHandle, row: int) -> Callable[[], CommitResult]:
+    """A row change that has read the table and written a row; the call commits it."""
+    merge = lake.metadata.begin_merge(table, {})
+    fragments = write(lake, merge.insert.target, [{"id": row}], SinkId())
+    return lambda: lake.metadata.finish_merge(merge, [], fragments)
 
 
 def compact(
@@ -275,7 +280,7 @@ def test_a_raced_append_keeps_the_number_of_its_commit(
             "stats": '{"numRecords":1}', "tags": {"trinity.tier": "log"},
         }
     }  # fmt: skip
-    assert slow.commit([raced], append=True) == 3
+    assert slow.commit([raced], operation="WRITE") == 3
     assert sorted((f.commit, f.rows) for f in lake.metadata.get_splits(table).files) == [(1, 1), (2, 1), (3, 1)]
 
 
@@ -295,12 +300,12 @@ def test_txn_is_a_no_op_when_repeated(lake: DeltaConnector, table: TableHandle, 
     assert ids(again, table) == [1, 3]
 
 
-def test_insert_that_reads(lake: DeltaConnector, table: TableHandle) -> None:
+def test_a_statement_that_read_refuses_later_rows(lake: DeltaConnector, table: TableHandle) -> None:
     append(lake, table, (1, "a"))
-    late = prepare(lake, table, (2, "b"), reads=True)
+    late = prepare_merge(lake, table, 2)
     append(lake, table, (3, "c"))
     assert code_of(late)[0] == "TRANSACTION_CONFLICT"
-    late = prepare(lake, table, (4, "d"), reads=True)
+    late = prepare_merge(lake, table, 4)
     compact(lake, table, [{"id": 1}, {"id": 3}], [])()  # means the same: no conflict
     lake.metadata.set_properties(table, {"comment": "x"})
     late()

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from trinity.spi import DataFile, TableDefinition, TransactionId
 from trinity.storage import ObjectStore
+from trinity_delta.partition import to_delta_partition
 from trinity_delta.schema import configuration, schema_string
 from trinity_delta.stats import to_delta
 
@@ -51,7 +52,7 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
     Args:
         file: the fragment's file, absolute path.
         store: the table's folder.
-        definition: the table, for the types of statistics.
+        definition: the table, for the types of statistics and partition values.
         order: of an append, the number that its commit is about to have; None for compaction, which changes no row
             for a stream that reads the table.
     """
@@ -64,8 +65,8 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
         tags[TAG_BUCKET] = f"{file.bucket.index}/{file.bucket.count}"
     return {
         "add": {
-            "path": quote(store.relative(file.path)),
-            "partitionValues": {},
+            "path": quote(store.relative(file.path), safe="/="),
+            "partitionValues": to_delta_partition(file.partition, definition),
             "size": file.size,
             "modificationTime": _now_ms(),
             "dataChange": order is not None,
@@ -75,15 +76,22 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
     }
 
 
-def remove(path: str, file: DataFile) -> Action:
-    """Removes a file in a compaction; ``path`` as the log has it."""
+def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: bool = False) -> Action:
+    """Removes a file.
+
+    Args:
+        path: as the log has it.
+        file: the file.
+        definition: the table, for the types of partition values.
+        changes: True when rows change with it; False in a compaction.
+    """
     return {
         "remove": {
             "path": path,
             "deletionTimestamp": _now_ms(),
-            "dataChange": False,
+            "dataChange": changes,
             "extendedFileMetadata": True,
-            "partitionValues": {},
+            "partitionValues": to_delta_partition(file.partition, definition),
             "size": file.size,
         }
     }
@@ -112,7 +120,7 @@ def new_metadata(definition: TableDefinition, checked: Mapping[str, str]) -> dic
         "name": definition.name,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema_string(definition),
-        "partitionColumns": [],
+        "partitionColumns": list(definition.partition_columns),
         "configuration": {**configuration(definition, new=True), **checked},
         "createdTime": _now_ms(),
     }

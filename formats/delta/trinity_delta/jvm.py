@@ -67,10 +67,12 @@ class DeltaJvm:
         """Any object of Delta's as parsed JSON, in one call."""
         return json.loads(self._mapper.writeValueAsString(value))
 
-    def operation(self, append: bool) -> Any:
-        """What DESCRIBE HISTORY shows of a commit: WRITE for appends, Manual Update for the rest."""
-        if not append:
+    def operation(self, name: str | None) -> Any:
+        """What DESCRIBE HISTORY shows of a commit: WRITE for appends, TRUNCATE, Manual Update for the rest."""
+        if name is None:
             return self._manual
+        if name == "TRUNCATE":
+            return getattr(self._jvm.org.apache.spark.sql.delta, "DeltaOperations$Truncate")()
         mode = self._jvm.org.apache.spark.sql.SaveMode.valueOf("Append")
         write = getattr(self._jvm.org.apache.spark.sql.delta, "DeltaOperations$Write")
         return write(mode, *[self.none] * 8)
@@ -149,15 +151,15 @@ class DeltaTransaction:
             present = json.loads(self._transaction.metadata().json())["metaData"]
             self._transaction.updateMetadata(self._jvm.action({"metaData": {**present, **change}}), False)
 
-    def commit(self, actions: Sequence[Action], *, append: bool = False) -> int:
-        """Commits, and returns the version.
+    def commit(self, actions: Sequence[Action], *, operation: str | None = None) -> int:
+        """Commits, and returns the version; ``operation`` as for :meth:`DeltaJvm.operation`.
 
         Raises:
             CommitRaced: a concurrent commit conflicts with what this transaction read or removed.
         """
         with delta_errors(self._name, self._location):
             wanted = self._jvm.sequence([self._jvm.action(a) for a in actions])
-            return int(self._transaction.commit(wanted, self._jvm.operation(append)))
+            return int(self._transaction.commit(wanted, self._jvm.operation(operation)))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from trinity.spi import (
     DataFile,
     HistoryEntry,
     InsertTableHandle,
+    MergeTableHandle,
     RewriteTableHandle,
     SplitSource,
     TableDefinition,
@@ -26,10 +27,20 @@ from trinity.spi import (
     VacuumResult,
     WriteTarget,
     from_fragments,
+    from_merge_fragments,
 )
-from trinity.storage import CommitRaced, FolderCatalog, FolderMetadata, ObjectStore, commit_loop, delete_orphans
+from trinity.storage import (
+    CommitRaced,
+    FolderCatalog,
+    FolderMetadata,
+    ObjectStore,
+    check_scope,
+    commit_loop,
+    delete_orphans,
+)
 from trinity_delta.commit import add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
+from trinity_delta.partition import check_partitions
 from trinity_delta.schema import configuration, storage_schema, with_column
 from trinity_delta.snapshot import LOG, Snapshots, State, is_table
 
@@ -50,6 +61,7 @@ class DeltaMetadata(FolderMetadata):
     # -- tables -----------------------------------------------------------------------------
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
+        check_partitions(definition)
         handle = self._folders.new_table(definition.schema, definition.name)
         checked = self._jvm().checked_configuration(_own(configuration(definition, new=True)))
         metadata = new_metadata(definition, checked)
@@ -105,10 +117,10 @@ class DeltaMetadata(FolderMetadata):
 
     # -- appends ----------------------------------------------------------------------------------------
 
-    def begin_insert(self, table: TableHandle, *, reads: bool = False) -> InsertTableHandle:
+    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         state = self._snapshots.load(table)
         pinned = replace(table, version=state.version)
-        return InsertTableHandle(pinned, state.definition, _target(table, state.definition), reads)
+        return InsertTableHandle(pinned, state.definition, _target(table, state.definition))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -124,10 +136,8 @@ class DeltaMetadata(FolderMetadata):
                     return CommitResult(state.version, skipped=True)
             # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
-            if insert.reads:
-                _check_unread(insert, state)
             actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
-            version = started.commit([*actions, *([transaction(txn)] if txn else [])], append=True)
+            version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="WRITE")
             return _result(version, files)
 
         if not files and txn is None:
@@ -136,6 +146,38 @@ class DeltaMetadata(FolderMetadata):
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._snapshots.load(replace(table, version=None)).txns.get(application)
+
+    # -- row changes ------------------------------------------------------------------------------------
+
+    def finish_merge(
+        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+    ) -> CommitResult:
+        table = replace(merge.table, version=None)
+        files, gone = from_merge_fragments(fragments)
+        store = ObjectStore(table.location)
+
+        def change(state: State, started: DeltaTransaction) -> CommitResult:
+            started.read_whole_table()
+            check_scope(merge, state.files.values(), gone)
+            replaced = [(path, f) for path, f in state.files.items() if f.path in gone]
+            actions = [remove(path, f, state.definition, changes=True) for path, f in replaced]
+            actions += [add(f, store, merge.insert.definition, order=started.read_version + 1) for f in files]
+            return _result(started.commit(actions), files)
+
+        return self._commit(table, change)
+
+    def truncate(self, table: TableHandle) -> CommitResult:
+        store = ObjectStore(table.location)
+
+        def change(state: State, started: DeltaTransaction) -> CommitResult:
+            started.read_whole_table()
+            actions = [remove(path, f, state.definition, changes=True) for path, f in state.files.items()]
+            if state.sidecar:
+                actions.append(sidecar_list((), store))
+            version = started.commit(actions, operation="TRUNCATE") if actions else state.version
+            return _result(version, list(state.files.values()))
+
+        return self._commit(table, change)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
@@ -159,7 +201,7 @@ class DeltaMetadata(FolderMetadata):
                     "TRANSACTION_CONFLICT",
                     f"Another compaction of '{table.full_name}' replaced {min(gone)} meanwhile; compact again.",
                 )
-            actions = [remove(*live[f.path]) for f in rewrite.replaced]
+            actions = [remove(*live[f.path], rewrite.definition) for f in rewrite.replaced]
             actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
             if replace_sidecar and (aside or state.sidecar):
                 actions.append(sidecar_list(aside, store))
@@ -222,19 +264,10 @@ def _own(configured: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in configured.items() if k.startswith("delta.") and not k.startswith("delta.feature.")}
 
 
-def _check_unread(insert: InsertTableHandle, state: State) -> None:
-    """Refuses when row versions were committed that the statement has not read."""
-    read = insert.table.version or 0
-    if any((f.commit or 0) > read for f in (*state.files.values(), *state.sidecar)):
-        raise TrinityError(
-            "TRANSACTION_CONFLICT",
-            f"Rows were committed to '{insert.table.full_name}' after version {read}, which the statement read.",
-        )
-
-
 def _target(table: TableHandle, definition: TableDefinition) -> WriteTarget:
     statistics = MergeSpec.of(definition).statistics if definition.keyed else ()
-    return WriteTarget(table.location, storage_schema(definition), statistics, uuid.uuid4().hex)
+    storage = storage_schema(definition)
+    return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by)
 
 
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:

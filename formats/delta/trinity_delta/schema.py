@@ -29,8 +29,13 @@ _FEATURES: Final = {
     # the sidecar's list and the vacuum's mark
     "delta.feature.domainMetadata": "supported",
 }
+_PARTITIONED: Final = {
+    # data files keep the partition columns, also those that other engines write: reads go by file
+    "delta.enableMaterializePartitionColumnsFeature": "true",
+}
 _FIXED: Final = {
     **_OWN,
+    **_PARTITIONED,
     "delta.columnMapping.mode": "none",
     "delta.enableDeletionVectors": "false",
     "delta.appendOnly": "false",
@@ -79,7 +84,8 @@ def configuration(definition: TableDefinition, *, new: bool) -> dict[str, str]:
     given = {k: v for k, v in definition.properties.items() if k.startswith("delta.")}
     _check(given)
     text = json.dumps(definition.to_dict(), separators=(",", ":"))
-    return {**given, **_OWN, **(_FEATURES if new else {}), DEFINITION: text}
+    partitioned = _PARTITIONED if definition.partition_by else {}
+    return {**given, **_OWN, **partitioned, **(_FEATURES if new else {}), DEFINITION: text}
 
 
 def _check(given: Mapping[str, str]) -> None:

@@ -22,6 +22,7 @@ from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefini
 from trinity.storage import local_path
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.jvm import DeltaJvm
+from trinity_delta.partition import from_delta_partition
 from trinity_delta.schema import DEFINITION, storage_schema
 from trinity_delta.stats import from_delta
 
@@ -138,6 +139,7 @@ def _file(
         tier=Tier(tags.get(TAG_TIER, Tier.LOG.value)),
         commit=version if number is None else int(number),
         bucket=Bucket(*map(int, bucket.split("/"))) if bucket else None,
+        partition=from_delta_partition(added.get("partitionValues") or {}, definition),
         stats=stats,
     )
 
@@ -376,4 +378,6 @@ def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
         return "alter"
     if any(d["domain"] == VACUUM_DOMAIN for d in found.get("domainMetadata", [])):
         return "vacuum"
+    if any(a["dataChange"] for kind in ("add", "remove") for a in found.get(kind, [])):
+        return "merge"
     return "compact" if "remove" in found or "domainMetadata" in found else "append"

@@ -31,6 +31,7 @@ from pyiceberg.manifest import (
     write_manifest,
     write_manifest_list,
 )
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
@@ -49,26 +50,24 @@ from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
 )
-from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_bool
 from sqlalchemy.exc import OperationalError
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
 from trinity.storage import CommitRaced, local_path, next_timestamp_ms
+from trinity_iceberg.partition import to_record
 from trinity_iceberg.schema import bounds
 from trinity_iceberg.snapshot import (
     OPERATION,
-    added_rows,
     carried,
-    lineage,
     live_manifests,
     read_entries,
     read_manifests,
     version_of,
 )
 
-__all__ = ["Change", "check_present", "check_unchanged", "commit_change", "commit_updates"]
+__all__ = ["Change", "check_present", "commit_change", "commit_updates"]
 
 MERGE_AT: Final = 16
 """So many manifests of one order of magnitude are merged into one: a read of n commits opens O(log n) manifests."""
@@ -164,8 +163,8 @@ class _Commit:
         schema, entries = self.table.schema(), []
         paths = parquet_path_to_id_mapping(schema)
         for file in files:
-            found = _iceberg_file(file, schema, paths, self.metadata.default_spec_id)
-            self.summary.add_file(found, schema)
+            found = _iceberg_file(file, schema, paths, self.metadata.spec())
+            self.summary.add_file(found, schema, self.metadata.spec())
             entries.append(
                 ManifestEntry.from_args(
                     status=ManifestEntryStatus.ADDED,
@@ -185,7 +184,8 @@ class _Commit:
             entries = read_entries(self.table.io, manifest) if manifest.content == ManifestContent.DATA else []
             gone = {local_path(e.data_file.file_path) for e in entries} & change.removed
             missing -= gone
-            kept.append(self._manifest(self._marked(entries, gone)) if gone else manifest)
+            spec = self.metadata.specs()[manifest.partition_spec_id]
+            kept.append(self._manifest(self._marked(entries, gone, spec), spec) if gone else manifest)
         if missing:
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
@@ -194,12 +194,12 @@ class _Commit:
             )
         return kept
 
-    def _marked(self, entries: Iterable[ManifestEntry], gone: set[str]) -> list[ManifestEntry]:
+    def _marked(self, entries: Iterable[ManifestEntry], gone: set[str], spec: PartitionSpec) -> list[ManifestEntry]:
         marked = []
         for entry in entries:
             deleted = local_path(entry.data_file.file_path) in gone
             if deleted:
-                self.summary.remove_file(entry.data_file, self.table.schema())
+                self.summary.remove_file(entry.data_file, self.table.schema(), spec)
             marked.append(_with_status(entry, ManifestEntryStatus.DELETED if deleted else ManifestEntryStatus.EXISTING))
         return marked
 
@@ -220,8 +220,9 @@ class _Commit:
                 return [*(m for m in manifests if m not in group), merged]
         return manifests
 
-    def _manifest(self, entries: Iterable[ManifestEntry]) -> ManifestFile:
-        output, spec, schema = self.table.io.new_output(self._new_path("m")), self.metadata.spec(), self.table.schema()
+    def _manifest(self, entries: Iterable[ManifestEntry], spec: PartitionSpec | None = None) -> ManifestFile:
+        output, schema = self.table.io.new_output(self._new_path("m")), self.table.schema()
+        spec = spec or self.metadata.spec()
         version, codec = self.metadata.format_version, self._compression()
         with _writing(self.table), write_manifest(version, spec, schema, output, self.snapshot_id, codec) as writer:
             for entry in entries:
@@ -250,19 +251,6 @@ class _Commit:
         for path in self.written:
             with contextlib.suppress(OSError):
                 self.table.io.delete(path)
-
-
-def check_unchanged(table: TableHandle, loaded: Table) -> None:
-    """Refuses rows derived from a read when other rows were committed since that read (TRANSACTION_CONFLICT)."""
-    current = version_of(loaded.metadata.current_snapshot())
-    later = [s for s in lineage(loaded.metadata) if version_of(s) > (table.version or 0)]
-    # versions that are missing here expired meanwhile; nobody knows what they did
-    if any(added_rows(s) for s in later) or len(later) != current - (table.version or 0):
-        raise TrinityError(
-            "TRANSACTION_CONFLICT",
-            f"Rows were committed to table '{table.full_name}' between version {table.version}, which this statement "
-            f"read, and version {current}. Run the statement again.",
-        )
 
 
 def check_present(table: TableHandle, files: Sequence[DataFile]) -> None:
@@ -354,7 +342,7 @@ def _with_status(entry: ManifestEntry, status: ManifestEntryStatus) -> ManifestE
     )
 
 
-def _iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec_id: int) -> IcebergFile:
+def _iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec: PartitionSpec) -> IcebergFile:
     fields = {f.name: f for f in schema.fields}
     stats = {fields[name]: s for name, s in file.stats.items() if name in fields}
     limits = {f.field_id: bounds(f.field_type, s) for f, s in stats.items()}
@@ -362,7 +350,7 @@ def _iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec
         content=DataFileContent.DATA,
         file_path=f"file://{file.path}",
         file_format=FileFormat.PARQUET,
-        partition=Record(),
+        partition=to_record(spec, schema, file.partition),
         record_count=file.rows,
         file_size_in_bytes=file.size,
         column_sizes={paths[p]: size for p, size in file.column_sizes.items() if p in paths},
@@ -376,5 +364,5 @@ def _iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec
         equality_ids=None,
         sort_order_id=None,
     )
-    found.spec_id = spec_id
+    found.spec_id = spec.spec_id
     return found

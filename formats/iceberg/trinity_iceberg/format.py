@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trinity.errors import TrinityError
 from trinity.spi import Connector, ConnectorContext, Format, PageSinkProvider, SparkRequirements
-from trinity.storage import ParquetSinkProvider, local_path
+from trinity.storage import local_path
+from trinity_iceberg.sink import IcebergSinkProvider
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -78,7 +79,7 @@ class IcebergConnector(Connector):
     def __init__(self, catalog: str, options: IcebergOptions) -> None:
         self._catalog = catalog
         self._options = options
-        self._sinks = ParquetSinkProvider()
+        self._sinks = IcebergSinkProvider()
         self._iceberg = _open(catalog, options)
 
     @cached_property

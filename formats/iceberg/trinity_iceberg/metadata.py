@@ -6,11 +6,9 @@ import contextlib
 import json
 import os
 import shutil
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +24,7 @@ from pyiceberg.exceptions import (
     ValidationError,
 )
 from pyiceberg.table import Table
-from pyiceberg.table.update import AssertCurrentSchemaId, RemoveSnapshotsUpdate
+from pyiceberg.table.update import AssertCurrentSchemaId
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -34,10 +32,10 @@ from trinity.errors import TrinityError
 from trinity.spi import (
     Column,
     CommitResult,
-    ConnectorMetadata,
     DataFile,
     HistoryEntry,
     InsertTableHandle,
+    MergeTableHandle,
     RewriteTableHandle,
     SplitSource,
     TableDefinition,
@@ -47,9 +45,19 @@ from trinity.spi import (
     VacuumResult,
     WriteTarget,
     from_fragments,
+    from_merge_fragments,
 )
-from trinity.storage import COMMIT_TIMEOUT_S, ObjectStore, commit_loop, delete_orphans, local_path
-from trinity_iceberg.commit import Change, check_present, check_unchanged, commit_change, commit_updates
+from trinity.storage import (
+    ObjectStore,
+    RowChanges,
+    check_scope,
+    commit_loop,
+    delete_orphans,
+    local_path,
+)
+from trinity_iceberg.commit import Change, check_present, commit_change
+from trinity_iceberg.expire import delete_metadata, expire
+from trinity_iceberg.partition import check_partitions, partition_spec
 from trinity_iceberg.schema import (
     definition_of,
     definition_update,
@@ -88,7 +96,7 @@ TABLE_PROPERTIES: Final = {
 """Properties of new tables, where the user sets no others."""
 
 
-class IcebergMetadata(ConnectorMetadata):
+class IcebergMetadata(RowChanges):
     """Metadata of one Iceberg catalog.
 
     Args:
@@ -153,11 +161,13 @@ class IcebergMetadata(ConnectorMetadata):
         if not self._iceberg.namespace_exists(schema):
             raise self._no_schema(schema)
         location = f"{self._warehouse}/{schema}/{name}" if self._warehouse else None
+        columns = to_iceberg_schema(definition)
         try:
             transaction = self._iceberg.create_table_transaction(
                 (schema, name),
-                to_iceberg_schema(definition),
+                columns,
                 location=f"file://{location}" if location else None,
+                partition_spec=partition_spec(definition, columns),
                 properties={**TABLE_PROPERTIES, **own_properties(definition)},
             )
             with transaction, transaction.update_snapshot(snapshot_properties={OPERATION: "create"}).fast_append():
@@ -221,9 +231,9 @@ class IcebergMetadata(ConnectorMetadata):
 
     # -- appends ----------------------------------------------------------------------------------------
 
-    def begin_insert(self, table: TableHandle, *, reads: bool = False) -> InsertTableHandle:
+    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         pinned, definition, target = self._begin(table)
-        return InsertTableHandle(pinned, definition, target, reads)
+        return InsertTableHandle(pinned, definition, target)
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -239,8 +249,6 @@ class IcebergMetadata(ConnectorMetadata):
                 return CommitResult(current, skipped=True)
             if not files and not txn:
                 return CommitResult(current)
-            if insert.reads:
-                check_unchanged(insert.table, loaded)
             check_present(insert.table, files)
             summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
             return _result(commit_change(loaded, Change("append", added=files, summary=summary)), files)
@@ -250,6 +258,37 @@ class IcebergMetadata(ConnectorMetadata):
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         recorded: dict[str, int] = json.loads(carried(self._load(table).metadata).get(TXN, "{}"))
         return recorded.get(application)
+
+    # -- row changes ------------------------------------------------------------------------------------
+
+    def finish_merge(
+        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+    ) -> CommitResult:
+        files, gone = from_merge_fragments(fragments)
+
+        def attempt() -> CommitResult:
+            loaded = self._load(merge.table)
+            live, _ = self._snapshots.files(merge.table, loaded, loaded.metadata.current_snapshot())
+            check_scope(merge, live, gone)
+            check_present(merge.table, files)
+            return _result(commit_change(loaded, Change("merge", added=files, removed=gone)), files)
+
+        return commit_loop(merge.table.location, attempt)
+
+    def truncate(self, table: TableHandle) -> CommitResult:
+        store = ObjectStore(table.location)
+
+        def attempt() -> CommitResult:
+            loaded = self._load(table)
+            current = loaded.metadata.current_snapshot()
+            live, sidecar = self._snapshots.files(table, loaded, current)
+            if not live and not sidecar:
+                return CommitResult(version_of(current))
+            summary = {INDEX: FileIndex().save(store)} if sidecar else {}
+            change = Change("truncate", removed=frozenset(f.path for f in live), summary=summary)
+            return _result(commit_change(loaded, change), live)
+
+        return commit_loop(table.location, attempt)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
@@ -280,7 +319,7 @@ class IcebergMetadata(ConnectorMetadata):
         return commit_loop(rewrite.table.location, attempt)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        commit_loop(table.location, lambda: self._expire(table, older_than_ms))
+        commit_loop(table.location, lambda: expire(self._load(table), older_than_ms))
         loaded = self._load(table)
         needed = self._snapshots.referenced(table, loaded)
         store = ObjectStore(table.location)
@@ -289,7 +328,7 @@ class IcebergMetadata(ConnectorMetadata):
             for folder in (DATA_FOLDER, SIDECAR_FOLDER)
             for entry in delete_orphans(store, needed, older_than_ms, folder)
         ]
-        _delete_metadata(store, {store.relative(path) for path in needed}, older_than_ms)
+        delete_metadata(store, {store.relative(path) for path in needed}, older_than_ms)
         oldest = [version_of(s) for s in lineage(loaded.metadata)] or [0]
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
 
@@ -329,55 +368,19 @@ class IcebergMetadata(ConnectorMetadata):
 
     def _begin(self, table: TableHandle) -> tuple[TableHandle, TableDefinition, WriteTarget]:
         loaded = self._load(table)
-        if not loaded.spec().is_unpartitioned():
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Table '{table.full_name}' is partitioned by Iceberg ({loaded.spec()}); Trinity reads it, and writes "
-                "only tables that are not.",
-            )
         snapshot = snapshot_of(table, loaded.metadata)
         schema = schema_of(loaded.metadata, snapshot)
         definition = definition_of(loaded.name(), loaded.metadata, schema)
+        check_partitions(table.full_name, definition, loaded.spec(), schema)
         target = WriteTarget(
             folder=f"{table.location}/{DATA_FOLDER}",
             storage=storage_schema(schema),
             statistics=statistics_columns(definition, schema),
             statement=uuid.uuid4().hex,
+            partition_by=definition.partition_by,
         )
         return replace(table, version=version_of(snapshot)), definition, target
-
-    def _expire(self, table: TableHandle, older_than_ms: int) -> None:
-        """Forgets the versions whose successor is old enough."""
-        loaded = self._load(table)
-        chain = lineage(loaded.metadata)
-        heads = {ref.snapshot_id for ref in loaded.metadata.refs.values()}
-        expired = [
-            old.snapshot_id
-            for old, new in pairwise(chain)
-            if new.timestamp_ms <= older_than_ms and old.snapshot_id not in heads
-        ]
-        if not expired:
-            return
-        update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": expired})
-        own = chain[-1].summary.additional_properties if chain[-1].summary else {}
-        if OPERATION in own:
-            commit_updates(loaded, (update,))
-        else:  # the newest commit is another engine's: what its parents carry must outlive them
-            commit_change(loaded, Change("vacuum", updates=(update,)))
 
 
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:
     return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
-
-
-def _delete_metadata(store: ObjectStore, needed: set[str], older_than_ms: int) -> None:
-    """Deletes metadata files that no snapshot needs; a commit under way may need those of the last minutes."""
-    limit = min(older_than_ms, int((time.time() - COMMIT_TIMEOUT_S) * 1000))
-    for folder in ("metadata", SIDECAR_FOLDER):
-        store.delete(
-            entry.path
-            for entry in store.list(folder)
-            if entry.path.endswith((".avro", ".metadata.json", ".json"))
-            and entry.path not in needed
-            and entry.modified_ms < limit
-        )

@@ -18,7 +18,7 @@ from pyiceberg.utils.datetime import days_to_date, micros_to_time, micros_to_tim
 from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
 from trinity.errors import TrinityError
-from trinity.spi import HIDDEN_PREFIX, Column, ColumnStats, DataType, TableDefinition, parse_type
+from trinity.spi import HIDDEN_PREFIX, Column, ColumnStats, DataType, TableDefinition, parse_type, type_text
 
 __all__ = [
     "DEFINITION",
@@ -26,8 +26,10 @@ __all__ = [
     "column_stats",
     "definition_of",
     "definition_update",
+    "iceberg_type",
     "ordered_fields",
     "own_properties",
+    "python_value",
     "statistics_columns",
     "storage_schema",
     "to_iceberg_field",
@@ -109,6 +111,11 @@ def _to_iceberg(kind: DataType, ids: Iterator[int]) -> it.IcebergType:
     return it.StructType(
         *(it.NestedField(n, f, c, False) for n, f, c in zip(numbers, kind.fields, children, strict=True))
     )
+
+
+def iceberg_type(stored: pa.DataType) -> it.IcebergType:
+    """The Iceberg type of a stored column that is no nested one."""
+    return _to_iceberg(parse_type(type_text(stored)), count(1))
 
 
 def own_properties(definition: TableDefinition) -> dict[str, str]:
@@ -259,7 +266,13 @@ def column_stats(kind: it.IcebergType, low: bytes | None, high: bytes | None, nu
 def _value(kind: it.IcebergType, data: bytes | None) -> Any:
     if data is None or not isinstance(kind, it.PrimitiveType):
         return None
-    value: Any = from_bytes(kind, data)
+    return python_value(kind, from_bytes(kind, data))
+
+
+def python_value(kind: it.IcebergType, value: Any) -> Any:
+    """A value as Iceberg's metadata holds it (dates and times as numbers) in Python's type."""
+    if value is None:
+        return None
     if isinstance(kind, it.DateType):
         return days_to_date(value)
     if isinstance(kind, it.TimeType):

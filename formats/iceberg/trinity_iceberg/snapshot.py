@@ -24,6 +24,7 @@ from pyiceberg.types import IcebergType
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableHandle, Tier, arrival_order
 from trinity.storage import ObjectStore, local_path
+from trinity_iceberg.partition import from_record
 from trinity_iceberg.schema import column_stats, definition_of, storage_schema
 
 __all__ = [
@@ -32,7 +33,6 @@ __all__ = [
     "TXN",
     "FileIndex",
     "Snapshots",
-    "added_rows",
     "carried",
     "lineage",
     "live_manifests",
@@ -126,14 +126,6 @@ def operation_of(snapshot: Snapshot) -> str:
     if summary is None:
         return "append"
     return summary.additional_properties.get(OPERATION, summary.operation.value)
-
-
-def added_rows(snapshot: Snapshot) -> bool:
-    """True when the commit may have changed rows: an append with rows, or any change by another engine."""
-    operation = operation_of(snapshot)
-    if operation == "append" and snapshot.summary is not None:
-        return int(snapshot.summary.additional_properties.get("added-data-files", "0")) > 0
-    return operation not in ("create", "alter", "compact", "replace")
 
 
 def carried(metadata: TableMetadata) -> dict[str, str]:
@@ -319,8 +311,11 @@ class Snapshots:
         """The live files of one manifest, without what the file index says of them."""
 
         def read() -> tuple[DataFile, ...]:
-            columns = _Columns(table.schema())
-            return tuple(_to_file(e, columns) for e in read_entries(table.io, manifest))
+            columns, spec = _Columns(table.schema()), table.specs()[manifest.partition_spec_id]
+            return tuple(
+                replace(_to_file(e, columns), partition=from_record(spec, table.schema(), e.data_file.partition))
+                for e in read_entries(table.io, manifest)
+            )
 
         return self._manifests.get((manifest.manifest_path, table.schema().schema_id), read)
 

@@ -14,7 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from trinity.errors import TrinityError
-from trinity.spi import Bucket, Column, Connector, ConnectorContext, SinkId, TableDefinition, TableHandle, Tier
+from trinity.spi import (
+    Bucket,
+    Column,
+    Connector,
+    ConnectorContext,
+    InsertTableHandle,
+    ReadScope,
+    SinkId,
+    TableDefinition,
+    TableHandle,
+    Tier,
+)
 from trinity_parquet import ParquetFormat
 
 KEYED = TableDefinition(
@@ -45,9 +56,13 @@ def table(lake: Connector) -> TableHandle:
 
 def append(lake: Connector, table: TableHandle, *ids: int, txn: tuple[str, int] | None = None) -> Any:
     insert = lake.metadata.begin_insert(table)
+    return lake.metadata.finish_insert(insert, written(lake, insert, *ids), txn)
+
+
+def written(lake: Connector, insert: InsertTableHandle, *ids: int) -> list[bytes]:
     sink = lake.sinks.create_page_sink(insert.target, SinkId())
     sink.append_page(pa.record_batch([pa.array(ids, pa.int64())] * 2, schema=insert.target.storage))
-    return lake.metadata.finish_insert(insert, sink.finish(), txn)
+    return sink.finish()
 
 
 def ids(lake: Connector, table: TableHandle, version: int | None = None) -> list[int]:
@@ -128,12 +143,16 @@ def test_txn_without_rows_is_recorded(lake: Connector, table: TableHandle) -> No
 
 def test_a_statement_that_read_conflicts_with_new_rows_only(lake: Connector, table: TableHandle) -> None:
     append(lake, table, 1)
-    first = lake.metadata.begin_insert(table, reads=True)
+    first = lake.metadata.begin_merge(table, {})
     lake.metadata.set_properties(table, {"comment": "no rows"})
-    assert lake.metadata.finish_insert(first, [], ("app", 1)).version == 3
-    second = lake.metadata.begin_insert(table, reads=True)
+    rewrite(lake, table)()
+    assert lake.metadata.finish_merge(first, [], written(lake, first.insert, 3)).version == 4
+    second = lake.metadata.begin_merge(table, {})
     append(lake, table, 2)
-    refused("TRANSACTION_CONFLICT", lambda: lake.metadata.finish_insert(second, [], ("app", 2)))
+    fragments = written(lake, second.insert, 4)
+    refused("TRANSACTION_CONFLICT", lambda: lake.metadata.finish_merge(second, [], fragments))
+    elsewhere = dataclasses.replace(second, scope=ReadScope(bounds={"id": (4, 9)}))
+    assert lake.metadata.finish_merge(elsewhere, [], fragments).version == 6
 
 
 def rewrite(lake: Connector, table: TableHandle) -> Any:

@@ -16,6 +16,7 @@ from trinity.spi import (
     DataFile,
     HistoryEntry,
     InsertTableHandle,
+    MergeTableHandle,
     RewriteTableHandle,
     SplitSource,
     TableDefinition,
@@ -25,14 +26,17 @@ from trinity.spi import (
     VacuumResult,
     WriteTarget,
     from_fragments,
+    from_merge_fragments,
 )
 from trinity.storage import (
     AlreadyExists,
     FolderCatalog,
     FolderMetadata,
     ObjectStore,
+    check_scope,
     commit_loop,
     delete_orphans,
+    identity_only,
     next_timestamp_ms,
 )
 from trinity_parquet.commit import Change, State, manifest_name, write_checkpoint, write_version
@@ -53,6 +57,7 @@ class ParquetMetadata(FolderMetadata):
     # -- tables -----------------------------------------------------------------------------
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
+        identity_only(definition, "Parquet")
         handle = self._folders.new_table(definition.schema, definition.name)
         first = Change(0, next_timestamp_ms(0), "create", definition=definition)
         store = ObjectStore(handle.location)
@@ -90,10 +95,10 @@ class ParquetMetadata(FolderMetadata):
 
     # -- appends ----------------------------------------------------------------------------------------
 
-    def begin_insert(self, table: TableHandle, *, reads: bool = False) -> InsertTableHandle:
+    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         state = self._snapshots.load(table)
         pinned = replace(table, version=state.version)
-        return InsertTableHandle(pinned, state.definition, _target(table, state.definition), reads)
+        return InsertTableHandle(pinned, state.definition, _target(table, state.definition))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -104,8 +109,6 @@ class ParquetMetadata(FolderMetadata):
         def change(state: State) -> Change | None:
             if txn and state.txns.get(txn[0], -1) >= txn[1]:
                 return None
-            if insert.reads:
-                self._check_unread(insert, state)
             return _change("append", added=files, txns=dict([txn]) if txn else {})
 
         if not files and txn is None:
@@ -118,14 +121,32 @@ class ParquetMetadata(FolderMetadata):
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._snapshots.load(table).txns.get(application)
 
-    def _check_unread(self, insert: InsertTableHandle, state: State) -> None:
-        """Refuses when row versions were committed that the statement has not read."""
-        read = insert.table.version or 0
-        if any((f.commit or 0) > read for f in state.files.values()):
-            raise TrinityError(
-                "TRANSACTION_CONFLICT",
-                f"Rows were committed to '{insert.table.full_name}' after version {read}, which the statement read.",
-            )
+    # -- row changes ------------------------------------------------------------------------------------
+
+    def finish_merge(
+        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+    ) -> CommitResult:
+        table = replace(merge.table, version=None)
+        files, gone = from_merge_fragments(fragments)
+        store = ObjectStore(table.location)
+
+        def change(state: State) -> Change:
+            check_scope(merge, [f.moved(store.path(f.path)) for f in state.files.values()], gone)
+            removed = frozenset(store.relative(path) for path in gone)
+            return _change("merge", added=_relative(table, files), removed=removed)
+
+        state, _ = self._commit(table, change)
+        return _result(state, files)
+
+    def truncate(self, table: TableHandle) -> CommitResult:
+        removed: list[DataFile] = []
+
+        def change(state: State) -> Change | None:
+            removed[:] = state.files.values()
+            return _change("truncate", removed=frozenset(state.files)) if removed else None
+
+        state, _ = self._commit(table, change)
+        return _result(state, removed)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
@@ -198,7 +219,8 @@ def _is_table(folder: Path) -> bool:
 
 def _target(table: TableHandle, definition: TableDefinition) -> WriteTarget:
     statistics = MergeSpec.of(definition).statistics if definition.keyed else ()
-    return WriteTarget(table.location, storage_schema(definition), statistics, uuid.uuid4().hex)
+    storage = storage_schema(definition)
+    return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by)
 
 
 def _relative(table: TableHandle, files: Sequence[DataFile]) -> list[DataFile]:

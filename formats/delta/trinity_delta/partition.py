@@ -1,0 +1,88 @@
+"""Partition values in Delta's log: text, as the protocol's "Partition Value Serialization" has it, and back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from trinity.errors import TrinityError
+from trinity.spi import TableDefinition, parse_type
+from trinity.storage import identity_only
+
+__all__ = ["check_partitions", "from_delta_partition", "to_delta_partition"]
+
+
+def check_partitions(definition: TableDefinition) -> None:
+    """Refuses a partitioning that Delta does not have: transforms, and binary columns (NOT_SUPPORTED)."""
+    identity_only(definition, "Delta")
+    for name in definition.partition_columns:
+        if parse_type(definition.column(name).type).name == "binary":
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{definition.full_name}' cannot be partitioned by column '{name}' of type binary: Delta keeps "
+                "partition values as text. Use a string column.",
+            )
+
+
+def to_delta_partition(partition: Mapping[str, Any], definition: TableDefinition) -> dict[str, str | None]:
+    """The ``partitionValues`` of a file.
+
+    Raises:
+        TrinityError: CONSTRAINT_VIOLATION for an empty string, which Delta reads as NULL.
+    """
+    return {name: _text(name, value, definition) for name, value in partition.items()}
+
+
+def _text(name: str, value: Any, definition: TableDefinition) -> str | None:
+    if value is None:
+        return None
+    if value == "":
+        raise TrinityError(
+            "CONSTRAINT_VIOLATION",
+            f"'' (an empty string) in partition column '{name}' of table '{definition.full_name}': Delta reads it as "
+            "NULL there. Write another value.",
+        )
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, dt.datetime):
+        # an instant is written with its zone, or readers would take it for one of their session's
+        zone = "Z" if value.tzinfo is not None else ""
+        clock = value.astimezone(dt.timezone.utc).replace(tzinfo=None) if zone else value
+        return clock.isoformat(sep="T" if zone else " ", timespec="microseconds") + zone
+    return value.isoformat() if isinstance(value, dt.date) else str(value)
+
+
+def from_delta_partition(values: Mapping[str, str | None], definition: TableDefinition) -> dict[str, Any]:
+    """The partition of a file, of any writer; what is not understood is left out."""
+    found = {}
+    for name in definition.partition_columns:
+        if name not in values:
+            continue
+        try:
+            found[name] = _value(values[name], parse_type(definition.column(name).type).name)
+        except (ValueError, ArithmeticError):
+            continue
+    return found
+
+
+def _value(text: str | None, kind: str) -> Any:
+    if not text:
+        return None
+    if kind == "boolean":
+        return text.lower() == "true"
+    if kind in ("tinyint", "smallint", "int", "bigint", "time"):  # TIME is stored as microseconds
+        return int(text)
+    if kind == "decimal":
+        return Decimal(text)
+    if kind == "date":
+        return dt.date.fromisoformat(text)
+    if kind == "timestamp":
+        value = dt.datetime.fromisoformat(text)
+        if value.tzinfo is None:  # of a writer in some session's zone: nobody knows which instant it is
+            raise ValueError(text)
+        return value
+    return dt.datetime.fromisoformat(text) if kind == "timestamp_ntz" else text

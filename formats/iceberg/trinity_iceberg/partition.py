@@ -1,0 +1,142 @@
+"""Partitioning: Trinity's partition fields as an Iceberg partition spec, and the partition values of files."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionSpec
+from pyiceberg.partitioning import PartitionField as IcebergField
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform, Transform, parse_transform
+from pyiceberg.typedef import Record
+from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
+
+from trinity.errors import TrinityError
+from trinity.spi import PartitionField, TableDefinition, WriteTarget, parse_partition
+from trinity_iceberg.schema import iceberg_type, python_value
+
+__all__ = ["check_partitions", "from_record", "partition_spec", "to_record", "transformed_values"]
+
+_ICEBERG_NAMES: Final = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
+_SUFFIXES: Final = {**_ICEBERG_NAMES, "bucket": "bucket", "truncate": "trunc"}
+
+
+def partition_spec(definition: TableDefinition, schema: Schema) -> PartitionSpec:
+    """The partition spec of a new table.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a transform that the column's type does not have, and for two transforms of the
+            time in one column, which Iceberg calls redundant.
+    """
+    columns = {f.name: f for f in schema.fields}
+    timed = [f.column for f in definition.partition_fields if f.transform in _ICEBERG_NAMES]
+    if repeated := [c for c in timed if timed.count(c) > 1]:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{definition.full_name}' cannot be partitioned by two of years, months, days and hours of column "
+            f"'{repeated[0]}'; keep the finest.",
+        )
+    found = []
+    names = _field_names(definition.partition_fields, columns)
+    for number, (field, name) in enumerate(zip(definition.partition_fields, names, strict=True)):
+        transform, source = _transform(field), columns[field.column]
+        if not transform.can_transform(source.field_type):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{definition.full_name}' cannot be partitioned by {field}: Iceberg has no such transform of "
+                f"column '{field.column}' of type {definition.column(field.column).type}.",
+            )
+        found.append(IcebergField(source.field_id, PARTITION_FIELD_ID_START + number, transform, name))
+    return PartitionSpec(*found)
+
+
+def check_partitions(table: str, definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> None:
+    """Refuses to write to a table that another engine has partitioned (NOT_SUPPORTED)."""
+    present = [(schema.find_column_name(f.source_id), str(f.transform)) for f in spec.fields]
+    if present != [(f.column, str(_transform(f))) for f in definition.partition_fields]:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{table}' was partitioned by another engine ({spec}); Trinity reads it, and writes only tables "
+            "whose partitioning it knows.",
+        )
+
+
+def to_record(spec: PartitionSpec, schema: Schema, partition: Mapping[str, Any]) -> Record:
+    """A file's partition values as a manifest keeps them.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT when the file was written under another partitioning.
+    """
+    names = [_key(f, schema) for f in spec.fields]
+    if set(names) != set(partition):
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"The table's partitioning was changed to {spec} while a statement wrote to it; run the statement again.",
+        )
+    return Record(*[_physical(partition[name]) for name in names])
+
+
+def from_record(spec: PartitionSpec, schema: Schema, record: Record) -> dict[str, Any]:
+    """A file's partition values by column name; those of transforms by the name of their partition field."""
+    found: dict[str, Any] = {}
+    columns = set(schema.column_names)
+    for place, field in enumerate(spec.fields):
+        if schema.find_column_name(field.source_id) is None:  # the column was dropped
+            continue
+        if field.name in columns and not isinstance(field.transform, IdentityTransform):  # not the column's values
+            continue
+        source = schema.find_field(field.source_id).field_type
+        found[_key(field, schema)] = python_value(field.transform.result_type(source), record[place])
+    return found
+
+
+def _key(field: IcebergField, schema: Schema) -> str:
+    if isinstance(field.transform, IdentityTransform):
+        return schema.find_column_name(field.source_id) or field.name
+    return field.name
+
+
+def _physical(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return datetime_to_micros(value)
+    if isinstance(value, dt.date):
+        return date_to_days(value)
+    return time_to_micros(value) if isinstance(value, dt.time) else value
+
+
+def _transform(field: PartitionField) -> Transform[Any, Any]:
+    name = _ICEBERG_NAMES.get(field.transform, field.transform)
+    found: Transform[Any, Any] = parse_transform(name if field.argument is None else f"{name}[{field.argument}]")
+    return found
+
+
+def _field_names(fields: Iterable[PartitionField], columns: Iterable[str]) -> list[str]:
+    """Names of partition fields, as Iceberg's other writers give them: ``region``, ``ts_day``, ``id_bucket``."""
+    taken = {c.lower() for c in columns}
+    found = []
+    for field in fields:
+        name = wanted = field.column if field.identity else f"{field.column}_{_SUFFIXES[field.transform]}"
+        number = 1
+        while not field.identity and name.lower() in taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        taken.add(name.lower())
+        found.append(name)
+    return found
+
+
+def transformed_values(target: WriteTarget) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """Tells the partition values of pages, by the names of the partition fields (see :func:`partition_spec`)."""
+    columns = target.storage.names
+    fields = [parse_partition(text, columns) for text in target.partition_by]
+    names = _field_names(fields, columns)
+    functions = [_transform(f).pyarrow_transform(iceberg_type(target.storage.field(f.column).type)) for f in fields]
+
+    def values(page: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [apply(page.column(f.column)) for f, apply in zip(fields, functions, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    return values

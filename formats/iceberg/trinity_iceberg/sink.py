@@ -1,0 +1,24 @@
+"""The sinks: the shared ones, which here know Iceberg's partition transforms. Imports PyIceberg only for these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from trinity.spi import WriteTarget
+from trinity.storage import ParquetSinkProvider
+
+__all__ = ["IcebergSinkProvider"]
+
+
+class IcebergSinkProvider(ParquetSinkProvider):
+    """See :class:`~trinity.spi.PageSinkProvider`."""
+
+    def partition_values(self, target: WriteTarget) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """Partition columns as they are, and transforms under the names of their partition fields."""
+        if set(target.partition_by) <= set(target.storage.names):
+            return super().partition_values(target)
+        from trinity_iceberg.partition import transformed_values
+
+        return transformed_values(target)

@@ -1,0 +1,122 @@
+"""Statements that read and write at the same time: none is lost, none conflicts without need (L7, design §5)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+import trinity
+from trinity import Session, TrinityError
+
+FULL = pytest.mark.full
+KINDS = {"plain": "", "keyed": ", PRIMARY KEY (id)"}
+
+
+@pytest.fixture(params=KINDS)
+def counter(session: Session, fmt: str, request: pytest.FixtureRequest) -> str:
+    """A table of counters; its full name."""
+    session.sql(f"CREATE TABLE {fmt}.default.counters (id INT, n INT{KINDS[request.param]})")
+    session.sql(f"INSERT INTO {fmt}.default.counters VALUES (1, 0), (2, 0)")
+    return f"{fmt}.default.counters"
+
+
+def at_once(works: Sequence[Callable[[], object]]) -> list[TrinityError]:
+    """Runs the works in threads; the errors that they raised."""
+    errors: list[TrinityError] = []
+    start = threading.Barrier(len(works))
+
+    def run(work: Callable[[], object]) -> None:
+        start.wait()
+        try:
+            work()
+        except TrinityError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+@pytest.mark.parametrize(("threads", "times"), [(2, 2), pytest.param(8, 25, marks=FULL)])
+def test_l7_no_increment_is_lost(session: Session, counter: str, threads: int, times: int) -> None:
+    def work() -> None:
+        for _ in range(times):
+            found = session.sql(f"UPDATE {counter} SET n = n + 1 WHERE id = 1").collect()[0]
+            assert found.num_updated_rows == 1
+
+    assert at_once([work] * threads) == []
+    rows = {r.id: r.n for r in session.sql(f"SELECT * FROM {counter}").collect()}
+    assert rows == {1: threads * times, 2: 0}
+
+
+CHILD = """
+import sys, trinity
+warehouse, table, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
+settings = {"spark.master": "local[1]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1"}
+with trinity.connect(warehouse, spark_settings=settings) as session:
+    for _ in range(times):
+        session.sql(f"UPDATE {table} SET n = n + 1 WHERE id = 1")
+"""
+
+
+@pytest.mark.full
+def test_l7_processes_lose_no_increment(session: Session, warehouse: Path, counter: str) -> None:
+    children = [subprocess.Popen([sys.executable, "-c", CHILD, str(warehouse), counter, "10"]) for _ in range(3)]
+    assert [child.wait() for child in children] == [0, 0, 0]
+    rows = {r.id: r.n for r in session.sql(f"SELECT * FROM {counter}").collect()}
+    assert rows == {1: 30, 2: 0}
+
+
+def test_l7_a_merge_and_inserts_have_a_serial_order(session: Session, warehouse: Path, counter: str) -> None:
+    """Two sessions insert the same key unless it is there: one of them finds the other's row."""
+    other = trinity.connect(warehouse)
+    text = f"""MERGE INTO {counter} t USING (SELECT 7 AS id) s ON t.id = s.id
+               WHEN MATCHED THEN UPDATE SET n = t.n + 1 WHEN NOT MATCHED THEN INSERT VALUES (s.id, 1)"""
+    with other:
+        assert at_once([lambda: session.sql(text), lambda: other.sql(text)]) == []
+    assert [r.n for r in session.sql(f"SELECT n FROM {counter} WHERE id = 7").collect()] == [2]
+
+
+def test_statements_on_disjoint_rows_all_succeed(session: Session, counter: str) -> None:
+    works = [lambda i=i: session.sql(f"UPDATE {counter} SET n = n + {i} WHERE id = {i}") for i in (1, 2)]
+    works += [lambda i=i: session.sql(f"INSERT INTO {counter} VALUES ({i}, {i})") for i in (3, 4)]
+    assert at_once(works) == []
+    rows = {r.id: r.n for r in session.sql(f"SELECT * FROM {counter}").collect()}
+    assert rows == {1: 1, 2: 2, 3: 3, 4: 4}
+
+
+def test_a_statement_that_selects_nothing_makes_no_commit(session: Session, counter: str) -> None:
+    before = session.table(counter).history().count()
+    found = session.sql(f"UPDATE {counter} SET n = 5 WHERE id = 99").collect()[0]
+    assert found.asDict() == {
+        "num_affected_rows": 0, "num_updated_rows": 0, "num_deleted_rows": 0, "num_inserted_rows": 0
+    }  # fmt: skip
+    session.sql(f"DELETE FROM {counter} WHERE n IS NULL")
+    session.sql(f"MERGE INTO {counter} t USING (SELECT 9 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    assert session.table(counter).history().count() == before
+
+
+def test_retries_are_bounded(session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.sql(f"CREATE TABLE {fmt}.default.busy (id INT) TBLPROPERTIES ('commit.retry.timeout' = '0 seconds')")
+    table = session.table(f"{fmt}.default.busy")
+    session.sql(f"INSERT INTO {table.name} VALUES (1)")
+    metadata = table.connector.metadata
+    finish = metadata.finish_merge
+
+    def raced(*args: object) -> object:
+        session.sql(f"INSERT INTO {table.name} VALUES (1)")  # someone is always faster
+        return finish(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(metadata, "finish_merge", raced)
+    with pytest.raises(TrinityError) as caught:
+        session.sql(f"UPDATE {table.name} SET id = 2 WHERE id = 1")
+    assert caught.value.code == "TRANSACTION_CONFLICT"
+    assert {r.id for r in table.to_df().collect()} == {1}

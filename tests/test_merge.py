@@ -1,0 +1,281 @@
+"""MERGE through SQL: every clause, source and refusal, on plain and keyed tables of every format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trinity import Session
+from trinity.errors import TrinityError
+
+SEED_003 = """
+MERGE INTO accounts t USING monthly_accounts_update s
+    ON (t.customer = s.customer)
+    WHEN MATCHED AND s.address = 'Berkeley' THEN
+        DELETE
+    WHEN MATCHED AND s.customer = 'Joe Shmoe' THEN
+        UPDATE SET purchases = purchases + 100.0
+    WHEN MATCHED THEN
+        UPDATE
+            SET purchases = s.purchases + t.purchases, address = s.address
+    WHEN NOT MATCHED THEN
+        INSERT (customer, purchases, address)
+            VALUES (s.customer, s.purchases, s.address);
+"""
+"""The example of seed 003 as printed, with the three lines that the print lost."""
+
+
+@pytest.fixture(params=["parquet", *[pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg")]])
+def fmt(request: pytest.FixtureRequest) -> str:
+    """What a statement means does not depend on the format; the conformance suite shows that in the short tier."""
+    return str(request.param)
+
+
+@pytest.fixture(params=["plain", "keyed"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Tables without and with a primary key."""
+    return str(request.param)
+
+
+@pytest.fixture
+def sql(session: Session, fmt: str, kind: str) -> Session:
+    """A session whose current schema holds the target t: (1, 10, a), (2, 20, b), (3, 30, NULL)."""
+    session.use(fmt, "default")
+    key = ", PRIMARY KEY (id)" if kind == "keyed" else ""
+    session.sql(f"CREATE TABLE t (id INT NOT NULL, v INT, n STRING DEFAULT 'none'{key})")
+    session.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL)")
+    return session
+
+
+START = [(1, 10, "a"), (2, 20, "b"), (3, 30, None)]
+
+
+def rows(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
+    return sorted((tuple(r) for r in session.sql(f"SELECT * FROM {table}").collect()), key=repr)
+
+
+def changed(session: Session, text: str, dialect: str = "spark") -> tuple[int, int, int]:
+    """(updated, deleted, inserted) of a statement."""
+    (counts,) = session.sql(text, dialect).collect()
+    assert counts.num_affected_rows == sum(counts[1:])
+    return counts.num_updated_rows, counts.num_deleted_rows, counts.num_inserted_rows
+
+
+def refused(session: Session, text: str) -> TrinityError:
+    """The error of a statement, which leaves the table as it was, without a commit."""
+    before, commits = rows(session), session.table("t").history().count()
+    with pytest.raises(TrinityError) as caught:
+        session.sql(text)
+    assert rows(session) == before
+    assert session.table("t").history().count() == commits
+    return caught.value
+
+
+@pytest.mark.parametrize("dialect", ["spark", "trino"])
+def test_the_seeds_example(session: Session, fmt: str, kind: str, dialect: str) -> None:
+    session.use(fmt, "default")
+    key = ", PRIMARY KEY (customer)" if kind == "keyed" else ""
+    for name in ("accounts", "monthly_accounts_update"):
+        session.sql(
+            f"CREATE TABLE {name} (customer VARCHAR, purchases DECIMAL(10, 2), address VARCHAR{key})", dialect="trino"
+        )
+    session.sql("INSERT INTO accounts VALUES ('Joe Shmoe', 10, 'Boston'), ('Ann', 5, 'Cambridge'), ('Bob', 7, 'Devon')")
+    session.sql(
+        "INSERT INTO monthly_accounts_update VALUES ('Joe Shmoe', 1, 'X'), ('Ann', 2, 'Berkeley'), ('Bob', 3, 'York'), "
+        "('Zed', 4, 'Zurich')"
+    )
+    assert changed(session, SEED_003, dialect) == (2, 1, 1)
+    found = [(c, float(p), a) for c, p, a in rows(session, "accounts")]
+    assert found == [("Bob", 10.0, "York"), ("Joe Shmoe", 110.0, "Boston"), ("Zed", 4.0, "Zurich")]
+
+
+def test_the_first_clause_that_holds_wins(sql: Session) -> None:
+    assert changed(
+        sql,
+        """
+        MERGE INTO t USING (VALUES (1, 1), (2, NULL), (4, 4), (5, 5), (6, NULL)) AS s(id, w) ON t.id = s.id
+        WHEN MATCHED AND w = 1 THEN UPDATE SET n = 'first'
+        WHEN NOT MATCHED AND w > 4 THEN DO NOTHING
+        WHEN MATCHED AND w > 0 THEN DELETE
+        WHEN NOT MATCHED BY SOURCE AND n IS NULL THEN UPDATE SET n = 'alone', v = v + 1
+        WHEN NOT MATCHED AND w IS NOT NULL THEN INSERT (n, id) VALUES ('new', id)
+        WHEN MATCHED AND NOT (w = 2) THEN DELETE
+        WHEN NOT MATCHED BY SOURCE THEN DELETE
+        """,
+    ) == (2, 0, 1)
+    assert rows(sql) == [(1, 10, "first"), (2, 20, "b"), (3, 31, "alone"), (4, None, "new")]
+
+
+def test_clauses_after_an_unconditional_one_are_dead(sql: Session) -> None:
+    source = "(SELECT id, v + 1 AS v, 'x' AS n FROM t) s"
+    assert changed(
+        sql,
+        f"MERGE INTO t USING {source} ON t.id = s.id WHEN MATCHED AND t.id = 1 THEN UPDATE SET * "
+        "WHEN MATCHED THEN DO NOTHING WHEN MATCHED THEN DELETE",
+    ) == (1, 0, 0)
+    assert rows(sql) == [(1, 11, "x"), (2, 20, "b"), (3, 30, None)]
+
+
+def test_sources(sql: Session) -> None:
+    sql.sql("CREATE TABLE parquet.default.elsewhere (id INT, w INT)")
+    sql.sql("INSERT INTO parquet.default.elsewhere VALUES (1, 100), (7, 700)")
+    sql.spark.sql("SELECT 2 AS id, 200 AS w").createOrReplaceTempView("frame")
+    merge = "MERGE INTO t USING {} ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.w"
+    for source in ("parquet.default.elsewhere s", "frame AS s", "(SELECT id, 300 AS w FROM t WHERE id = 3) s"):
+        assert changed(sql, merge.format(source)) == (1, 0, 0)
+    assert [r[1] for r in rows(sql)] == [100, 200, 300]
+    assert changed(sql, merge.format("(VALUES (1, 1)) AS s(id, w)")) == (1, 0, 0)
+    assert changed(sql, f"WITH c(id, w) AS (SELECT 2, 2), s AS (SELECT * FROM c) {merge.format('s')}") == (1, 0, 0)
+    assert changed(sql, merge.format("(WITH c AS (SELECT 3 AS id, 3 AS w) SELECT * FROM c) s")) == (1, 0, 0)
+    assert [r[1] for r in rows(sql)] == [1, 2, 3]
+    assert changed(sql, "MERGE INTO t USING t s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v * 10") == (3, 0, 0)
+    joined = "frame a JOIN parquet.default.elsewhere b ON a.id < b.id"
+    merge = f"MERGE INTO t USING {joined} ON t.id = a.id WHEN MATCHED THEN UPDATE SET v = a.w + b.w, n = DEFAULT"
+    assert changed(sql, merge) == (1, 0, 0)
+    assert rows(sql) == [(1, 10, "a"), (2, 900, "none"), (3, 30, None)]
+    sql.spark.catalog.dropTempView("frame")
+
+
+def test_subqueries(sql: Session) -> None:
+    sql.sql("CREATE TABLE u (id INT, w INT)")
+    sql.sql("INSERT INTO u VALUES (1, 5), (1, 6), (4, 7), (9, NULL)")
+    merge = """
+        WITH big AS (SELECT max(w) AS w FROM u)
+        MERGE INTO t USING (SELECT DISTINCT id FROM u) s ON t.id = s.id AND s.id < (SELECT max(id) FROM u)
+        WHEN MATCHED AND EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND u.w = 6) THEN
+            UPDATE SET v = (SELECT sum(w) FROM u WHERE u.id = s.id) + (SELECT w FROM big), n = t.n || '!'
+        WHEN NOT MATCHED AND s.id IN (SELECT id FROM u WHERE w IS NOT NULL) THEN
+            INSERT (id, v) VALUES (id, (SELECT max(w) FROM u x WHERE x.id = s.id))
+    """
+    assert changed(sql, merge) == (1, 0, 1)
+    assert rows(sql) == [(1, 18, "a!"), (2, 20, "b"), (3, 30, None), (4, 7, "none")]
+
+
+def test_conditions_of_the_join(sql: Session) -> None:
+    never = "MERGE INTO t USING (VALUES (1), (8)) AS s(id) ON FALSE WHEN MATCHED THEN DELETE"
+    assert changed(sql, never) == (0, 0, 0)
+    ranges = (
+        "MERGE INTO t USING (VALUES (2, 1), (9, 0)) AS s(low, yes) ON t.id >= s.low AND s.yes = 1 "
+        "WHEN MATCHED THEN UPDATE SET v = v + low WHEN NOT MATCHED THEN INSERT (id) VALUES (low)"
+    )
+    assert changed(sql, ranges) == (2, 0, 1)
+    assert rows(sql) == [(1, 10, "a"), (2, 22, "b"), (3, 32, None), (9, None, "none")]
+    nulls = (
+        "MERGE INTO t USING (VALUES (CAST(NULL AS STRING), 5), ('a', 6)) AS s(n, id) ON t.n = s.n "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, n) VALUES (id, n)"
+    )
+    assert changed(sql, nulls) == (0, 1, 1)
+    assert [r[0] for r in rows(sql)] == [2, 3, 5, 9]
+
+
+def test_a_row_that_two_source_rows_select(sql: Session) -> None:
+    source = "MERGE INTO t USING (VALUES (1, 1), (1, 2), (1, 3)) AS s(id, w) ON t.id = s.id "
+    for clauses in (
+        "WHEN MATCHED THEN UPDATE SET v = w",
+        "WHEN MATCHED THEN DELETE",
+        "WHEN MATCHED AND w = 1 THEN UPDATE SET v = w WHEN MATCHED AND w = 2 THEN DELETE",
+    ):
+        assert refused(sql, source + clauses).code == "MERGE_TARGET_ROW_MULTIPLE_MATCHES"
+    assert changed(sql, source + "WHEN MATCHED AND w > 7 THEN DELETE") == (0, 0, 0)
+    assert changed(sql, source + "WHEN MATCHED AND w < 3 THEN DO NOTHING WHEN MATCHED THEN DELETE") == (0, 1, 0)
+    assert changed(sql, "MERGE INTO t USING (SELECT 1) ON TRUE WHEN MATCHED THEN UPDATE SET v = 0") == (2, 0, 0)
+
+
+def test_unmatched_duplicates(sql: Session, kind: str) -> None:
+    merge = (
+        "MERGE INTO t USING (VALUES (7, 1), (7, 2)) AS s(id, w) ON t.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (id, w)"
+    )
+    if kind == "keyed":
+        error = refused(sql, merge)
+        assert error.code == "CONSTRAINT_VIOLATION"
+        assert "7" in error.message
+    else:
+        assert changed(sql, merge) == (0, 0, 2)
+        assert [r for r in rows(sql) if r[0] == 7] == [(7, 1, "none"), (7, 2, "none")]
+
+
+def test_right_hand_sides_see_old_values(sql: Session) -> None:
+    sql.sql("CREATE TABLE s2 (ID INT, V INT, N STRING)")
+    sql.sql("INSERT INTO s2 VALUES (1, 5, 'p'), (4, 6, 'q')")
+    swap = "MERGE INTO T USING s2 ON T.ID = s2.id WHEN MATCHED THEN UPDATE SET N = CAST(t.v AS STRING), v = length(t.N)"
+    assert changed(sql, swap) == (1, 0, 0)
+    assert rows(sql)[0] == (1, 1, "10")
+    merge = "MERGE INTO t USING s2 ON t.id = s2.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    assert changed(sql, merge) == (1, 0, 1)
+    assert rows(sql) == [(1, 5, "p"), (2, 20, "b"), (3, 30, None), (4, 6, "q")]
+    merge = "MERGE INTO t USING s2 ON FALSE WHEN NOT MATCHED AND v = 5 THEN INSERT VALUES (10, DEFAULT, DEFAULT)"
+    assert changed(sql, merge) == (0, 0, 1)
+    assert (10, None, "none") in rows(sql)
+
+
+def test_values_are_assigned_as_insert_does(sql: Session) -> None:
+    merge = "MERGE INTO t USING (SELECT {} AS x) s ON t.id = 1 WHEN MATCHED THEN UPDATE SET v = x"
+    for value in ("CAST(7 AS BIGINT)", "CAST(8 AS DOUBLE)", "CAST(9 AS DECIMAL(10, 2))"):
+        assert changed(sql, merge.format(value)) == (1, 0, 0)
+    assert rows(sql)[0] == (1, 9, "a")
+    error = refused(sql, merge.format("CAST(3000000000 AS BIGINT)"))
+    assert error.code == "NUMERIC_VALUE_OUT_OF_RANGE"
+    assert "3000000000" in error.message
+    error = refused(sql, merge.format("'12'"))
+    assert error.code == "TYPE_MISMATCH"
+    assert "'v'" in error.message
+    assert refused(sql, "MERGE INTO t USING t s ON t.id WHEN MATCHED THEN DELETE").code == "TYPE_MISMATCH"
+    assert (
+        refused(sql, "MERGE INTO t USING t s ON t.id = s.id WHEN MATCHED AND s.v THEN DELETE").code == "TYPE_MISMATCH"
+    )
+
+
+def test_rows_that_no_table_may_hold(sql: Session) -> None:
+    merge = "MERGE INTO t USING (VALUES (1, NULL), (8, 8)) AS s(k, id) ON t.id = s.k "
+    error = refused(sql, merge + "WHEN MATCHED THEN UPDATE SET id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (8)")
+    assert error.code == "CONSTRAINT_VIOLATION"
+    assert "id" in error.message
+    error = refused(sql, merge + "WHEN NOT MATCHED THEN INSERT (v) VALUES (1)")
+    assert error.code == "CONSTRAINT_VIOLATION"
+    # a row that no clause selects may break any rule
+    assert changed(sql, merge + "WHEN MATCHED AND s.id IS NOT NULL THEN UPDATE SET id = s.id") == (0, 0, 0)
+    error = refused(
+        sql,
+        "MERGE INTO t USING (VALUES (1)) AS s(k) ON t.id = s.k "
+        "WHEN MATCHED THEN UPDATE SET v = (SELECT x FROM VALUES (1), (2) AS y(x))",
+    )
+    assert error.code == "SUBQUERY_MULTIPLE_ROWS"
+
+
+def test_a_merge_without_effect_makes_no_commit(sql: Session) -> None:
+    commits = sql.table("t").history().count()
+    merge = "MERGE INTO t USING (SELECT 9 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    assert changed(sql, merge) == (0, 0, 0)
+    nothing = "(SELECT id FROM t WHERE FALSE) s"
+    merge = f"MERGE INTO t USING {nothing} ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (1)"
+    assert changed(sql, merge) == (0, 0, 0)
+    assert sql.table("t").history().count() == commits
+
+
+def test_rows_move_between_partitions(session: Session, every_fmt: str, kind: str) -> None:
+    session.use(every_fmt, "default")
+    key = ", PRIMARY KEY (id, p)" if kind == "keyed" else ""
+    session.sql(f"CREATE TABLE t (id INT, p STRING, v INT{key}) PARTITIONED BY (p)")
+    session.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)")
+    merge = """
+        MERGE INTO t USING (VALUES (1, 'c'), (3, 'a'), (4, 'd')) AS s(id, p) ON t.id = s.id
+        WHEN MATCHED AND t.p = 'b' THEN DELETE
+        WHEN MATCHED THEN UPDATE SET p = s.p, v = v + 10
+        WHEN NOT MATCHED THEN INSERT (id, p) VALUES (id, p)
+    """
+    assert changed(session, merge) == (1, 1, 1)
+    assert rows(session) == [(1, "c", 11), (2, "a", 2), (4, "d", None)]
+    assert [r[0] for r in session.sql("SELECT id FROM t WHERE p = 'a'").collect()] == [2]
+
+
+def test_explain(sql: Session, kind: str) -> None:
+    text = sql.sql(
+        "EXPLAIN MERGE INTO t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 1 "
+        "WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
+    ).head()
+    assert text is not None
+    for part in ("DELETE_ROW_AND_INSERT_ROW", "layout", "RIGHT JOIN", "case 0", "case 1", "Physical Plan"):
+        assert part in text[0]
+    assert rows(sql) == START

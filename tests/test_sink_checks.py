@@ -1,0 +1,115 @@
+"""The sink checks need no Spark, and can fail. Every adapter's sinks: test_conformance.py, check ``merge-sinks``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import trinity
+from trinity.spi import MergeSink, MergeTableHandle, PageSink, PageSinkProvider, SinkId, WriteTarget
+from trinity.spi.memory import MemoryConnector
+from trinity.storage import ParquetSinkProvider
+from trinity_conformance.differences import NonConformance
+from trinity_conformance.sink_bench import SinkBench
+from trinity_conformance.sink_checks import SINK_CHECKS
+
+
+def test_sinks_need_no_spark(tmp_path: Path) -> None:
+    code = f"""
+import sys, trinity
+from trinity_conformance.sink_bench import SinkBench
+from trinity_conformance.sink_checks import SINK_CHECKS
+for connector in ("memory", "parquet", "iceberg"):  # Delta's commits are made by its own JARs
+    catalogs = {{"c": {{"connector": connector, "warehouse": {str(tmp_path)!r} + "/" + connector}}}}
+    with trinity.connect(catalogs=catalogs, catalog="c") as session:
+        for check in SINK_CHECKS.values():
+            check(SinkBench(session, "c"))
+print("pyspark" in sys.modules)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.stdout.strip() == "False", found.stderr
+
+
+class Faulty(PageSinkProvider):
+    """The shared sinks with one fault.
+
+    Args:
+        fault: what becomes of a page before the sink sees it; or ``abort``.
+    """
+
+    def __init__(self, fault: Callable[[pa.RecordBatch], pa.RecordBatch] | str) -> None:
+        self.fault = fault
+
+    def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
+        return ParquetSinkProvider().create_page_sink(target, sink)
+
+    def create_merge_sink(self, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
+        return FaultySink(ParquetSinkProvider().create_merge_sink(merge, sink), self.fault)
+
+
+class FaultySink(MergeSink):
+    def __init__(self, inner: MergeSink, fault: Callable[[pa.RecordBatch], pa.RecordBatch] | str) -> None:
+        self.inner = inner
+        self.fault = fault
+
+    def store_merged_rows(self, page: pa.RecordBatch) -> None:
+        self.inner.store_merged_rows(page if isinstance(self.fault, str) else self.fault(page))
+
+    def finish(self) -> list[bytes]:
+        return self.inner.finish()
+
+    def abort(self) -> None:
+        if self.fault == "abort":
+            self.inner.finish()
+        else:
+            self.inner.abort()
+
+
+def only(page: pa.RecordBatch, *operations: int) -> pa.RecordBatch:
+    return page.filter(pc.is_in(page.column("operation"), value_set=pa.array(operations, pa.int8())))
+
+
+def known_only(page: pa.RecordBatch) -> pa.RecordBatch:
+    return only(page, 1, 2, 4, 5)
+
+
+def no_deletes(page: pa.RecordBatch) -> pa.RecordBatch:
+    return only(page, 0, 1, 3, 4, 6)
+
+
+def no_delete_halves(page: pa.RecordBatch) -> pa.RecordBatch:
+    return only(page, 0, 1, 2, 3, 4, 6)
+
+
+def no_insert_halves(page: pa.RecordBatch) -> pa.RecordBatch:
+    return only(page, 0, 1, 2, 3, 5, 6)
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        (known_only, "operations"),
+        (no_deletes, "plain-changes"),
+        (no_deletes, "tombstones"),
+        (no_delete_halves, "moved-keys"),
+        (no_delete_halves, "halves-in-different-sinks"),
+        (no_insert_halves, "kept-keys"),
+        (no_insert_halves, "keys-of-every-type"),
+        ("abort", "aborted"),
+    ],
+)
+def test_a_faulty_sink_is_found_out(
+    fault: Callable[[pa.RecordBatch], pa.RecordBatch] | str, check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryConnector, "sinks", property(lambda _: Faulty(fault)))
+    with (
+        trinity.connect(catalogs={"c": {"connector": "memory"}}, catalog="c") as session,
+        pytest.raises(NonConformance),
+    ):
+        SINK_CHECKS[check](SinkBench(session, "c"))

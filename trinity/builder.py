@@ -1,0 +1,104 @@
+"""``table.merge(...)``: MERGE from a DataFrame, with the habits of Delta's ``DeltaTable.merge``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from trinity.engine.cases import Case, Counts, Expression, Program, When
+from trinity.errors import TrinityError
+from trinity.spi import Operation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.table import Table
+
+__all__ = ["MergeBuilder"]
+
+
+@dataclass(frozen=True)
+class MergeBuilder:
+    """A MERGE in the making. Every method returns another builder; nothing runs before :meth:`execute`.
+
+    Conditions and values are Spark SQL text or Columns, over the target ``t`` and the source ``s`` (or the alias that
+    the source DataFrame has). WHEN clauses are tried in the order in which they are added (M1).
+    """
+
+    table: Table
+    source: DataFrame
+    on: Expression
+    cases: tuple[Case, ...] = ()
+
+    def when_matched_update(
+        self, values: Mapping[str, Expression], condition: Expression | None = None
+    ) -> MergeBuilder:
+        """WHEN MATCHED THEN UPDATE SET: column -> new value."""
+        return self._with(When.MATCHED, Operation.UPDATE, condition, values)
+
+    def when_matched_update_all(self, condition: Expression | None = None) -> MergeBuilder:
+        """WHEN MATCHED THEN UPDATE SET *: every column from the source's of the same name."""
+        return self._with(When.MATCHED, Operation.UPDATE, condition, None)
+
+    def when_matched_delete(self, condition: Expression | None = None) -> MergeBuilder:
+        """WHEN MATCHED THEN DELETE."""
+        return self._with(When.MATCHED, Operation.DELETE, condition, None)
+
+    def when_not_matched_insert(
+        self, values: Mapping[str, Expression], condition: Expression | None = None
+    ) -> MergeBuilder:
+        """WHEN NOT MATCHED THEN INSERT: column -> value; others take their DEFAULT, else NULL."""
+        return self._with(When.NOT_MATCHED, Operation.INSERT, condition, values)
+
+    def when_not_matched_insert_all(self, condition: Expression | None = None) -> MergeBuilder:
+        """WHEN NOT MATCHED THEN INSERT *: every column from the source's of the same name."""
+        return self._with(When.NOT_MATCHED, Operation.INSERT, condition, None)
+
+    def when_not_matched_by_source_update(
+        self, values: Mapping[str, Expression], condition: Expression | None = None
+    ) -> MergeBuilder:
+        """WHEN NOT MATCHED BY SOURCE THEN UPDATE SET: column -> new value."""
+        return self._with(When.NOT_MATCHED_BY_SOURCE, Operation.UPDATE, condition, values)
+
+    def when_not_matched_by_source_delete(self, condition: Expression | None = None) -> MergeBuilder:
+        """WHEN NOT MATCHED BY SOURCE THEN DELETE."""
+        return self._with(When.NOT_MATCHED_BY_SOURCE, Operation.DELETE, condition, None)
+
+    def execute(self) -> Counts:
+        """Runs the MERGE.
+
+        Returns:
+            rows updated, deleted and inserted, and the version of the table after it.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS without a WHEN clause; MERGE_TARGET_ROW_MULTIPLE_MATCHES (M2),
+                CONSTRAINT_VIOLATION, TYPE_MISMATCH, COLUMN_NOT_FOUND, NUMERIC_VALUE_OUT_OF_RANGE, TRANSACTION_CONFLICT;
+                the table is then as it was.
+        """
+        from trinity.engine import dml
+
+        if not self.cases:
+            raise TrinityError("INVALID_ARGUMENTS", f"The merge into '{self.table.name}' has no WHEN clause; add one.")
+
+        @contextmanager
+        def prepare() -> Iterator[Program]:
+            yield Program("MERGE", self.cases, self.source, self.on, source_alias=_alias(self.source) or "s")
+
+        return dml.run(self.table, prepare)
+
+    def _with(
+        self,
+        when: When,
+        operation: Operation,
+        condition: Expression | None,
+        values: Mapping[str, Expression] | None,
+    ) -> MergeBuilder:
+        return replace(self, cases=(*self.cases, Case(when, operation, condition, values)))
+
+
+def _alias(source: DataFrame) -> str | None:
+    """The alias that a DataFrame was given, as in ``df.alias("updates")``."""
+    plan = source._jdf.queryExecution().logical()
+    return str(plan.alias()) if plan.getClass().getSimpleName() == "SubqueryAlias" else None

@@ -1,0 +1,105 @@
+"""Assignment of expressions to columns in a row-changing statement (M6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import NullType
+
+from trinity.engine.casts import assignable
+from trinity.engine.sparktypes import spark_type
+from trinity.errors import TrinityError
+from trinity.spi import Column as TableColumn
+from trinity.spi import DataType, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["assigned", "check_boolean", "types_of"]
+
+_WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
+
+
+def types_of(rows: DataFrame, expressions: Sequence[Column]) -> list[SparkType]:
+    """The types of expressions over some rows; nothing is run.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, ... for what Spark cannot make sense of.
+    """
+    from trinity.sql.errors import spark_errors
+
+    with spark_errors():
+        found = rows.select(*[e.alias(f"_{i}") for i, e in enumerate(expressions)])
+        return [field.dataType for field in found.schema.fields]
+
+
+def check_boolean(kind: SparkType, where: str) -> None:
+    """Refuses a condition that is no BOOLEAN (TYPE_MISMATCH); ``where`` names it."""
+    if kind.typeName() not in ("boolean", "void"):
+        raise TrinityError("TYPE_MISMATCH", f"{where} is of type {kind.simpleString()}; a condition must be boolean.")
+
+
+def assigned(
+    value: Column, kind: SparkType, column: TableColumn, table: str, where: str
+) -> tuple[Column, Column | None]:
+    """A value as the column takes it, and why it cannot (STRING, the error as JSON, NULL where it can).
+
+    Whether a number fits is known as the statement runs, whatever Spark's ANSI setting: NUMERIC_VALUE_OUT_OF_RANGE
+    naming value and column. Fractions are rounded (DECIMAL) or cut off (integers), as Spark's store assignment does.
+
+    Args:
+        value: the expression.
+        kind: its type.
+        column: the column.
+        table: full name of the table, for messages.
+        where: the clause, for messages.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH when values of the type may not be assigned to the column.
+    """
+    target = spark_type(column.type)
+    if isinstance(kind, NullType) or kind.simpleString() == target:
+        return value.cast(target), None
+    source, wanted = _parsed(kind, where), parse_type(column.type)
+    dated = {source.name, wanted.name} <= {"date", "timestamp", "timestamp_ntz"}
+    if not assignable(source, wanted) and not dated:
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"{where}: column '{column.name}' of table '{table}' is of type {wanted}, and the expression is of type "
+            f"{source}; cast it first.",
+        )
+    if not _narrows(source, wanted):
+        return value.cast(target), None
+    message = f"{where}: a value does not fit into column '{column.name}' of table '{table}', which is {wanted}: "
+    fits = value.try_cast(target)
+    return fits, F.when(value.isNotNull() & fits.isNull(), _refusal(message, value))
+
+
+def _refusal(message: str, value: Column) -> Column:
+    """The error's JSON with the number at the end of its message."""
+    error = TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message).to_json()
+    head, tail = error[: -len('"}')], '"}'
+    return F.concat(F.lit(head), value.cast("string"), F.lit(tail))
+
+
+def _parsed(kind: SparkType, where: str) -> DataType:
+    try:
+        return parse_type(kind.simpleString())
+    except TrinityError as error:
+        raise TrinityError("TYPE_MISMATCH", f"{where}: {error.message}") from error
+
+
+def _narrows(source: DataType, wanted: DataType) -> bool:
+    """True when a number may not fit."""
+    if source.nested or "timestamp" in source.name or source.name in ("date", "string", "char", "varchar", "void"):
+        return False
+    if source.name == wanted.name == "decimal":
+        (p, s), (q, t) = source.arguments, wanted.arguments
+        return bool(p - s > q - t)
+    if source.name in _WIDTHS and wanted.name in _WIDTHS:
+        return _WIDTHS[source.name] > _WIDTHS[wanted.name]
+    return "decimal" in (source.name, wanted.name) and wanted.name not in ("float", "double")

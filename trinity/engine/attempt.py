@@ -1,0 +1,288 @@
+"""One attempt at a row-changing statement: from a pinned version to the fragments of its sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.storagelevel import StorageLevel
+
+from trinity.engine.cases import Program, When
+from trinity.engine.conditions import ConditionFacts, Names, condition_facts
+from trinity.engine.ingest import PageConformer, plan_ingest
+from trinity.engine.key_check import check_keys
+from trinity.engine.merge_guard import MergeGuard
+from trinity.engine.merge_plan import MERGE_ROW, MergePlan, clauses, expanded, update_case_columns
+from trinity.engine.merge_source import Source, held_source
+from trinity.engine.merge_write import Distribution, write_changes
+from trinity.engine.partitions import whole_files
+from trinity.engine.prune import prune
+from trinity.engine.read import logical, merged_read
+from trinity.engine.row_change import processor_for
+from trinity.engine.scan import located_scan
+from trinity.errors import TrinityError
+from trinity.merge import MergeSpec
+from trinity.spi import (
+    DataFile,
+    MergeTableHandle,
+    Operation,
+    ReadScope,
+    SplitSource,
+    TableDefinition,
+    TableHandle,
+    removal,
+)
+
+if TYPE_CHECKING:
+    from trinity.table import Table
+
+__all__ = ["Attempt"]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt.
+
+    Attributes:
+        table: the target.
+        program: the statement, expanded.
+        merge: what ``begin_merge`` returned.
+        splits: the pinned version.
+        facts: what ON, or the WHERE, tells about the rows of the target.
+        source: what is known of the source.
+    """
+
+    table: Table
+    program: Program
+    merge: MergeTableHandle
+    splits: SplitSource
+    facts: ConditionFacts
+    source: Source
+
+    @classmethod
+    @contextmanager
+    def begun(cls, table: Table, program: Program) -> Iterator[Attempt]:
+        """Pins a version and looks at the source.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED when the connector cannot change rows; what the analysis refuses.
+        """
+        metadata = table.connector.metadata
+        known = table.splits()
+        program = expanded(program, known.definition)
+        merge = metadata.begin_merge(table.handle, update_case_columns(program))
+        _same_version(merge.table, program)
+        splits = metadata.get_splits(merge.table)
+        columns = program.source.columns if program.source is not None else ()
+        source_alias = program.source_alias if program.source is not None else None
+        names = Names(program.target_alias, source_alias, columns)
+        condition = program.cases[0].condition if program.source is None else program.on
+        facts = condition_facts(condition, splits.definition, names)
+        with held_source(program, splits.definition, facts) as source:
+            yield cls(table, program, merge, splits, facts, source)
+
+    @property
+    def definition(self) -> TableDefinition:
+        """The target as it was pinned."""
+        return self.merge.insert.definition
+
+    @cached_property
+    def row_id(self) -> str:
+        """Name of the row id column."""
+        return self.table.connector.metadata.merge_row_id_column(self.merge.table)
+
+    @cached_property
+    def whole(self) -> bool:
+        """True when every row of the target matters: it is looked at for what no source row matches."""
+        return any(case.when is When.NOT_MATCHED_BY_SOURCE for case in self.program.cases)
+
+    @cached_property
+    def files(self) -> list[DataFile]:
+        """The files that may hold a row that the statement can touch."""
+        if self.source.empty and not self.whole:
+            return []
+        files = list(self.splits.files)
+        if self.whole:
+            return files
+        columns = [c.name for c in self.definition.visible]
+        if self.definition.keyed:  # the fold needs every version of a key
+            columns = list(self.definition.primary_key)
+        files = prune(files, self.definition, self.facts.where(columns))
+        within = ReadScope(bounds={k: b for k, b in self.source.bounds.items() if k in columns})
+        return [f for f in files if within.concerns(f)]
+
+    def scope(self) -> ReadScope:
+        """What the statement read of its target (L7)."""
+        keyed = self.definition.keyed
+        files = frozenset() if keyed else frozenset(f.path for f in self.files)
+        target = self.merge.table
+        again = any((r.catalog, r.location) == (target.catalog, target.location) for r in self.program.reads)
+        if again:  # the target is read beside itself, in full
+            return ReadScope(frozenset() if keyed else frozenset(f.path for f in self.splits.files))
+        if self.whole:
+            return ReadScope(files)
+        bounds = {**self.facts.bounds, **self.source.bounds}
+        if keyed:
+            bounds = {k: b for k, b in bounds.items() if k in self.definition.primary_key}
+        if self.plan.inserting or self.plan.moving:  # keys that ON does not name were looked up
+            bounds = {}
+        return ReadScope(files, bounds)
+
+    @cached_property
+    def plan(self) -> MergePlan:
+        """The plan over the target."""
+        equalities = self.facts.equalities if self.facts.only_equalities else {}
+        return MergePlan(str(self.table.name), self.definition, self.program, self.row_id, self.layout, equalities)
+
+    @cached_property
+    def layout(self) -> tuple[str, ...]:
+        """Columns whose old values go with a deleted row: those of the insert layout."""
+        return self.table.connector.metadata.insert_layout(self.merge.table)
+
+    def changes(self) -> DataFrame:
+        """The plan's rows. Not run yet."""
+        return self.plan.changes(self._target())
+
+    def _target(self) -> DataFrame:
+        spark = self.table.session.spark
+        if not self.definition.keyed:
+            rows = located_scan(spark, self.files, self.splits.storage, self.row_id)
+            rows = logical(rows, self.splits, (self.row_id,))
+            return self._narrowed(rows)
+        splits = replace(self.splits, files=tuple(self.files))
+        where = None if self.whole else self.facts.where(self.definition.primary_key)
+        return merged_read(spark, splits, where, self._keys())
+
+    def _narrowed(self, rows: DataFrame) -> DataFrame:
+        """Only the rows that some source row can match, before an outer join exchanges them."""
+        values = self.source.values
+        unmatched = any(case.when is When.NOT_MATCHED for case in self.program.cases)
+        if values is None or self.whole or not unmatched:
+            return rows
+        return rows.join(F.broadcast(values), values.columns, "left_semi").select(rows.columns)
+
+    def _keys(self) -> DataFrame | None:
+        """Values that ON allows key columns to have, for the part below the fold."""
+        values = self.source.values
+        if values is None or self.whole:
+            return None
+        stored = {f.name for f, c in zip(self.splits.storage, self.definition.columns, strict=True) if f.name == c.name}
+        key = [k for k in self.definition.primary_key if k in values.columns and k in stored and self._plain(k)]
+        return values.select(*key) if key else None
+
+    def _plain(self, name: str) -> bool:
+        """Whether a column is stored in the type that users see."""
+        return not self.definition.column(name).type.startswith("time(") and self.definition.column(name).type != "time"
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    def write(self) -> tuple[list[bytes], dict[str, int]]:
+        """Writes the changes and returns the sinks' fragments, and the rows changed by kind."""
+        if (found := self._whole_files()) is not None:
+            return found
+        changes = self.changes()
+        if self.definition.keyed and (self.plan.inserting or self.plan.moving):
+            held = changes.persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                check_keys(self.table.session.spark, self.plan, self.splits, held)
+                return self._written(held)
+            finally:
+                held.unpersist()
+        return self._written(changes)
+
+    def _whole_files(self) -> tuple[list[bytes], dict[str, int]] | None:
+        """A metadata-only delete, or None: of a plain table's rows, all or those of whole partitions (M12)."""
+        case = self.program.cases[0]
+        plain = self.program.source is None and not self.definition.keyed
+        if not plain or case.operation is not Operation.DELETE:
+            return None
+        files = whole_files(self.table.session.spark, self.program, self.definition, self.files)
+        if files is None:
+            return None
+        return [removal(f.path) for f in files], {"updated": 0, "deleted": sum(f.rows for f in files), "inserted": 0}
+
+    def _written(self, changes: DataFrame) -> tuple[list[bytes], dict[str, int]]:
+        definition = self.definition
+        names = tuple(c.name for c in definition.columns)
+        return write_changes(
+            changes,
+            self.table.connector.sinks,
+            self.merge,
+            processor_for(self.merge.paradigm, names, self.layout, self.row_id, definition.primary_key),
+            self._conformers(changes),
+            self._distribution(),
+            MergeGuard(
+                str(self.table.name),
+                definition.primary_key or ("file", "pos"),
+                tuple(names.index(k) for k in definition.primary_key),
+                definition.primary_key,
+            ),
+        )
+
+    def _distribution(self) -> Distribution:
+        metadata, target = self.table.connector.metadata, self.merge.table
+        sinks = None
+        if not self.definition.keyed:  # a sink's work is the files that it rewrites, not the rows that reach it
+            sinks = max(1, self.table.session.spark.sparkContext.defaultParallelism)
+        return Distribution(metadata.insert_layout(target), metadata.update_layout(target), sinks)
+
+    def _conformers(self, changes: DataFrame) -> tuple[PageConformer, PageConformer | None]:
+        definition, name, zone = self.definition, str(self.table.name), self.table.session.timezone
+        spec = MergeSpec.of(definition) if definition.keyed else None
+        storage = self.merge.insert.target.storage
+        row = to_arrow_schema(changes.schema).field(MERGE_ROW).type
+        given = to_arrow_struct(row, len(definition.columns))
+        data = plan_ingest(name, definition, spec, storage, given, {}, zone)
+        if spec is None:
+            return data, None
+        kind = to_arrow_schema(changes.schema).field(self.row_id).type
+        held = [kind.field(i) for i in range(kind.num_fields)]
+        columns = [definition.column(f.name) for f in held]
+        stored = [storage.field(definition.columns.index(c)) for c in columns]
+        import pyarrow as pa
+
+        only = definition.with_columns(columns)
+        return data, plan_ingest(name, only, None, pa.schema(stored), pa.schema(held), {}, zone)
+
+    # -- EXPLAIN ------------------------------------------------------------------------------------------
+
+    def described(self) -> str:
+        """Paradigm, layouts, join, cases and Spark's plan, as text."""
+        program, distribution = self.program, self._distribution()
+        lines = [
+            f"{program.statement} {self.table.name} AS {program.target_alias} at version {self.merge.table.version}",
+            f"row change paradigm: {self.merge.paradigm.value}",
+            f"row id: {self.row_id} ({', '.join(self.definition.primary_key or ('file', 'pos'))})",
+            f"insert layout: {', '.join(distribution.insert) or 'none'}",
+            f"update layout: {', '.join(distribution.update)}",
+            f"files: {len(self.files)} of {len(self.splits.files)}",
+        ]
+        if program.source is not None:
+            lines.append(f"join: {program.target_alias} RIGHT JOIN {program.source_alias} ON {program.on}")
+        lines += clauses(program)
+        plan = self.changes()._jdf.queryExecution().simpleString()
+        return "\n".join([*lines, "", str(plan)])
+
+
+def to_arrow_struct(kind: object, width: int) -> object:
+    """The first fields of a struct type as a schema."""
+    import pyarrow as pa
+
+    assert isinstance(kind, pa.StructType)
+    return pa.schema([kind.field(i) for i in range(width)])
+
+
+def _same_version(target: TableHandle, program: Program) -> None:
+    """Source and subqueries must read the target at the version that is changed. Raises TRANSACTION_CONFLICT."""
+    for read in program.reads:
+        if (read.catalog, read.location) == (target.catalog, target.location) and read.version != target.version:
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"Table '{target.full_name}' was changed while {program.statement} was analysed.",
+            )

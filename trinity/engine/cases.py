@@ -1,0 +1,86 @@
+"""A row-changing statement as the engine takes it: its source, its ON and its WHEN clauses.
+
+SQL text and the builder both end here; UPDATE and DELETE are programs with one case and no source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Literal, TypeAlias, Union
+
+from trinity.spi import Operation, TableHandle
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["Case", "Counts", "Expression", "Program", "When"]
+
+Expression: TypeAlias = Union[str, "Column"]
+"""Spark SQL text, or a Column. Names are resolved over target and source under their aliases; text may hold
+subqueries over views of the session."""
+
+
+class When(str, Enum):
+    """Which rows of the join a WHEN clause is about."""
+
+    MATCHED = "MATCHED"
+    NOT_MATCHED = "NOT MATCHED"
+    NOT_MATCHED_BY_SOURCE = "NOT MATCHED BY SOURCE"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One WHEN clause.
+
+    Attributes:
+        when: which rows it is about.
+        operation: UPDATE, DELETE or INSERT; None for DO NOTHING.
+        condition: what follows AND, or None. UNKNOWN is no match (M1).
+        values: column of the target -> its new value; columns that an INSERT leaves out take their DEFAULT, those of
+            an UPDATE their old value. None for UPDATE SET * and INSERT *: the source's columns of the same names.
+    """
+
+    when: When
+    operation: Operation | None
+    condition: Expression | None = None
+    values: Mapping[str, Expression] | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """One MERGE, UPDATE or DELETE, its tables pinned.
+
+    Attributes:
+        statement: the word for messages.
+        cases: the WHEN clauses in order; the first that holds wins (M1).
+        source: rows to join with, or None: the one case is then about every row of the target.
+        on: the join's condition; None without a source.
+        target_alias: by which name expressions know the target.
+        source_alias: by which name they know the source.
+        reads: handles, pinned, of the Trinity tables that source and subqueries read.
+    """
+
+    statement: Literal["MERGE", "UPDATE", "DELETE"]
+    cases: tuple[Case, ...]
+    source: DataFrame | None = None
+    on: Expression | None = None
+    target_alias: str = "t"
+    source_alias: str = "s"
+    reads: tuple[TableHandle, ...] = ()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows that a statement changed, by kind (M5), and the version of the table after it."""
+
+    version: int
+    updated: int = 0
+    deleted: int = 0
+    inserted: int = 0
+
+    @property
+    def affected(self) -> int:
+        """Updated, deleted and inserted rows together."""
+        return self.updated + self.deleted + self.inserted

@@ -1,0 +1,73 @@
+"""MERGE, UPDATE and DELETE: pinned, planned, written, checked, committed; run again on a conflict (design §5)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trinity.engine.attempt import Attempt
+from trinity.engine.cases import Counts, Program
+from trinity.errors import TrinityError
+from trinity.merge import duration_ms
+from trinity.spi import MergeTableHandle
+from trinity.storage import statement_turn
+
+if TYPE_CHECKING:
+    from trinity.table import Table
+
+__all__ = ["Prepare", "explain", "run"]
+
+Prepare = Callable[[], AbstractContextManager[Program]]
+"""Makes the statement's program anew, its tables pinned, for each attempt."""
+
+
+def run(table: Table, prepare: Prepare) -> Counts:
+    """Runs a statement.
+
+    Args:
+        table: the target.
+        prepare: makes the program; entered once for each attempt.
+
+    Returns:
+        the rows changed, by kind, and the table's version after it. A statement that selects nothing makes no commit.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT when others kept committing what it read for longer than
+            ``commit.retry.timeout``; MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION, TYPE_MISMATCH, ...; the
+            table is then as it was.
+    """
+    deadline: float | None = None
+    while True:
+        # the first attempt is optimistic; one that lost a race waits for its turn within the process
+        turn = nullcontext() if deadline is None else statement_turn(table.location)
+        with turn:
+            try:
+                return _attempt(table, prepare)
+            except TrinityError as error:
+                deadline = deadline or time.monotonic() + _timeout_s(table)
+                if error.code != "TRANSACTION_CONFLICT" or time.monotonic() > deadline:
+                    raise
+
+
+def _timeout_s(table: Table) -> float:
+    text = table.properties.get("commit.retry.timeout", "10 minutes")
+    return duration_ms(text, "'commit.retry.timeout'") / 1000
+
+
+def _attempt(table: Table, prepare: Prepare) -> Counts:
+    with prepare() as program, Attempt.begun(table, program) as attempt:
+        fragments, counts = attempt.write()
+        if not fragments:
+            return Counts(attempt.merge.table.version or 0)
+        merge: MergeTableHandle = replace(attempt.merge, scope=attempt.scope())
+        done = table.connector.metadata.finish_merge(merge, list(program.reads), fragments)
+        return Counts(done.version, **counts)
+
+
+def explain(table: Table, prepare: Prepare) -> str:
+    """What a statement would do: paradigm, layouts, join, cases, and Spark's plan. Nothing is written."""
+    with prepare() as program, Attempt.begun(table, program) as attempt:
+        return attempt.described()

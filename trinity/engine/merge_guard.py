@@ -1,0 +1,109 @@
+"""What must not happen in a row-changing statement, found where all changes of a row come together (M2, M4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.errors import TrinityError
+from trinity.spi import Operation
+
+__all__ = ["MergeGuard"]
+
+_CHANGED = pa.array([Operation.DELETE, Operation.UPDATE, Operation.UPDATE_DELETE], pa.int8())
+"""Operations of which a row id may have one at most."""
+
+_FILLING = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT], pa.int8())
+"""Operations after which a key is live."""
+
+
+@dataclass(frozen=True)
+class MergeGuard:
+    """Makes a watch for each sink. Picklable.
+
+    Attributes:
+        table: full name, for messages.
+        identity: fields of the row id that identify a row of the target.
+        key: places of the primary key columns in a page; empty for a plain table.
+        key_names: their names.
+    """
+
+    table: str
+    identity: tuple[str, ...]
+    key: tuple[int, ...] = ()
+    key_names: tuple[str, ...] = ()
+
+    def watch(self) -> _Watch:
+        """A watch over the pages of one sink."""
+        return _Watch(self)
+
+
+class _Watch:
+    def __init__(self, guard: MergeGuard) -> None:
+        self.guard = guard
+        self.changed: list[pa.Table] = []
+        self.filled: list[pa.Table] = []
+        self.updated = self.deleted = self.inserted = 0
+
+    def take(self, page: pa.RecordBatch, width: int) -> None:
+        """Notes the rows of a page: ``width`` data columns, operation, case number, row id, insert-from-update."""
+        operation = page.column(width)
+        self._count(operation, page.column(width + 3))
+        changed = page.filter(pc.is_in(operation, value_set=_CHANGED)).column(width + 2)
+        if len(changed):
+            columns = [pc.struct_field(changed, name) for name in self.guard.identity]
+            self.changed.append(_table(columns))
+        if self.guard.key:
+            filled = page.filter(pc.is_in(operation, value_set=_FILLING))
+            self.filled.append(_table([filled.column(i) for i in self.guard.key]))
+
+    def _count(self, operation: pa.Array, from_update: pa.Array) -> None:
+        """An update counts once, whether it came as one row or as two (M5)."""
+        moved = pc.sum(from_update).as_py() or 0
+        number = {o["values"]: o["counts"] for o in operation.value_counts().to_pylist()}
+        halves = number.get(Operation.UPDATE_INSERT, 0)
+        self.updated += number.get(Operation.UPDATE, 0) + moved
+        self.inserted += number.get(Operation.INSERT, 0) - (moved - halves)
+        self.deleted += number.get(Operation.DELETE, 0) - (moved - halves)
+
+    def finish(self) -> None:
+        """Refuses duplicates.
+
+        Raises:
+            TrinityError: MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION naming the row.
+        """
+        if twice := _repeated(self.changed):
+            row = ", ".join(f"{n} = {v!r}" for n, v in zip(self.guard.identity, twice, strict=True))
+            raise TrinityError(
+                "MERGE_TARGET_ROW_MULTIPLE_MATCHES",
+                f"One row of table '{self.guard.table}' ({row}) matched more than one source row; make the source's "
+                "rows unique on the ON columns (M2).",
+            )
+        if twice := _repeated(self.filled):
+            row = ", ".join(f"{n} = {v!r}" for n, v in zip(self.guard.key_names, twice, strict=True))
+            raise TrinityError(
+                "CONSTRAINT_VIOLATION",
+                f"The statement would write two rows of table '{self.guard.table}' under one primary key ({row}) (M4).",
+            )
+
+    def counts(self) -> dict[str, int]:
+        """Rows changed, by kind. Of a moved row the halves may be counted by two sinks; their sum is right."""
+        return {"updated": self.updated, "deleted": self.deleted, "inserted": self.inserted}
+
+
+def _table(columns: list[pa.Array]) -> pa.Table:
+    return pa.table(columns, names=[str(i) for i in range(len(columns))])
+
+
+def _repeated(parts: list[pa.Table]) -> list[object] | None:
+    """The values of one row that occurs more than once, or None."""
+    if not parts:
+        return None
+    rows = pa.concat_tables(parts)
+    found = rows.group_by(rows.column_names, use_threads=False).aggregate([([], "count_all")])
+    twice = found.filter(pc.greater(found.column("count_all"), 1))
+    if twice.num_rows == 0:
+        return None
+    return [twice.column(name)[0].as_py() for name in rows.column_names]

@@ -1,0 +1,328 @@
+"""The plan of a row-changing statement: target RIGHT JOIN source and one searched CASE (seed 003, M1).
+
+Its rows are the pages that a row-change processor takes (:mod:`trinity.engine.row_change`): the layout columns, the
+row id, and the merge row that the first WHEN that holds yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.assign import assigned, check_boolean, types_of
+from trinity.engine.cases import Case, Expression, Program, When
+from trinity.engine.conditions import same_expression
+from trinity.engine.sparktypes import spark_type
+from trinity.errors import TrinityError, nearest
+from trinity.merge import MergeSpec
+from trinity.merge.fold import beats, quoted
+from trinity.spi import Column as TableColumn
+from trinity.spi import Operation, TableDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType as SparkType
+
+__all__ = ["MERGE_ROW", "MergePlan", "expanded", "update_case_columns"]
+
+MERGE_ROW: Final = "_trinity_merge_row"
+REFUSAL: Final = "_trinity_refusal"
+"""Last column of the plan's rows: the error by which a row fails the statement, as JSON, or NULL."""
+PRESENT: Final = "_trinity_present"
+_SOURCE: Final = "_trinity_source"
+_CASE: Final = "_trinity_case"
+
+_JOINS: Final[Mapping[tuple[bool, bool], str]] = {
+    (False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full",
+}  # fmt: skip
+"""(has NOT MATCHED, has NOT MATCHED BY SOURCE) -> the part of the RIGHT JOIN (or FULL) that some WHEN can select."""
+
+
+def expanded(program: Program, definition: TableDefinition) -> Program:
+    """The program with UPDATE SET * and INSERT * spelled out, and an INSERT's missing columns filled by DEFAULT.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND when the source lacks a column that ``*`` needs, or a case names one that the
+            target lacks.
+    """
+    return replace(program, cases=tuple(_expanded(case, program, definition) for case in program.cases))
+
+
+def _expanded(case: Case, program: Program, definition: TableDefinition) -> Case:
+    if case.operation not in (Operation.UPDATE, Operation.INSERT):
+        return case
+    given = _star(program, definition) if case.values is None else _named(case.values, definition)
+    if case.operation is Operation.INSERT:
+        given = {c.name: given.get(c.name, c.default or "NULL") for c in definition.visible}
+    return replace(case, values=given)
+
+
+def _named(values: Mapping[str, Expression], definition: TableDefinition) -> dict[str, Expression]:
+    known = {c.name.lower(): c.name for c in definition.visible}
+    for name in values:
+        if name.lower() not in known:
+            raise TrinityError(
+                "COLUMN_NOT_FOUND",
+                f"Table '{definition.full_name}' has no column '{name}'.{nearest(name, list(known.values()))} "
+                f"It has: {', '.join(known.values())}.",
+            )
+    return {known[name.lower()]: value for name, value in values.items()}
+
+
+def _star(program: Program, definition: TableDefinition) -> dict[str, Expression]:
+    assert program.source is not None
+    given = {name.lower(): name for name in program.source.columns}
+    missing = [c.name for c in definition.visible if c.name.lower() not in given]
+    if missing:
+        raise TrinityError(
+            "COLUMN_NOT_FOUND",
+            f"{program.statement} with * takes every column of '{definition.full_name}' from the source, which lacks "
+            f"{', '.join(missing)}; name the columns instead.",
+        )
+    alias = quoted(program.source_alias)
+    return {c.name: f"{alias}.{quoted(given[c.name.lower()])}" for c in definition.visible}
+
+
+def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:
+    """Case number -> columns that the UPDATE case sets, in table order (S5)."""
+    return {
+        number: tuple(case.values or ())
+        for number, case in enumerate(program.cases)
+        if case.operation is Operation.UPDATE
+    }
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """Builds the plan over the rows of a target.
+
+    Attributes:
+        table: full name, for messages.
+        definition: the target.
+        program: the statement, expanded.
+        row_id: name of the row id column.
+        layout: columns whose old values go along with deleted rows.
+        equalities: column -> expression over the source that ON says it equals.
+    """
+
+    table: str
+    definition: TableDefinition
+    program: Program
+    row_id: str
+    layout: tuple[str, ...]
+    equalities: Mapping[str, str]
+
+    @property
+    def spec(self) -> MergeSpec | None:
+        """Merge options of a keyed target."""
+        return MergeSpec.of(self.definition) if self.definition.keyed else None
+
+    @property
+    def moving(self) -> tuple[int, ...]:
+        """Numbers of the UPDATE cases that set a key column to another value than ON says it has (M7)."""
+        return tuple(n for n, c in enumerate(self.program.cases) if c.operation is Operation.UPDATE and self._moves(c))
+
+    @property
+    def inserting(self) -> tuple[int, ...]:
+        """Numbers of the INSERT cases whose keys may be live already: not just those that ON did not find (M4)."""
+        return tuple(
+            n for n, c in enumerate(self.program.cases) if c.operation is Operation.INSERT and self._collides(c)
+        )
+
+    def _moves(self, case: Case) -> bool:
+        return any(k in (case.values or {}) and not self._unmoved(case, k) for k in self.definition.primary_key)
+
+    def _unmoved(self, case: Case, key: str) -> bool:
+        value = (case.values or {})[key]
+        own = f"{quoted(self.program.target_alias)}.{quoted(key)}"
+        return same_expression(value, self.equalities.get(key)) or same_expression(value, own)
+
+    def _collides(self, case: Case) -> bool:
+        key = self.definition.primary_key
+        found = set(self.equalities) == set(key) and all(
+            same_expression((case.values or {})[k], self.equalities[k]) for k in key
+        )
+        return bool(key) and not found
+
+    def changes(self, target: DataFrame) -> DataFrame:
+        """The plan's rows: layout columns, row id, merge row, refusal. Not run yet.
+
+        Args:
+            target: logical columns of the target, and for a plain table its row id.
+
+        Raises:
+            TrinityError: TYPE_MISMATCH, COLUMN_NOT_FOUND and the like.
+        """
+        from trinity.sql.errors import spark_errors
+
+        with spark_errors():
+            joined = self._joined(target)
+            selected = self._selected(joined)
+            return self._refusing(selected.select(*self._layout(), self._row_id(), *self._merge_row(joined)))
+
+    # -- the join -----------------------------------------------------------------------------------------
+
+    def _joined(self, target: DataFrame) -> DataFrame:
+        program = self.program
+        left = target.withColumn(PRESENT, F.lit(True)).alias(program.target_alias)
+        if program.source is None:
+            return left
+        right = program.source.withColumn(_SOURCE, F.lit(True)).alias(program.source_alias)
+        kinds = {case.when for case in program.cases}
+        how = _JOINS[When.NOT_MATCHED in kinds, When.NOT_MATCHED_BY_SOURCE in kinds]
+        assert program.on is not None
+        return left.join(right, _column(program.on), how)
+
+    def _selected(self, joined: DataFrame) -> DataFrame:
+        """The rows that some WHEN selects, with the number of the first that does."""
+        conditions = [self._holds(case) for case in self.program.cases]
+        kinds = types_of(joined, [_column(c.condition) for c in self.program.cases if c.condition is not None])
+        for kind, case in zip(kinds, (c for c in self.program.cases if c.condition is not None), strict=True):
+            check_boolean(kind, f"The condition of {self._clause(case)}")
+        if self.program.source is None:  # one case: its condition is the WHERE
+            return joined.where(conditions[0]).withColumn(_CASE, F.lit(0))
+        number: Column | None = None
+        for place, (case, holds) in enumerate(zip(self.program.cases, conditions, strict=True)):
+            found = F.lit(place if case.operation is not None else None).cast("int")
+            number = F.when(holds, found) if number is None else number.when(holds, found)
+        assert number is not None
+        return joined.withColumn(_CASE, number).where(F.col(_CASE).isNotNull())
+
+    def _holds(self, case: Case) -> Column:
+        target, source = F.col(PRESENT).isNotNull(), F.col(_SOURCE).isNotNull()
+        if self.program.source is None:
+            return _column(case.condition) if case.condition is not None else F.lit(True)
+        which = {
+            When.MATCHED: target & source,
+            When.NOT_MATCHED: ~target,
+            When.NOT_MATCHED_BY_SOURCE: ~source,
+        }[case.when]
+        return which if case.condition is None else which & _column(case.condition)
+
+    def _clause(self, case: Case) -> str:
+        if self.program.statement != "MERGE":
+            return f"the {self.program.statement}"
+        return f"case {self.program.cases.index(case)} (WHEN {case.when.value})"
+
+    # -- what the join's rows become ----------------------------------------------------------------------
+
+    def _target(self, name: str) -> Column:
+        return F.col(f"{quoted(self.program.target_alias)}.{quoted(name)}")
+
+    def _layout(self) -> list[Column]:
+        return [self._target(name).alias(f"_trinity_layout_{i}") for i, name in enumerate(self.layout)]
+
+    def _row_id(self) -> Column:
+        spec = self.spec
+        if spec is None:
+            return F.col(self.row_id)
+        ordered = dict.fromkeys((*spec.key, *spec.ordering))
+        fields = [self._target(name).alias(name) for name in ordered]
+        dying = [n for n, c in enumerate(self.program.cases) if c.operation is Operation.DELETE] + list(self.moving)
+        if dying:  # their tombstones keep the other columns (U5)
+            dies = F.col(_CASE).isin(dying)
+            others = [c.name for c in self.definition.visible if c.name not in ordered]
+            fields += [F.when(dies, self._target(name)).alias(name) for name in others]
+        return F.when(F.col(PRESENT), F.struct(*fields)).alias(self.row_id)
+
+    def _merge_row(self, joined: DataFrame) -> tuple[Column, Column]:
+        """The searched CASE, and beside it what forbids the row: the error as JSON, or NULL."""
+        row = F.lit(None).cast(self._row_type())
+        refusal = F.lit(None).cast("string")
+        for number, case in enumerate(self.program.cases):
+            if case.operation is None:
+                continue
+            made, errors = self._row_of(number, case, joined)
+            is_case = F.col(_CASE) == number
+            row = F.when(is_case, made).otherwise(row)
+            if errors:
+                refusal = F.when(is_case, F.coalesce(*errors)).otherwise(refusal)
+        return row.alias(MERGE_ROW), refusal.alias(REFUSAL)
+
+    def _row_of(self, number: int, case: Case, joined: DataFrame) -> tuple[Column, list[Column]]:
+        given = {name: _column(value) for name, value in (case.values or {}).items()}
+        kinds = dict(zip(given, types_of(joined, list(given.values())), strict=True)) if given else {}
+        data, errors = [], []
+        for column in self.definition.columns:
+            value, error = self._value(case, column, given, kinds)
+            data.append(value.alias(column.name))
+            errors += [error] if error is not None else []
+        assert case.operation is not None
+        present = F.lit(None if case.when is When.NOT_MATCHED else True).cast("boolean")
+        facts = [
+            present.alias(PRESENT),
+            F.lit(int(case.operation)).cast("tinyint").alias("_trinity_operation"),
+            F.lit(number).cast("int").alias("_trinity_case_number"),
+        ]
+        return F.struct(*data, *facts), errors
+
+    def _value(
+        self, case: Case, column: TableColumn, given: Mapping[str, Column], kinds: Mapping[str, SparkType]
+    ) -> tuple[Column, Column | None]:
+        update = case.operation is Operation.UPDATE
+        key = update and column.name in self.definition.primary_key
+        if column.name in given and not (key and self._unmoved(case, column.name)):
+            where = f"{self._clause(case).capitalize()}, {'SET' if update else 'INSERT'}"
+            return assigned(given[column.name], kinds[column.name], column, self.table, where)
+        if update and not column.hidden:
+            return self._target(column.name), None
+        return F.lit(None).cast(spark_type(column.type)), None
+
+    def _row_type(self) -> str:
+        columns = [f"{quoted(c.name)}: {spark_type(c.type)}" for c in self.definition.columns]
+        facts = [f"{PRESENT}: boolean", "_trinity_operation: tinyint", "_trinity_case_number: int"]
+        return f"struct<{', '.join([*columns, *facts])}>"
+
+    # -- what the stored winner forbids -------------------------------------------------------------------
+
+    def _refusing(self, changes: DataFrame) -> DataFrame:
+        """Refuses a row that stays under its key and would lose to what is stored there (M9)."""
+        numbers = [n for n, case in enumerate(self.program.cases) if self._may_lose(case)]
+        spec = self.spec
+        if spec is None or not numbers:
+            return changes
+        case = F.col(MERGE_ROW)["_trinity_case_number"]
+        loses = case.isin(numbers) & F.expr(beats(spec, quoted(self.row_id), quoted(MERGE_ROW)))
+        refusal = F.when(loses, F.lit(self.losing().to_json())).otherwise(F.col(REFUSAL))
+        return changes.withColumn(REFUSAL, refusal)
+
+    def _may_lose(self, case: Case) -> bool:
+        """Whether an UPDATE case sets the ordering otherwise than an upsert: from the source of a MERGE."""
+        spec = self.spec
+        if spec is None or case.operation is not Operation.UPDATE or self._moves(case):
+            return False  # a move is checked against the winner of its new key
+        given = [value for name, value in (case.values or {}).items() if name in spec.ordering]
+        return bool(given) and not (self.program.statement == "MERGE" and all(map(self._from_source, given)))
+
+    def _from_source(self, value: Expression) -> bool:
+        text = value if isinstance(value, str) else str(value).removeprefix("Column<'").removesuffix("'>")
+        qualifier, _, name = text.replace("`", "").rpartition(".")
+        columns = [c.lower() for c in self.program.source.columns] if self.program.source is not None else []
+        return name.lower() in columns and qualifier.lower() == self.program.source_alias.lower()
+
+    def losing(self) -> TrinityError:
+        """The error for a version that would lose to the stored winner."""
+        ordering = ", ".join(self.spec.ordering) if self.spec else ""
+        return TrinityError(
+            "INVALID_ARGUMENTS",
+            f"{self.program.statement} of table '{self.table}' would write a row that loses to the one stored under "
+            f"its key, whose ({ordering}) is larger (M9). SET ({ordering}) to a larger value.",
+        )
+
+
+def _column(expression: Expression) -> Column:
+    return F.expr(expression) if isinstance(expression, str) else expression
+
+
+def clauses(program: Program) -> Sequence[str]:
+    """The cases as EXPLAIN shows them."""
+    return [
+        f"case {n}: WHEN {c.when.value}"
+        + (f" AND {c.condition}" if c.condition is not None else "")
+        + f" THEN {c.operation.name if c.operation else 'DO NOTHING'}"
+        + (f" {', '.join(c.values)}" if c.values else "")
+        for n, c in enumerate(program.cases)
+    ]

@@ -1,0 +1,78 @@
+"""The source of a MERGE, held for the length of the statement, and what its values tell about the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.storagelevel import StorageLevel
+
+from trinity.engine.cases import Program, When
+from trinity.engine.conditions import ConditionFacts
+from trinity.engine.sparktypes import spark_type
+from trinity.spi import TableDefinition, parse_type
+
+__all__ = ["Source", "held_source"]
+
+SMALL: Final = 2_000_000
+"""Rows of a source whose join values every task can hold: the target is then narrowed before it is joined."""
+
+_BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "varchar", "decimal", "date"})
+"""Types whose smallest and largest value in Python compare as the files' statistics do."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is known of a source.
+
+    Attributes:
+        rows: number of rows, or None where there is no source.
+        bounds: target column -> (smallest, largest) value that ON lets a matched row have.
+        values: target columns -> the values that ON lets a matched row have, or None when they are too many or ON has
+            no equality.
+    """
+
+    rows: int | None = None
+    bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    values: DataFrame | None = None
+
+    @property
+    def empty(self) -> bool:
+        """True when there is a source and it has no row."""
+        return self.rows == 0
+
+
+@contextmanager
+def held_source(program: Program, definition: TableDefinition, facts: ConditionFacts) -> Iterator[Source]:
+    """Keeps the source's rows for the length of the statement: it is read once, and every use sees the same rows."""
+    if program.source is None:
+        yield Source()
+        return
+    held = program.source.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield _looked_at(held, program, definition, facts)
+    finally:
+        held.unpersist()
+
+
+def _looked_at(source: DataFrame, program: Program, definition: TableDefinition, facts: ConditionFacts) -> Source:
+    """One pass: number of rows, and bounds of what ON equals target columns to."""
+    from trinity.sql.errors import spark_errors
+
+    whole = any(case.when is When.NOT_MATCHED_BY_SOURCE for case in program.cases)
+    equal = {} if whole else facts.equalities
+    named = source.alias(program.source_alias)
+    # what does not fit the column's type cannot equal any of its values
+    values = {c: F.expr(e).try_cast(spark_type(definition.column(c).type)) for c, e in equal.items()}
+    bounded = [c for c in values if parse_type(definition.column(c).type).name in _BOUNDED]
+    with spark_errors():
+        wanted = [f(values[c]) for c in bounded for f in (F.min, F.max)]
+        found = list(named.agg(F.count(F.lit(1)), *wanted).collect()[0])
+        rows = int(found[0])
+        bounds = {c: (found[1 + 2 * i], found[2 + 2 * i]) for i, c in enumerate(bounded)}
+        joined = named.select(*[v.alias(c) for c, v in values.items()]) if values and rows <= SMALL else None
+    return Source(rows, {c: b for c, b in bounds.items() if b[0] is not None}, joined)

@@ -1,0 +1,235 @@
+"""Runs merge sinks: rows of the plan through the processor, to the sink that their layout says (seed 003, S1-S6).
+
+Two tasks with an exchange between them. The first turns merge rows into changes in storage form; the second, to
+which all changes of a row id come, finds duplicate matches and feeds the sink.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.types import ByteType, IntegerType, StringType, StructField, StructType
+
+from trinity.engine.ingest import PageConformer
+from trinity.engine.merge_guard import MergeGuard
+from trinity.engine.row_change import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
+from trinity.engine.writer import run_on_spark
+from trinity.errors import TrinityError
+from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["Distribution", "write_changes"]
+
+_PREFIX: Final = "_trinity_"
+_ERROR: Final = "_trinity_error"
+_INSERTS: Final = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT], pa.int8())
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How changes are distributed to sinks.
+
+    Attributes:
+        insert: columns by whose hash new rows go; empty: with the row that they replace, else anywhere.
+        update: row id fields by whose hash deleted and changed rows go.
+        sinks: number of sinks, or None to let Spark choose by size.
+    """
+
+    insert: tuple[str, ...]
+    update: tuple[str, ...]
+    sinks: int | None = None
+
+    def of(self, row_id: str) -> Column:
+        """The hash of a change."""
+        by_row = F.hash(*[F.col(row_id)[name] for name in self.update])
+        replaces = F.col(row_id).isNotNull()
+        by_data = F.hash(*[F.col(_stored(name)) for name in self.insert]) if self.insert else F.spark_partition_id()
+        new = F.col(_PREFIX + OPERATION).isin(int(Operation.INSERT), int(Operation.UPDATE_INSERT))
+        if not self.insert:
+            return F.when(replaces, by_row).otherwise(by_data)
+        return F.when(new, by_data).otherwise(by_row)
+
+
+def _stored(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True)
+class _ChangeTask:
+    """First task: merge rows to changes in storage form.
+
+    An error travels on as a row, and is raised behind the exchange: as a value, not as a failed task.
+    """
+
+    processor: RowChangeProcessor
+    data: PageConformer
+    row_id: PageConformer | None
+    schema: pa.Schema
+
+    def __call__(self, pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for page in pages:
+                _raise_first(page)
+                changes = self.processor.transform_page(page)
+                new = pc.is_in(changes.column(len(self.processor.columns)), value_set=_INSERTS)
+                for part, is_new in ((changes.filter(new), True), (changes.filter(pc.invert(new)), False)):
+                    if part.num_rows:
+                        yield self._stored(part, is_new)
+        except TrinityError as error:
+            yield pa.RecordBatch.from_pylist([{_ERROR: error.to_json()}], schema=self.schema)
+
+    def _stored(self, page: pa.RecordBatch, new: bool) -> pa.RecordBatch:
+        width = len(self.processor.columns)
+        rows = pa.RecordBatch.from_arrays(page.columns[:width], names=list(self.processor.columns))
+        # deleted rows have no data but their layout columns, which were stored before
+        stored = self.data.conform(rows) if new else self.data.stored(rows)
+        row_id = page.column(width + 2)
+        if self.row_id is not None:
+            row_id = _as_stored(row_id, self.row_id)
+        columns = [*stored.columns, page.column(width), page.column(width + 1), row_id, page.column(width + 3)]
+        return pa.RecordBatch.from_arrays([*columns, pa.nulls(page.num_rows, pa.string())], schema=self.schema)
+
+
+def _as_stored(row_id: pa.StructArray, conformer: PageConformer) -> pa.StructArray:
+    """A keyed table's row id with the columns in storage form, as the new rows are."""
+    fields = pa.RecordBatch.from_arrays(row_id.flatten(), names=[f.name for f in row_id.type])
+    stored = conformer.stored(fields)
+    return pa.StructArray.from_arrays(stored.columns, fields=_nullable(conformer.storage), mask=pc.is_null(row_id))
+
+
+def _nullable(storage: pa.Schema) -> list[pa.Field]:
+    """The fields without NOT NULL: rows that do not die have only key and ordering in their row id."""
+    return [f.with_nullable(True) for f in storage]
+
+
+@dataclass(frozen=True)
+class _SinkTask:
+    """Second task: the guard, then the sink. Its first fragment is the counts."""
+
+    provider: PageSinkProvider
+    merge: MergeTableHandle
+    width: int
+    row_id: str
+    guard: MergeGuard
+
+    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+        sink = self.provider.create_merge_sink(self.merge, SinkId(order))
+        watch = self.guard.watch()
+        try:
+            for page in pages:
+                if page.num_rows == 0:
+                    continue
+                _raise_first(page)
+                watch.take(page, self.width)
+                sink.store_merged_rows(self._merge_page(page))
+            watch.finish()
+            fragments = sink.finish()
+        except BaseException:
+            sink.abort()
+            raise
+        return [json.dumps(watch.counts()).encode(), *fragments]
+
+    def _merge_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        """The page as the SPI has it (S1)."""
+        storage = self.merge.insert.target.storage
+        data = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(page.columns[: self.width], storage, strict=True)
+        ]
+        names = [*(f.name for f in storage), OPERATION, CASE_NUMBER, self.row_id]
+        return pa.RecordBatch.from_arrays([*data, *page.columns[self.width : self.width + 3]], names=names)
+
+
+def _raise_first(page: pa.RecordBatch) -> None:
+    """Raises the first error that came as a value in a page's last column."""
+    errors = page.column(page.num_columns - 1)
+    if errors.null_count < len(errors):
+        raise TrinityError.from_json(errors.drop_null()[0].as_py())
+
+
+def write_changes(
+    changes: DataFrame,
+    provider: PageSinkProvider,
+    merge: MergeTableHandle,
+    processor: RowChangeProcessor,
+    conformers: tuple[PageConformer, PageConformer | None],
+    distribution: Distribution,
+    guard: MergeGuard,
+) -> tuple[list[bytes], dict[str, int]]:
+    """Writes the changes, and commits nothing.
+
+    Args:
+        changes: rows of the plan: layout columns, row id, merge row, refusal.
+        provider: makes the sinks.
+        merge: what ``begin_merge`` returned.
+        processor: of the table's paradigm.
+        conformers: bring data columns, and the row id of a keyed table, into storage form.
+        distribution: to which sinks changes go.
+        guard: finds duplicate matches and colliding keys.
+
+    Returns:
+        the sinks' fragments, and the number of rows updated, deleted, inserted.
+
+    Raises:
+        TrinityError: what conforming, guard or sink refuse; what the statement's expressions raise.
+    """
+    storage = merge.insert.target.storage
+    spark_row_id = changes.schema[processor.row_id].dataType
+    row_id = pa.struct(_nullable(conformers[1].storage)) if conformers[1] else _arrow_of(spark_row_id)
+    arrow = pa.schema(
+        [
+            *storage,
+            (_PREFIX + OPERATION, pa.int8()),
+            (_PREFIX + CASE_NUMBER, pa.int32()),
+            (processor.row_id, row_id),
+            (_PREFIX + INSERT_FROM_UPDATE, pa.int8()),
+            (_ERROR, pa.string()),
+        ]
+    )
+    task = _ChangeTask(processor, conformers[0], conformers[1], arrow)
+    stored = _spark_schema(storage, processor.row_id, from_arrow_type(row_id))
+    prepared = changes.mapInArrow(lambda pages: task(pages), stored)
+    where = distribution.of(processor.row_id)
+    placed = prepared.repartition(distribution.sinks, where) if distribution.sinks else prepared.repartition(where)
+    from trinity.sql.errors import spark_errors
+
+    sink = _SinkTask(provider, merge, len(storage), processor.row_id, guard)
+    with spark_errors():
+        found = run_on_spark(sink, placed)
+    counts = {"updated": 0, "deleted": 0, "inserted": 0}
+    fragments = []
+    for text in found:
+        fragment: dict[str, Any] = json.loads(text)
+        if "updated" not in fragment:
+            fragments.append(text)
+            continue
+        counts = {kind: counts[kind] + fragment[kind] for kind in counts}
+    return fragments, counts
+
+
+def _arrow_of(kind: Any) -> pa.DataType:
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    return to_arrow_type(kind)
+
+
+def _spark_schema(storage: pa.Schema, row_id: str, row_id_type: Any) -> StructType:
+    return StructType(
+        [
+            *from_arrow_schema(pa.schema([pa.field(f.name, f.type) for f in storage])).fields,
+            StructField(_PREFIX + OPERATION, ByteType()),
+            StructField(_PREFIX + CASE_NUMBER, IntegerType()),
+            StructField(row_id, row_id_type),
+            StructField(_PREFIX + INSERT_FROM_UPDATE, ByteType()),
+            StructField(_ERROR, StringType()),
+        ]
+    )

@@ -1,0 +1,155 @@
+"""Row-change processors: from the rows of a MERGE's join to the pages that merge sinks take (seed 003, S1-S5).
+
+The page supplied to :meth:`RowChangeProcessor.transform_page` is what the searched CASE over the join yields:
+
+- the layout columns, with the old values of the target row;
+- ``row_id`` STRUCT: the target row, NULL where none matched;
+- ``merge_row`` STRUCT: the data columns in table order, then ``present`` BOOLEAN, ``operation`` TINYINT and
+  ``case_number`` INT; NULL where no case selected the row.
+
+What it returns: the data columns, ``operation``, ``case_number``, ``row_id``, ``insert_from_update`` (1 for an insert
+that comes from an update, so that the update counts once). Rows that no case selected are gone (S3). Columns are
+known by place, since a table may have a column of any name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.spi import Operation, RowChangeParadigm
+
+__all__ = [
+    "CASE_NUMBER",
+    "INSERT_FROM_UPDATE",
+    "OPERATION",
+    "ChangeOnlyUpdatedColumnsMergeProcessor",
+    "DeleteAndInsertMergeProcessor",
+    "RowChangeProcessor",
+    "processor_for",
+]
+
+OPERATION = "operation"
+CASE_NUMBER = "case_number"
+INSERT_FROM_UPDATE = "insert_from_update"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The selected rows of a page, taken apart."""
+
+    data: list[pa.Array]
+    operation: np.ndarray
+    case_number: pa.Array
+    row_id: pa.StructArray
+    layout: dict[int, pa.Array]
+
+
+@dataclass(frozen=True)
+class RowChangeProcessor(ABC):
+    """Turns merge rows into changes, in the way that a table's paradigm asks for. Picklable.
+
+    Attributes:
+        columns: names of the data columns in table order.
+        layout: the columns among them whose old values come with each row.
+        row_id: name of the row id column.
+        key: primary key columns; empty for a plain table.
+    """
+
+    columns: tuple[str, ...]
+    layout: tuple[str, ...]
+    row_id: str
+    key: tuple[str, ...] = ()
+
+    def transform_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        """The changes of a page's rows."""
+        merge = page.column(len(self.layout) + 1)
+        page = page.filter(pc.is_valid(merge))
+        merge = page.column(len(self.layout) + 1)
+        fields = merge.flatten()
+        places = {self.columns.index(name): page.column(i) for i, name in enumerate(self.layout)}
+        rows = _Rows(
+            fields[: len(self.columns)],
+            np.asarray(fields[-2].cast(pa.int8()), dtype=np.int8),
+            fields[-1].cast(pa.int32()),
+            page.column(len(self.layout)),
+            places,
+        )
+        return self._changes(rows)
+
+    @abstractmethod
+    def _changes(self, rows: _Rows) -> pa.RecordBatch:
+        """The output page for selected rows."""
+
+    def _split(self, rows: _Rows, split: np.ndarray, halves: tuple[Operation, Operation]) -> pa.RecordBatch:
+        """A page in which some updates are two rows, next to each other: the deleted one, then the inserted one."""
+        origin = np.repeat(np.arange(len(rows.operation)), np.where(split, 2, 1))
+        second = np.zeros(len(origin), dtype=bool)
+        second[1:] = origin[1:] == origin[:-1]
+        operation = rows.operation[origin]
+        halved = split[origin]
+        operation[halved & ~second] = halves[0]
+        operation[halved & second] = halves[1]
+        deleted = (operation == Operation.DELETE) | (operation == Operation.UPDATE_DELETE)
+        source = pa.array(origin, mask=deleted)  # a missing place yields NULL: delete rows have no data (S3)
+        data = [column.take(source) for column in rows.data]
+        for place, old in rows.layout.items():
+            data[place] = pc.if_else(pa.array(deleted), old.take(pa.array(origin)), data[place])
+        row_id = rows.row_id.take(pa.array(origin, mask=operation == Operation.INSERT))
+        return self._page(data, operation, rows.case_number.take(pa.array(origin)), row_id, second)
+
+    def _page(
+        self, data: list[pa.Array], operation: np.ndarray, case: pa.Array, row_id: pa.Array, from_update: np.ndarray
+    ) -> pa.RecordBatch:
+        columns = [*data, pa.array(operation, pa.int8()), case, row_id, pa.array(from_update.astype(np.int8))]
+        return pa.RecordBatch.from_arrays(
+            columns, names=[*self.columns, OPERATION, CASE_NUMBER, self.row_id, INSERT_FROM_UPDATE]
+        )
+
+
+class DeleteAndInsertMergeProcessor(RowChangeProcessor):
+    """For DELETE_ROW_AND_INSERT_ROW: an update becomes UPDATE_DELETE and UPDATE_INSERT, both with the old row id."""
+
+    def _changes(self, rows: _Rows) -> pa.RecordBatch:
+        updates = rows.operation == Operation.UPDATE
+        return self._split(rows, updates, (Operation.UPDATE_DELETE, Operation.UPDATE_INSERT))
+
+
+class ChangeOnlyUpdatedColumnsMergeProcessor(RowChangeProcessor):
+    """For CHANGE_ONLY_UPDATED_COLUMNS: an update stays one row with all its columns.
+
+    Which of them changed, the sink knows from its case number (S5). An update that moves a row to another key is no
+    change of one row: it becomes DELETE and INSERT (M7).
+    """
+
+    def _changes(self, rows: _Rows) -> pa.RecordBatch:
+        moved = np.zeros(len(rows.operation), dtype=bool)
+        for name in self.key:
+            place = self.columns.index(name)
+            moved |= ~_same(rows.layout[place], rows.data[place])
+        moved &= rows.operation == Operation.UPDATE
+        return self._split(rows, moved, (Operation.DELETE, Operation.INSERT))
+
+
+def _same(old: pa.Array, new: pa.Array) -> np.ndarray:
+    """Where two columns hold one key value: all NaNs are one (K2)."""
+    same = pc.fill_null(pc.equal(old, new), False)
+    if pa.types.is_floating(old.type):
+        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
+    return np.asarray(same.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def processor_for(
+    paradigm: RowChangeParadigm, columns: Sequence[str], layout: Sequence[str], row_id: str, key: Sequence[str] = ()
+) -> RowChangeProcessor:
+    """The processor of a paradigm."""
+    kind = {
+        RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW: DeleteAndInsertMergeProcessor,
+        RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS: ChangeOnlyUpdatedColumnsMergeProcessor,
+    }[paradigm]
+    return kind(tuple(columns), tuple(layout), row_id, tuple(key))

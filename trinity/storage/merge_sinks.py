@@ -1,0 +1,229 @@
+"""The shared merge sinks: copy-on-write for plain tables, appended row versions for keyed ones (S1-S6)."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from trinity.errors import TrinityError
+from trinity.merge import MergeSpec, tombstone_marks
+from trinity.spi import (
+    MergeSink,
+    MergeTableHandle,
+    Operation,
+    PageSink,
+    PageSinkProvider,
+    RowChangeParadigm,
+    SinkId,
+    removal,
+)
+from trinity.storage.store import local_path
+
+__all__ = ["CopyOnWriteMergeSink", "VersionMergeSink", "merge_sink"]
+
+FILE_BYTES: Final = 128 * 1024 * 1024
+"""Rewritten files of together this size make one new file."""
+
+_ALLOWED: Final = {
+    RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW: frozenset(
+        {Operation.INSERT, Operation.DELETE, Operation.UPDATE_INSERT, Operation.UPDATE_DELETE}
+    ),
+    RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS: frozenset({Operation.INSERT, Operation.DELETE, Operation.UPDATE}),
+}
+_DELETES: Final = pa.array([Operation.DELETE, Operation.UPDATE_DELETE], pa.int8())
+
+
+def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
+    """The sink that stores the changes of a table in Parquet files.
+
+    Args:
+        provider: makes the page sinks of new rows.
+        merge: what ``begin_merge`` returned.
+        sink: which sink of the statement it is.
+    """
+    kind = VersionMergeSink if merge.insert.definition.keyed else CopyOnWriteMergeSink
+    return kind(provider, merge, sink)
+
+
+class _ParquetMergeSink(MergeSink):
+    """What both have in common: pages are checked and split, new rows go to a page sink."""
+
+    def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
+        self._provider = provider
+        self._merge = merge
+        self._sink = sink
+        self._storage = merge.insert.target.storage
+        self._rows = self._new_sink()
+
+    def store_merged_rows(self, page: pa.RecordBatch) -> None:
+        """Takes a merge page (S1). Raises INVALID_ARGUMENTS for an operation that the paradigm does not know (S2)."""
+        if page.num_rows == 0:
+            return
+        width = len(self._storage)
+        if page.num_columns != width + 3:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"A merge page of '{self._merge.table.full_name}' has {page.num_columns} columns; it takes the "
+                f"{width} of the table, then operation, case number and row id (S1).",
+            )
+        operation = page.column(width)
+        self._check(operation)
+        deleted = pc.is_in(operation, value_set=_DELETES)
+        changed = page.filter(deleted)
+        if changed.num_rows:
+            self._delete(changed.column(width + 2))
+        inserted = page.filter(pc.invert(deleted))
+        if inserted.num_rows:
+            self._insert(pa.RecordBatch.from_arrays(inserted.columns[:width], schema=self._storage))
+
+    def _check(self, operation: pa.Array) -> None:
+        allowed = _ALLOWED[self._merge.paradigm]
+        for found in operation.unique().to_pylist():
+            if found not in allowed:
+                raise TrinityError(
+                    "INVALID_ARGUMENTS",
+                    f"Invalid merge operation {found} for table '{self._merge.table.full_name}': a sink of paradigm "
+                    f"{self._merge.paradigm.value} takes {', '.join(str(int(o)) for o in sorted(allowed))} (S2).",
+                )
+
+    def abort(self) -> None:
+        """Removes the files of new rows."""
+        self._rows.abort()
+
+    def _new_sink(self) -> PageSink:
+        return self._provider.create_page_sink(self._merge.insert.target, self._sink)
+
+    def _insert(self, rows: pa.RecordBatch) -> None:
+        self._rows.append_page(rows)
+
+    @abstractmethod
+    def _delete(self, row_ids: pa.StructArray) -> None:
+        """Takes the row ids of deleted rows."""
+
+
+class CopyOnWriteMergeSink(_ParquetMergeSink):
+    """Plain tables: files that lose rows are written anew without them, so that every reader sees the result.
+
+    The row id is STRUCT(``file`` STRING, ``pos`` BIGINT); all deletes of a file reach one sink, since the update layout
+    is the file.
+    """
+
+    def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
+        super().__init__(provider, merge, sink)
+        self._positions: defaultdict[str, list[np.ndarray]] = defaultdict(list)
+
+    def finish(self) -> list[bytes]:
+        """Rewrites the touched files and returns the fragments of new and removed files."""
+        fragments: list[bytes] = []
+        size = 0
+        for file in sorted(self._positions):
+            path = local_path(unquote(file) if file.startswith("file:") else file)
+            for page in self._kept(path, np.concatenate(self._positions[file])):
+                self._rows.append_page(page)
+            fragments.append(removal(path))
+            size += os.path.getsize(path)
+            if size >= FILE_BYTES:  # small files become one of a good size, large ones stay as many as they are
+                fragments += self._rows.finish()
+                self._rows, size = self._new_sink(), 0
+        return [*self._rows.finish(), *fragments]
+
+    def _delete(self, row_ids: pa.StructArray) -> None:
+        files, positions = row_ids.field("file"), row_ids.field("pos")
+        for file in files.unique().to_pylist():
+            here = positions.filter(pc.equal(files, file))
+            self._positions[file].append(here.to_numpy(zero_copy_only=False))
+
+    def _kept(self, path: str, deleted: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that stay, in storage form; a column that the file lacks is NULL."""
+        try:
+            opened = pq.ParquetFile(path)
+        except FileNotFoundError as error:
+            raise TrinityError(
+                "BAD_DATA", f"Data file '{path}' of table '{self._merge.table.full_name}' is missing; restore it."
+            ) from error
+        deleted = np.sort(deleted)
+        first = 0
+        with opened:
+            present = [f.name for f in self._storage if f.name in opened.schema_arrow.names]
+            for page in opened.iter_batches(columns=present):
+                low, high = np.searchsorted(deleted, (first, first + page.num_rows))
+                stays = np.ones(page.num_rows, dtype=bool)
+                stays[deleted[low:high] - first] = False
+                first += page.num_rows
+                yield self._stored(page.filter(pa.array(stays)))
+
+    def _stored(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        names = page.schema.names
+        columns = [
+            page.column(names.index(f.name)).cast(f.type) if f.name in names else pa.nulls(page.num_rows, f.type)
+            for f in self._storage
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._storage)
+
+
+class VersionMergeSink(_ParquetMergeSink):
+    """Keyed tables: new row versions and tombstones are appended, nothing is read or rewritten.
+
+    The row id has key and ordering columns, and the other columns of rows that die. All changes of a key reach one
+    sink: a key that is both vacated and filled writes only the insert (M7), which is how the delete half of an
+    update whose key stays is dropped.
+    """
+
+    def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
+        super().__init__(provider, merge, sink)
+        self._definition = merge.insert.definition
+        self._spec = MergeSpec.of(self._definition)
+        # a format may store columns under other names; keys are taken by their place
+        self._key = [self._definition.columns.index(self._definition.column(k)) for k in self._spec.key]
+        self._filled: list[pa.Table] = []
+        self._vacated: list[pa.StructArray] = []
+
+    def finish(self) -> list[bytes]:
+        """Writes the tombstones and returns the fragments."""
+        if self._vacated:
+            self._rows.append_page(self._tombstones())
+        return self._rows.finish()
+
+    def _insert(self, rows: pa.RecordBatch) -> None:
+        super()._insert(rows)
+        self._filled.append(self._keys([rows.column(i) for i in self._key]))
+
+    def _delete(self, row_ids: pa.StructArray) -> None:
+        self._vacated.append(row_ids)
+
+    def _keys(self, columns: list[pa.Array]) -> pa.Table:
+        # -0.0 is 0.0 (K2): another writer's file may hold one and the new row the other
+        alike = [pc.add(c, pa.scalar(0.0, c.type)) if pa.types.is_floating(c.type) else c for c in columns]
+        return pa.table(alike, names=[str(i) for i in range(len(alike))])
+
+    def _tombstones(self) -> pa.RecordBatch:
+        row_ids = pa.concat_arrays(self._vacated)
+        if self._filled:
+            keys = self._keys([self._old(row_ids, i) for i in self._key])
+            keys = keys.append_column("row", pa.array(np.arange(len(row_ids))))
+            names = keys.column_names[:-1]
+            left = keys.join(pa.concat_tables(self._filled), names, join_type="left anti")
+            row_ids = row_ids.take(left.column("row").combine_chunks().sort())
+        columns = [self._old(row_ids, i) for i in range(len(self._storage))]
+        for name, value in tombstone_marks(self._spec, self._definition).items():
+            place = self._definition.columns.index(self._definition.column(name))
+            kind = self._definition.columns[place].to_arrow().type
+            columns[place] = pa.repeat(pa.scalar(value, kind), len(row_ids)).cast(self._storage[place].type)
+        return pa.RecordBatch.from_arrays(columns, schema=self._storage)
+
+    def _old(self, row_ids: pa.StructArray, place: int) -> pa.Array:
+        """A column of the row ids in storage form; one that they lack is NULL."""
+        name, stored = self._definition.columns[place].name, self._storage[place].type
+        index = row_ids.type.get_field_index(name)
+        if index < 0:
+            return pa.nulls(len(row_ids), stored)
+        return pc.struct_field(row_ids, [index]).cast(stored)

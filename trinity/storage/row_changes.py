@@ -1,0 +1,82 @@
+"""Row changes of tables in Parquet files: what is the same for every format (design §4, §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from trinity.errors import TrinityError
+from trinity.spi import (
+    ConnectorMetadata,
+    DataFile,
+    MergeTableHandle,
+    RowChangeParadigm,
+    TableDefinition,
+    TableHandle,
+)
+
+__all__ = ["ROW_ID", "RowChanges", "check_scope", "paradigm_of"]
+
+ROW_ID = "_trinity_row_id"
+"""Name of the row id column of a merge page."""
+
+
+class RowChanges(ConnectorMetadata):
+    """Paradigm, row id and layouts for metadata whose sinks are the shared ones.
+
+    An adapter adds ``finish_merge``: one commit that removes and adds files.
+    """
+
+    def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
+        return paradigm_of(self.get_splits(table).definition)
+
+    def merge_row_id_column(self, table: TableHandle) -> str:
+        return ROW_ID
+
+    def insert_layout(self, table: TableHandle) -> tuple[str, ...]:
+        definition = self.get_splits(table).definition
+        return definition.primary_key or definition.partition_columns
+
+    def update_layout(self, table: TableHandle) -> tuple[str, ...]:
+        definition = self.get_splits(table).definition
+        return definition.primary_key or ("file",)
+
+    def begin_merge(
+        self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]], retry: bool = True
+    ) -> MergeTableHandle:
+        insert = self.begin_insert(table)
+        return MergeTableHandle(insert.table, insert, dict(update_case_columns), paradigm_of(insert.definition))
+
+
+def paradigm_of(definition: TableDefinition) -> RowChangeParadigm:
+    """What the property ``row-change-paradigm`` says; delete and insert by default."""
+    wanted = definition.properties.get("row-change-paradigm")
+    return RowChangeParadigm[wanted.upper()] if wanted else RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
+
+
+def check_scope(merge: MergeTableHandle, live: Iterable[DataFile], removed: Iterable[str] = ()) -> None:
+    """Checks what a statement read against what others committed since it pinned its version (L7).
+
+    Args:
+        merge: the statement; its scope says what it read.
+        live: the files of the newest version, absolute paths.
+        removed: files that the statement replaces.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT naming the file.
+    """
+    pinned = merge.table.version or 0
+    present = {}
+    for file in live:
+        present[file.path] = file
+        if (file.commit or 0) > pinned and merge.scope.concerns(file):
+            raise _conflict(merge, f"rows were committed in '{file.path}' after it")
+    for path in (*merge.scope.files, *removed):
+        if path not in present:
+            raise _conflict(merge, f"'{path}' was replaced after it")
+
+
+def _conflict(merge: MergeTableHandle, what: str) -> TrinityError:
+    return TrinityError(
+        "TRANSACTION_CONFLICT",
+        f"The statement read version {merge.table.version} of '{merge.table.full_name}', and {what}. Run it again.",
+    )
