@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -279,3 +280,27 @@ def test_explain(sql: Session, kind: str) -> None:
     for part in ("DELETE_ROW_AND_INSERT_ROW", "layout", "RIGHT JOIN", "case 0", "case 1", "Physical Plan"):
         assert part in text[0]
     assert rows(sql) == START
+
+
+def test_files_that_no_source_row_can_touch_are_not_read(session: Session, every_fmt: str) -> None:
+    """Nor are they rewritten, or in the way of a commit that touches them meanwhile."""
+    session.use(every_fmt, "default")
+    session.sql("CREATE TABLE t (id INT, v STRING)")
+    for first in (0, 100, 200):
+        session.sql(f"INSERT INTO t SELECT /*+ COALESCE(1) */ id + {first}, 'old' FROM range(100)")
+    table = session.table("t")
+    files = sorted(table.splits().files, key=lambda f: f.stats["id"].min)
+    Path(files[1].path).rename(f"{files[1].path}.away")  # whoever reads it fails
+    merge = (
+        "MERGE INTO t USING VALUES (7, 'new'), (250, 'new') AS s(id, v) ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+    )
+    assert changed(session, merge) == (2, 0, 0)
+    assert changed(session, "UPDATE t SET v = 'newer' WHERE id BETWEEN 8 AND 9 AND v = 'old'") == (2, 0, 0)
+    assert changed(session, "DELETE FROM t WHERE id >= 290 AND id <= 299") == (0, 10, 0)
+    Path(f"{files[1].path}.away").rename(files[1].path)
+    assert files[1].path in {f.path for f in table.splits().files}
+    assert session.sql("SELECT v, count(*) FROM t GROUP BY v ORDER BY v").collect() == [
+        ("new", 2),
+        ("newer", 2),
+        ("old", 286),
+    ]

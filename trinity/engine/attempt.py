@@ -84,7 +84,7 @@ class Attempt:
         names = Names(program.target_alias, source_alias, columns)
         condition = program.cases[0].condition if program.source is None else program.on
         facts = condition_facts(condition, splits.definition, names)
-        with held_source(program, splits.definition, facts) as source:
+        with held_source(program, splits.definition, facts, len(splits.files)) as source:
             yield cls(table, program, merge, splits, facts, source)
 
     @property
@@ -115,7 +115,7 @@ class Attempt:
             columns = list(self.definition.primary_key)
         files = prune(files, self.definition, self.facts.where(columns))
         within = ReadScope(bounds={k: b for k, b in self.source.bounds.items() if k in columns})
-        return [f for f in files if within.concerns(f)]
+        return [f for f in files if within.concerns(f) and self.source.may_touch(f, columns)]
 
     def scope(self) -> ReadScope:
         """What the statement read of its target (L7)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,12 +15,15 @@ from pyspark.storagelevel import StorageLevel
 from trinity.engine.cases import Program, When
 from trinity.engine.conditions import ConditionFacts
 from trinity.engine.sparktypes import spark_type
-from trinity.spi import TableDefinition, parse_type
+from trinity.spi import DataFile, TableDefinition, parse_type
 
 __all__ = ["Source", "held_source"]
 
 SMALL: Final = 2_000_000
 """Rows of a source whose join values every task can hold: the target is then narrowed before it is joined."""
+
+FEW: Final = 1000
+"""Rows of a source whose values are held against the statistics of every file, one by one."""
 
 _BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "varchar", "decimal", "date"})
 """Types whose smallest and largest value in Python compare as the files' statistics do."""
@@ -34,11 +38,24 @@ class Source:
         bounds: target column -> (smallest, largest) value that ON lets a matched row have.
         values: target columns -> the values that ON lets a matched row have, or None when they are too many or ON has
             no equality.
+        points: target column -> these values, sorted, where they are few.
     """
 
     rows: int | None = None
     bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     values: DataFrame | None = None
+    points: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def may_touch(self, file: DataFile, columns: Collection[str]) -> bool:
+        """True when a row of the file may have one of the values in each of some columns, by its statistics."""
+        for column, values in self.points.items():
+            known = file.stats.get(column)
+            if column not in columns or known is None or known.min is None or known.max is None:
+                continue
+            place = bisect_left(values, known.min)
+            if place == len(values) or values[place] > known.max:
+                return False
+        return True
 
     @property
     def empty(self) -> bool:
@@ -47,20 +64,25 @@ class Source:
 
 
 @contextmanager
-def held_source(program: Program, definition: TableDefinition, facts: ConditionFacts) -> Iterator[Source]:
-    """Keeps the source's rows for the length of the statement: it is read once, and every use sees the same rows."""
+def held_source(program: Program, definition: TableDefinition, facts: ConditionFacts, files: int) -> Iterator[Source]:
+    """Keeps the source's rows for the length of the statement: it is read once, and every use sees the same rows.
+
+    ``files`` is the number of files of the target: where there is but one, nothing can be left out.
+    """
     if program.source is None:
         yield Source()
         return
     held = program.source.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield _looked_at(held, program, definition, facts)
+        yield _looked_at(held, program, definition, facts, files)
     finally:
         held.unpersist()
 
 
-def _looked_at(source: DataFrame, program: Program, definition: TableDefinition, facts: ConditionFacts) -> Source:
-    """One pass: number of rows, and bounds of what ON equals target columns to."""
+def _looked_at(
+    source: DataFrame, program: Program, definition: TableDefinition, facts: ConditionFacts, files: int
+) -> Source:
+    """One pass: number of rows, and bounds of what ON equals target columns to; the values, where they are few."""
     from trinity.sql.errors import spark_errors
 
     whole = any(case.when is When.NOT_MATCHED_BY_SOURCE for case in program.cases)
@@ -75,4 +97,10 @@ def _looked_at(source: DataFrame, program: Program, definition: TableDefinition,
         rows = int(found[0])
         bounds = {c: (found[1 + 2 * i], found[2 + 2 * i]) for i, c in enumerate(bounded)}
         joined = named.select(*[v.alias(c) for c, v in values.items()]) if values and rows <= SMALL else None
-    return Source(rows, {c: b for c, b in bounds.items() if b[0] is not None}, joined)
+        points = _points(named.select(*[values[c].alias(c) for c in bounded])) if 1 < rows <= FEW and files > 1 else {}
+    return Source(rows, {c: b for c, b in bounds.items() if b[0] is not None}, joined, points)
+
+
+def _points(values: DataFrame) -> dict[str, list[Any]]:
+    rows = values.distinct().collect()
+    return {c: sorted({row[c] for row in rows if row[c] is not None}) for c in values.columns}

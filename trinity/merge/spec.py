@@ -9,8 +9,10 @@ from trinity.errors import TrinityError
 from trinity.merge.options import duration_ms
 from trinity.spi import ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
 
-__all__ = ["MergeSpec"]
+__all__ = ["MergeSpec", "statistics_columns"]
 
+_MOST_STATISTICS: Final = 32
+"""As many as Delta keeps by default."""
 _ENGINES: Final = ("deduplicate", "partial-update", "aggregation", "first-row")
 _KEYED_ONLY: Final = (
     "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
@@ -66,6 +68,18 @@ class MergeSpec:
                 option and column (K1, U3, U8, V1).
         """
         return _Parser(definition).parse()
+
+
+def statistics_columns(definition: TableDefinition) -> tuple[str, ...]:
+    """Columns whose bounds are worth keeping for every file: by them reads and row changes leave files out.
+
+    Of a keyed table key and ordering; of a plain one, whose rows a statement finds by any column, the first
+    primitive ones.
+    """
+    if definition.keyed:
+        return MergeSpec.of(definition).statistics
+    primitive = [c.name for c in definition.columns if not parse_type(c.type).nested]
+    return tuple(primitive[:_MOST_STATISTICS])
 
 
 class _Parser:

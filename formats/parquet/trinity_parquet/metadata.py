@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec, duration_ms
+from trinity.merge import duration_ms, statistics_columns
 from trinity.spi import (
     Column,
     CommitResult,
@@ -218,7 +218,7 @@ def _is_table(folder: Path) -> bool:
 
 
 def _target(table: TableHandle, definition: TableDefinition) -> WriteTarget:
-    statistics = MergeSpec.of(definition).statistics if definition.keyed else ()
+    statistics = statistics_columns(definition)
     storage = storage_schema(definition)
     return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by)
 
