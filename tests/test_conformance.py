@@ -13,12 +13,12 @@ from trinity_conformance.sink_checks import SINK_CHECKS
 
 BUDGET = Budget(
     "test",
-    seconds=12,
-    histories=5,
+    seconds=10,
+    histories=4,
     failures=1,
     shrink=ShrinkBudget(seconds=40, tries=40),
-    program_seconds=20,
-    programs=5,
+    program_seconds=10,
+    programs=3,
 )
 
 

@@ -24,7 +24,7 @@ def fmt(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=["plain", "keyed"])
+@pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def kind(request: pytest.FixtureRequest) -> str:
     """Tables without and with a primary key."""
     return str(request.param)
