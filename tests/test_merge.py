@@ -33,7 +33,7 @@ def fmt(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=["plain", "keyed"])
+@pytest.fixture(params=["plain", pytest.param("keyed", marks=pytest.mark.full)])
 def kind(request: pytest.FixtureRequest) -> str:
     """Tables without and with a primary key."""
     return str(request.param)
