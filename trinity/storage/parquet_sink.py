@@ -35,7 +35,6 @@ ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
 """A row group is closed at whichever comes first; one per Arrow batch would cost a tenth in size."""
 
 _SAMPLE: Final = 10_000
-_LONGEST_BOUND: Final = 256
 
 
 class ParquetSinkProvider(PageSinkProvider):
@@ -236,10 +235,7 @@ def _combine(chunks: list[Any]) -> ColumnStats:
     filled = [c for c in chunks if c.num_values > 0]
     if not filled or not all(c.has_min_max for c in filled):
         return ColumnStats(nulls=nulls)
-    low, high = min(c.min for c in filled), max(c.max for c in filled)
-    if isinstance(low, str | bytes) and max(len(low), len(high)) > _LONGEST_BOUND:
-        return ColumnStats(nulls=nulls)  # a manifest is no place for long texts
-    return ColumnStats(low, high, nulls)
+    return ColumnStats(min(c.min for c in filled), max(c.max for c in filled), nulls)
 
 
 class _file_errors:
