@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from trinity import Session
 from trinity.errors import TrinityError
@@ -304,3 +305,21 @@ def test_files_that_no_source_row_can_touch_are_not_read(session: Session, every
         ("newer", 2),
         ("old", 286),
     ]
+
+
+def test_the_builder_takes_columns(session: Session, every_fmt: str) -> None:
+    """Conditions that are Columns cannot be compared, only evaluated."""
+    session.use(every_fmt, "default")
+    session.sql("CREATE TABLE t (id INT, v STRING)")
+    session.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    source = session.sql("SELECT * FROM VALUES (1, 'x'), (2, 'y'), (3, 'z') AS s(id, v)")
+    counts = (
+        session.table("t")
+        .merge(source, F.col("t.id") == F.col("s.id"))
+        .when_matched_update({"v": F.col("s.v")}, F.col("t.id") == 1)
+        .when_matched_update({"v": F.lit("second")}, F.col("t.id") == 2)
+        .when_matched_delete(F.col("s.v") == "z")
+        .execute()
+    )
+    assert (counts.updated, counts.deleted, counts.inserted) == (2, 1, 0)
+    assert rows(session, "t") == [(1, "x"), (2, "second")]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -82,11 +82,8 @@ class MergeBuilder:
         if not self.cases:
             raise TrinityError("INVALID_ARGUMENTS", f"The merge into '{self.table.name}' has no WHEN clause; add one.")
 
-        @contextmanager
-        def prepare() -> Iterator[Program]:
-            yield Program("MERGE", self.cases, self.source, self.on, source_alias=_alias(self.source) or "s")
-
-        return dml.run(self.table, prepare)
+        program = Program("MERGE", self.cases, self.source, self.on, source_alias=_alias(self.source) or "s")
+        return dml.run(self.table, lambda: nullcontext(program))
 
     def _with(
         self,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,31 +29,22 @@ __all__ = ["delete_rows", "update_rows"]
 
 def delete_rows(table: Table, condition_or_keys: Any) -> CommitResult:
     """Deletes the rows that a condition or keys select; None: all of them."""
-
-    @contextmanager
-    def prepare() -> Iterator[Program]:
-        case = Case(When.MATCHED, Operation.DELETE)
-        if condition_or_keys is None or isinstance(condition_or_keys, str | Column):
-            case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
-            yield Program("DELETE", (case,), target_alias=table.name.table)
-            return
+    if condition_or_keys is None or isinstance(condition_or_keys, str | Column):
+        case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
+        program = Program("DELETE", (case,), target_alias=table.name.table)
+    else:  # read once: a stream of keys is gone when the statement has to run again
         keys = _key_frame(table, condition_or_keys)
         on = " AND ".join(f"t.{quoted(k)} = s.{quoted(k)}" for k in keys.columns)
-        yield Program("DELETE", (case,), keys, on)
-
-    counts = dml.run(table, prepare)
+        program = Program("DELETE", (Case(When.MATCHED, Operation.DELETE),), keys, on)
+    counts = dml.run(table, lambda: nullcontext(program))
     return CommitResult(counts.version, counts.deleted)
 
 
 def update_rows(table: Table, values: Mapping[str, Expression], condition: Expression | None) -> Counts:
     """Updates the rows that a condition selects; None: all of them."""
-
-    @contextmanager
-    def prepare() -> Iterator[Program]:
-        case = Case(When.MATCHED, Operation.UPDATE, condition, values)
-        yield Program("UPDATE", (case,), target_alias=table.name.table)
-
-    return dml.run(table, prepare)
+    case = Case(When.MATCHED, Operation.UPDATE, condition, values)
+    program = Program("UPDATE", (case,), target_alias=table.name.table)
+    return dml.run(table, lambda: nullcontext(program))
 
 
 def _key_frame(table: Table, what: Any) -> DataFrame:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame
@@ -115,17 +116,17 @@ class MergePlan:
     layout: tuple[str, ...]
     equalities: Mapping[str, str]
 
-    @property
+    @cached_property
     def spec(self) -> MergeSpec | None:
         """Merge options of a keyed target."""
         return MergeSpec.of(self.definition) if self.definition.keyed else None
 
-    @property
+    @cached_property
     def moving(self) -> tuple[int, ...]:
         """Numbers of the UPDATE cases that set a key column to another value than ON says it has (M7)."""
         return tuple(n for n, c in enumerate(self.program.cases) if c.operation is Operation.UPDATE and self._moves(c))
 
-    @property
+    @cached_property
     def inserting(self) -> tuple[int, ...]:
         """Numbers of the INSERT cases whose keys may be live already: not just those that ON did not find (M4)."""
         return tuple(
@@ -179,9 +180,9 @@ class MergePlan:
     def _selected(self, joined: DataFrame) -> DataFrame:
         """The rows that some WHEN selects, with the number of the first that does."""
         conditions = [self._holds(case) for case in self.program.cases]
-        kinds = types_of(joined, [_column(c.condition) for c in self.program.cases if c.condition is not None])
-        for kind, case in zip(kinds, (c for c in self.program.cases if c.condition is not None), strict=True):
-            check_boolean(kind, f"The condition of {self._clause(case)}")
+        given = {n: _column(c.condition) for n, c in enumerate(self.program.cases) if c.condition is not None}
+        for place, kind in zip(given, types_of(joined, list(given.values())), strict=True):
+            check_boolean(kind, f"The condition of {self._clause(place)}")
         if self.program.source is None:  # one case: its condition is the WHERE
             return joined.where(conditions[0]).withColumn(_CASE, F.lit(0))
         number: Column | None = None
@@ -202,10 +203,10 @@ class MergePlan:
         }[case.when]
         return which if case.condition is None else which & _column(case.condition)
 
-    def _clause(self, case: Case) -> str:
+    def _clause(self, number: int) -> str:
         if self.program.statement != "MERGE":
             return f"the {self.program.statement}"
-        return f"case {self.program.cases.index(case)} (WHEN {case.when.value})"
+        return f"case {number} (WHEN {self.program.cases[number].when.value})"
 
     # -- what the join's rows become ----------------------------------------------------------------------
 
@@ -247,7 +248,7 @@ class MergePlan:
         kinds = dict(zip(given, types_of(joined, list(given.values())), strict=True)) if given else {}
         data, errors = [], []
         for column in self.definition.columns:
-            value, error = self._value(case, column, given, kinds)
+            value, error = self._value(number, column, given, kinds)
             data.append(value.alias(column.name))
             errors += [error] if error is not None else []
         assert case.operation is not None
@@ -260,12 +261,13 @@ class MergePlan:
         return F.struct(*data, *facts), errors
 
     def _value(
-        self, case: Case, column: TableColumn, given: Mapping[str, Column], kinds: Mapping[str, SparkType]
+        self, number: int, column: TableColumn, given: Mapping[str, Column], kinds: Mapping[str, SparkType]
     ) -> tuple[Column, Column | None]:
+        case = self.program.cases[number]
         update = case.operation is Operation.UPDATE
         key = update and column.name in self.definition.primary_key
         if column.name in given and not (key and self._unmoved(case, column.name)):
-            where = f"{self._clause(case).capitalize()}, {'SET' if update else 'INSERT'}"
+            where = f"{self._clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
             return assigned(given[column.name], kinds[column.name], column, self.table, where)
         if update and not column.hidden:
             return self._target(column.name), None

@@ -97,7 +97,8 @@ def _looked_at(
         rows = int(found[0])
         bounds = {c: (found[1 + 2 * i], found[2 + 2 * i]) for i, c in enumerate(bounded)}
         joined = named.select(*[v.alias(c) for c, v in values.items()]) if values and rows <= SMALL else None
-        points = _points(named.select(*[values[c].alias(c) for c in bounded])) if 1 < rows <= FEW and files > 1 else {}
+        few = bool(bounded) and 1 < rows <= FEW and files > 1
+        points = _points(named.select(*[values[c].alias(c) for c in bounded])) if few else {}
     return Source(rows, {c: b for c, b in bounds.items() if b[0] is not None}, joined, points)
 
 

@@ -22,6 +22,7 @@ from trinity.engine.merge_guard import MergeGuard
 from trinity.engine.row_change import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
 from trinity.engine.writer import run_on_spark
 from trinity.errors import TrinityError
+from trinity.merge.fold import quoted
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
 
 if TYPE_CHECKING:
@@ -51,16 +52,10 @@ class Distribution:
     def of(self, row_id: str) -> Column:
         """The hash of a change."""
         by_row = F.hash(*[F.col(row_id)[name] for name in self.update])
-        replaces = F.col(row_id).isNotNull()
-        by_data = F.hash(*[F.col(_stored(name)) for name in self.insert]) if self.insert else F.spark_partition_id()
-        new = F.col(_PREFIX + OPERATION).isin(int(Operation.INSERT), int(Operation.UPDATE_INSERT))
         if not self.insert:
-            return F.when(replaces, by_row).otherwise(by_data)
-        return F.when(new, by_data).otherwise(by_row)
-
-
-def _stored(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+            return F.when(F.col(row_id).isNotNull(), by_row).otherwise(F.spark_partition_id())
+        new = F.col(_PREFIX + OPERATION).isin(int(Operation.INSERT), int(Operation.UPDATE_INSERT))
+        return F.when(new, F.hash(*[F.col(quoted(name)) for name in self.insert])).otherwise(by_row)
 
 
 @dataclass(frozen=True)
