@@ -6,18 +6,17 @@ over the source. What is found prunes files and narrows joins; the condition its
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
 
+from trinity.engine.literals import literal_value
 from trinity.spi import TableDefinition
 
-__all__ = ["ConditionFacts", "Names", "condition_facts", "same_expression"]
+__all__ = ["ConditionFacts", "Names", "condition_facts", "conjuncts", "same_expression"]
 
 Bound = tuple[Any, Any]
 """(smallest, largest) value, None for no bound on that side."""
@@ -81,7 +80,7 @@ def condition_facts(condition: object, definition: TableDefinition, names: Names
     except sqlglot.errors.SqlglotError:
         return ConditionFacts()
     found = _Collector(definition, names)
-    parts = list(_conjuncts(tree))
+    parts = list(conjuncts(tree))
     for part in parts:
         found.take(part)
     only = len(found.equalities) == len(parts)
@@ -104,11 +103,12 @@ def _plain(tree: exp.Expr) -> str:
     return str(tree.sql(dialect="spark", identify=True)).lower()
 
 
-def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of a predicate that AND joins."""
     tree = tree.unnest()
     if isinstance(tree, exp.And):
-        yield from _conjuncts(tree.left)
-        yield from _conjuncts(tree.right)
+        yield from conjuncts(tree.left)
+        yield from conjuncts(tree.right)
     else:
         yield tree
 
@@ -164,15 +164,10 @@ class _Collector:
     def _value(self, column: exp.Expr, value: exp.Expr) -> tuple[str, Any] | None:
         """(column, the literal in the type of the files' bounds), or None when it is no such comparison."""
         name = self._target(column)
-        value = value.unnest()
-        value = value.this if isinstance(value, exp.Cast) else value
-        if name is None or not isinstance(value, exp.Literal | exp.Neg):
+        if name is None:
             return None
-        convert = _CONVERTERS.get(self.definition.column(name).type.split("(")[0])
-        try:
-            return (name, convert(value.name if isinstance(value, exp.Literal) else value.sql())) if convert else None
-        except (ValueError, InvalidOperation):
-            return None
+        found = literal_value(value, self.definition.column(name).type.split("(")[0])
+        return (name, found) if found is not None else None
 
 
 _OPERATORS: Final[tuple[tuple[Any, Any, tuple[str, ...]], ...]] = (
@@ -183,15 +178,6 @@ _OPERATORS: Final[tuple[tuple[Any, Any, tuple[str, ...]], ...]] = (
     (exp.GTE, exp.LTE, ("low",)),
 )
 """(operator with the column on its left, the same with it on its right, which bounds its literal gives)."""
-
-
-_CONVERTERS: Final[dict[str, Any]] = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int),
-    **dict.fromkeys(("string", "varchar"), str),
-    "decimal": Decimal,
-    "date": dt.date.fromisoformat,
-}
-"""Types whose bounds are known as Python values; floats are left out, since NaN is above every number (K3)."""
 
 
 def _bare(part: exp.Expr) -> str:

@@ -7,11 +7,11 @@ What is found is only a hint: the query keeps its WHERE.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from sqlglot import exp
 
+from trinity.engine.conditions import conjuncts
 from trinity.errors import TrinityError
 from trinity.spi import TableDefinition
 from trinity.sql.names import quote
@@ -46,7 +46,7 @@ def key_predicate(node: exp.Table, definition: TableDefinition) -> str | None:
     if not isinstance(where, exp.Where):
         return None
     columns = _Columns(node, definition, alone=_is_alone(select))
-    found = [text for part in _conjuncts(where.this) if (text := _comparison(part, columns))]
+    found = [text for part in conjuncts(where.this) if (text := _comparison(part, columns))]
     return " AND ".join(found) or None
 
 
@@ -90,16 +90,6 @@ class _Columns:
             return None
         mine = side.table.lower() == self.qualifier if side.table else self.alone
         return quote(side.name) if mine else None
-
-
-def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(tree, exp.Paren):
-        yield from _conjuncts(tree.this)
-    elif isinstance(tree, exp.And):
-        yield from _conjuncts(tree.left)
-        yield from _conjuncts(tree.right)
-    else:
-        yield tree
 
 
 def _comparison(part: exp.Expr, columns: _Columns) -> str | None:

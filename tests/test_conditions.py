@@ -1,0 +1,48 @@
+"""What a condition tells of the target's rows: nothing that Spark does not mean (L7, L9)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from trinity import Column
+from trinity.engine.conditions import Names, condition_facts
+from trinity.spi import TableDefinition
+
+TABLE = TableDefinition(
+    "default",
+    "t",
+    (Column("id", "int"), Column("s", "string"), Column("d", "decimal(8,2)"), Column("day", "date")),
+)
+NAMES = Names("t", "u", ("id", "w"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "bounds"),
+    [
+        ("t.id BETWEEN 2 AND 5 AND t.id < 4", {"id": (2, 4)}),
+        ("7 >= t.id", {"id": (None, 7)}),
+        ("t.id IN (3, -1, 2)", {"id": (-1, 3)}),
+        ("s = 'a' AND d > 1.5", {"s": ("a", "a"), "d": (Decimal("1.5"), None)}),
+        ("day = DATE '2024-02-29'", {"day": (dt.date(2024, 2, 29), dt.date(2024, 2, 29))}),
+        ("s = 5", {}),  # compared as numbers: '05' meets it, too
+        ("s = CAST('5' AS INT)", {}),
+        ("d = '1.5'", {}),
+        ("id = 5", {}),  # the target's, or the source's
+        ("u.id = 5", {}),
+        ("t.id = 1 OR t.id = 2", {}),
+        ("NOT t.id = 1", {}),
+    ],
+)
+def test_bounds(condition: str, bounds: dict[str, Any]) -> None:
+    assert condition_facts(condition, TABLE, NAMES).bounds == bounds
+
+
+def test_equalities() -> None:
+    facts = condition_facts("t.id = u.id AND s = upper(w)", TABLE, NAMES)
+    assert facts.equalities == {"id": "u.id", "s": "UPPER(w)"}
+    assert facts.only_equalities
+    assert not condition_facts("t.id = u.id AND u.w > 3", TABLE, NAMES).only_equalities
