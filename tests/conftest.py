@@ -52,9 +52,12 @@ def fmt(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=FORMATS)
-def every_fmt(request: pytest.FixtureRequest) -> str:
-    """Each format in turn, in modules whose ``fmt`` leaves two of them to the long tier."""
+@pytest.fixture(params=["parquet", *[pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg")]])
+def tiered_fmt(request: pytest.FixtureRequest) -> str:
+    """Each format, two of them in the long tier: for what does not depend on the format.
+
+    That it does not, the conformance suite shows in the short tier.
+    """
     return str(request.param)
 
 

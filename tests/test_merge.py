@@ -28,12 +28,6 @@ MERGE INTO accounts t USING monthly_accounts_update s
 """The example of seed 003 as printed, with the three lines that the print lost."""
 
 
-@pytest.fixture(params=["parquet", *[pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg")]])
-def fmt(request: pytest.FixtureRequest) -> str:
-    """What a statement means does not depend on the format; the conformance suite shows that in the short tier."""
-    return str(request.param)
-
-
 @pytest.fixture(params=["plain", pytest.param("keyed", marks=pytest.mark.full)])
 def kind(request: pytest.FixtureRequest) -> str:
     """Tables without and with a primary key."""
@@ -41,9 +35,9 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def sql(session: Session, fmt: str, kind: str) -> Session:
+def sql(session: Session, tiered_fmt: str, kind: str) -> Session:
     """A session whose current schema holds the target t: (1, 10, a), (2, 20, b), (3, 30, NULL)."""
-    session.use(fmt, "default")
+    session.use(tiered_fmt, "default")
     key = ", PRIMARY KEY (id)" if kind == "keyed" else ""
     session.sql(f"CREATE TABLE t (id INT NOT NULL, v INT, n STRING DEFAULT 'none'{key})")
     session.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL)")
@@ -75,8 +69,8 @@ def refused(session: Session, text: str) -> TrinityError:
 
 
 @pytest.mark.parametrize("dialect", ["spark", "trino"])
-def test_the_seeds_example(session: Session, fmt: str, kind: str, dialect: str) -> None:
-    session.use(fmt, "default")
+def test_the_seeds_example(session: Session, tiered_fmt: str, kind: str, dialect: str) -> None:
+    session.use(tiered_fmt, "default")
     key = ", PRIMARY KEY (customer)" if kind == "keyed" else ""
     for name in ("accounts", "monthly_accounts_update"):
         session.sql(
@@ -256,8 +250,8 @@ def test_a_merge_without_effect_makes_no_commit(sql: Session) -> None:
     assert sql.table("t").history().count() == commits
 
 
-def test_rows_move_between_partitions(session: Session, every_fmt: str, kind: str) -> None:
-    session.use(every_fmt, "default")
+def test_rows_move_between_partitions(session: Session, fmt: str, kind: str) -> None:
+    session.use(fmt, "default")
     key = ", PRIMARY KEY (id, p)" if kind == "keyed" else ""
     session.sql(f"CREATE TABLE t (id INT, p STRING, v INT{key}) PARTITIONED BY (p)")
     session.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)")
@@ -283,9 +277,9 @@ def test_explain(sql: Session, kind: str) -> None:
     assert rows(sql) == START
 
 
-def test_files_that_no_source_row_can_touch_are_not_read(session: Session, every_fmt: str) -> None:
+def test_files_that_no_source_row_can_touch_are_not_read(session: Session, fmt: str) -> None:
     """Nor are they rewritten, or in the way of a commit that touches them meanwhile."""
-    session.use(every_fmt, "default")
+    session.use(fmt, "default")
     session.sql("CREATE TABLE t (id INT, v STRING)")
     for first in (0, 100, 200):
         session.sql(f"INSERT INTO t SELECT /*+ COALESCE(1) */ id + {first}, 'old' FROM range(100)")
@@ -307,9 +301,9 @@ def test_files_that_no_source_row_can_touch_are_not_read(session: Session, every
     ]
 
 
-def test_the_builder_takes_columns(session: Session, every_fmt: str) -> None:
+def test_the_builder_takes_columns(session: Session, fmt: str) -> None:
     """Conditions that are Columns cannot be compared, only evaluated."""
-    session.use(every_fmt, "default")
+    session.use(fmt, "default")
     session.sql("CREATE TABLE t (id INT, v STRING)")
     session.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
     source = session.sql("SELECT * FROM VALUES (1, 'x'), (2, 'y'), (3, 'z') AS s(id, v)")

@@ -18,12 +18,6 @@ from trinity.sql.parse import only_one
 from trinity.sql.program import program
 
 
-@pytest.fixture(params=["parquet", *[pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg")]])
-def fmt(request: pytest.FixtureRequest) -> str:
-    """What a statement means does not depend on the format; the conformance suite shows that in the short tier."""
-    return str(request.param)
-
-
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def kind(request: pytest.FixtureRequest) -> str:
     """Tables without and with a primary key."""
@@ -31,9 +25,9 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def sql(session: Session, fmt: str, kind: str) -> Session:
+def sql(session: Session, tiered_fmt: str, kind: str) -> Session:
     """The target t: (1, 10, a), (2, 20, b), (3, 30, NULL), and u: (1, 100), (1, 101), (4, 400), (NULL, 0)."""
-    session.use(fmt, "default")
+    session.use(tiered_fmt, "default")
     key = ", PRIMARY KEY (id)" if kind == "keyed" else ""
     session.sql(f"CREATE TABLE t (id INT NOT NULL, v INT, n STRING DEFAULT 'none'{key})")
     session.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL)")
@@ -205,9 +199,9 @@ def test_a_commit_between_a_subquery_and_its_target(sql: Session) -> None:
     assert {v for _, v, _ in rows(sql)} == {99}
 
 
-def test_m12_a_delete_of_whole_partitions_reads_nothing(session: Session, every_fmt: str) -> None:
+def test_m12_a_delete_of_whole_partitions_reads_nothing(session: Session, fmt: str) -> None:
     table = session.create_table(
-        f"{every_fmt}.default.visits", [Column("id", "int"), Column("region", "string")], partition_by=["region"]
+        f"{fmt}.default.visits", [Column("id", "int"), Column("region", "string")], partition_by=["region"]
     )
     session.sql(f"INSERT INTO {table.name} VALUES (1, 'eu'), (2, 'us'), (3, 'eu'), (4, NULL)")
     before = {f.path: f for f in table.splits().files}

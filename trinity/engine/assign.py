@@ -25,16 +25,9 @@ _WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4
 
 
 def types_of(rows: DataFrame, expressions: Sequence[Column]) -> list[SparkType]:
-    """The types of expressions over some rows; nothing is run.
-
-    Raises:
-        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, ... for what Spark cannot make sense of.
-    """
-    from trinity.sql.errors import spark_errors
-
-    with spark_errors():
-        found = rows.select(*[e.alias(f"_{i}") for i, e in enumerate(expressions)])
-        return [field.dataType for field in found.schema.fields]
+    """The types of expressions over some rows; nothing is run."""
+    found = rows.select(*[e.alias(f"_{i}") for i, e in enumerate(expressions)])
+    return [field.dataType for field in found.schema.fields]
 
 
 def check_boolean(kind: SparkType, where: str) -> None:

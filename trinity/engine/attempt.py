@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -36,6 +37,7 @@ from trinity.spi import (
     SplitSource,
     TableDefinition,
     TableHandle,
+    parse_type,
     removal,
 )
 
@@ -73,12 +75,11 @@ class Attempt:
         Raises:
             TrinityError: NOT_SUPPORTED when the connector cannot change rows; what the analysis refuses.
         """
-        metadata = table.connector.metadata
-        known = table.splits()
-        program = expanded(program, known.definition)
-        merge = metadata.begin_merge(table.handle, update_case_columns(program))
+        splits = table.splits()
+        program = expanded(program, splits.definition)
+        pinned = replace(table.handle, version=splits.version)
+        merge = table.connector.metadata.begin_merge(pinned, update_case_columns(program))
         _same_version(merge.table, program)
-        splits = metadata.get_splits(merge.table)
         columns = program.source.columns if program.source is not None else ()
         source_alias = program.source_alias if program.source is not None else None
         names = Names(program.target_alias, source_alias, columns)
@@ -172,13 +173,10 @@ class Attempt:
         values = self.source.values
         if values is None or self.whole:
             return None
-        stored = {f.name for f, c in zip(self.splits.storage, self.definition.columns, strict=True) if f.name == c.name}
-        key = [k for k in self.definition.primary_key if k in values.columns and k in stored and self._plain(k)]
+        # below the fold a column has its stored name and type, which TIME does not share with users
+        key = [k for k in self.definition.primary_key if k in values.columns and k in self.splits.storage.names]
+        key = [k for k in key if parse_type(self.definition.column(k).type).name != "time"]
         return values.select(*key) if key else None
-
-    def _plain(self, name: str) -> bool:
-        """Whether a column is stored in the type that users see."""
-        return not self.definition.column(name).type.startswith("time(") and self.definition.column(name).type != "time"
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -230,23 +228,20 @@ class Attempt:
         sinks = None
         if not self.definition.keyed:  # a sink's work is the files that it rewrites, not the rows that reach it
             sinks = max(1, self.table.session.spark.sparkContext.defaultParallelism)
-        return Distribution(metadata.insert_layout(target), metadata.update_layout(target), sinks)
+        return Distribution(self.layout, metadata.update_layout(target), sinks)
 
     def _conformers(self, changes: DataFrame) -> tuple[PageConformer, PageConformer | None]:
         definition, name, zone = self.definition, str(self.table.name), self.table.session.timezone
         spec = MergeSpec.of(definition) if definition.keyed else None
         storage = self.merge.insert.target.storage
-        row = to_arrow_schema(changes.schema).field(MERGE_ROW).type
-        given = to_arrow_struct(row, len(definition.columns))
-        data = plan_ingest(name, definition, spec, storage, given, {}, zone)
+        given = to_arrow_schema(changes.schema)
+        row = list(given.field(MERGE_ROW).type)[: len(definition.columns)]
+        data = plan_ingest(name, definition, spec, storage, pa.schema(row), {}, zone)
         if spec is None:
             return data, None
-        kind = to_arrow_schema(changes.schema).field(self.row_id).type
-        held = [kind.field(i) for i in range(kind.num_fields)]
+        held = list(given.field(self.row_id).type)
         columns = [definition.column(f.name) for f in held]
         stored = [storage.field(definition.columns.index(c)) for c in columns]
-        import pyarrow as pa
-
         only = definition.with_columns(columns)
         return data, plan_ingest(name, only, None, pa.schema(stored), pa.schema(held), {}, zone)
 
@@ -268,14 +263,6 @@ class Attempt:
         lines += clauses(program)
         plan = self.changes()._jdf.queryExecution().simpleString()
         return "\n".join([*lines, "", str(plan)])
-
-
-def to_arrow_struct(kind: object, width: int) -> object:
-    """The first fields of a struct type as a schema."""
-    import pyarrow as pa
-
-    assert isinstance(kind, pa.StructType)
-    return pa.schema([kind.field(i) for i in range(width)])
 
 
 def _same_version(target: TableHandle, program: Program) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trinity.engine.attempt import Attempt
 from trinity.engine.cases import Counts, Program
 from trinity.errors import TrinityError
-from trinity.merge import duration_ms
-from trinity.spi import MergeTableHandle
+from trinity.merge import commit_timeout_s
 from trinity.storage import statement_turn
 
 if TYPE_CHECKING:
@@ -47,27 +46,31 @@ def run(table: Table, prepare: Prepare) -> Counts:
             try:
                 return _attempt(table, prepare)
             except TrinityError as error:
-                deadline = deadline or time.monotonic() + _timeout_s(table)
+                deadline = deadline or time.monotonic() + commit_timeout_s(table.properties)
                 if error.code != "TRANSACTION_CONFLICT" or time.monotonic() > deadline:
                     raise
 
 
-def _timeout_s(table: Table) -> float:
-    text = table.properties.get("commit.retry.timeout", "10 minutes")
-    return duration_ms(text, "'commit.retry.timeout'") / 1000
-
-
 def _attempt(table: Table, prepare: Prepare) -> Counts:
-    with prepare() as program, Attempt.begun(table, program) as attempt:
+    with _begun(table, prepare) as attempt:
         fragments, counts = attempt.write()
         if not fragments:
             return Counts(attempt.merge.table.version or 0)
-        merge: MergeTableHandle = replace(attempt.merge, scope=attempt.scope())
-        done = table.connector.metadata.finish_merge(merge, list(program.reads), fragments)
+        merge = replace(attempt.merge, scope=attempt.scope())
+        done = table.connector.metadata.finish_merge(merge, list(attempt.program.reads), fragments)
         return Counts(done.version, **counts)
 
 
 def explain(table: Table, prepare: Prepare) -> str:
     """What a statement would do: paradigm, layouts, join, cases, and Spark's plan. Nothing is written."""
-    with prepare() as program, Attempt.begun(table, program) as attempt:
+    with _begun(table, prepare) as attempt:
         return attempt.described()
+
+
+@contextmanager
+def _begun(table: Table, prepare: Prepare) -> Iterator[Attempt]:
+    """One attempt; what Spark raises in it is raised as a TrinityError."""
+    from trinity.sql.errors import spark_errors
+
+    with spark_errors(), prepare() as program, Attempt.begun(table, program) as attempt:
+        yield attempt

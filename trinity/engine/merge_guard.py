@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 from trinity.errors import TrinityError
 from trinity.spi import Operation
 
-__all__ = ["MergeGuard"]
+__all__ = ["FILLING", "MergeGuard"]
 
 _CHANGED = pa.array([Operation.DELETE, Operation.UPDATE, Operation.UPDATE_DELETE], pa.int8())
 """Operations of which a row id may have one at most."""
 
-_FILLING = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT], pa.int8())
-"""Operations after which a key is live."""
+FILLING = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT], pa.int8())
+"""Operations that bring a row; after them its key is live."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Watch:
             columns = [pc.struct_field(changed, name) for name in self.guard.identity]
             self.changed.append(_table(columns))
         if self.guard.key:
-            filled = page.filter(pc.is_in(operation, value_set=_FILLING))
+            filled = page.filter(pc.is_in(operation, value_set=FILLING))
             self.filled.append(_table([filled.column(i) for i in self.guard.key]))
 
     def _count(self, operation: pa.Array, from_update: pa.Array) -> None:

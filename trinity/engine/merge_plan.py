@@ -27,7 +27,7 @@ from trinity.spi import Operation, TableDefinition
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType as SparkType
 
-__all__ = ["MERGE_ROW", "MergePlan", "expanded", "update_case_columns"]
+__all__ = ["MERGE_ROW", "MergePlan", "clauses", "expanded", "update_case_columns"]
 
 MERGE_ROW: Final = "_trinity_merge_row"
 REFUSAL: Final = "_trinity_refusal"
@@ -155,14 +155,11 @@ class MergePlan:
             target: logical columns of the target, and for a plain table its row id.
 
         Raises:
-            TrinityError: TYPE_MISMATCH, COLUMN_NOT_FOUND and the like.
+            TrinityError: TYPE_MISMATCH; what Spark makes of the expressions is raised as Spark does.
         """
-        from trinity.sql.errors import spark_errors
-
-        with spark_errors():
-            joined = self._joined(target)
-            selected = self._selected(joined)
-            return self._refusing(selected.select(*self._layout(), self._row_id(), *self._merge_row(joined)))
+        joined = self._joined(target)
+        selected = self._selected(joined)
+        return self._refusing(selected.select(*self._layout(), self._row_id(), *self._merge_row(joined)))
 
     # -- the join -----------------------------------------------------------------------------------------
 

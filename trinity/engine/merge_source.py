@@ -49,11 +49,11 @@ class Source:
     def may_touch(self, file: DataFile, columns: Collection[str]) -> bool:
         """True when a row of the file may have one of the values in each of some columns, by its statistics."""
         for column, values in self.points.items():
-            known = file.stats.get(column)
-            if column not in columns or known is None or known.min is None or known.max is None:
+            known = file.bounds(column) if column in columns else None
+            if known is None:
                 continue
-            place = bisect_left(values, known.min)
-            if place == len(values) or values[place] > known.max:
+            place = bisect_left(values, known[0])
+            if place == len(values) or values[place] > known[1]:
                 return False
         return True
 
@@ -83,22 +83,19 @@ def _looked_at(
     source: DataFrame, program: Program, definition: TableDefinition, facts: ConditionFacts, files: int
 ) -> Source:
     """One pass: number of rows, and bounds of what ON equals target columns to; the values, where they are few."""
-    from trinity.sql.errors import spark_errors
-
     whole = any(case.when is When.NOT_MATCHED_BY_SOURCE for case in program.cases)
     equal = {} if whole else facts.equalities
     named = source.alias(program.source_alias)
     # what does not fit the column's type cannot equal any of its values
     values = {c: F.expr(e).try_cast(spark_type(definition.column(c).type)) for c, e in equal.items()}
     bounded = [c for c in values if parse_type(definition.column(c).type).name in _BOUNDED]
-    with spark_errors():
-        wanted = [f(values[c]) for c in bounded for f in (F.min, F.max)]
-        found = list(named.agg(F.count(F.lit(1)), *wanted).collect()[0])
-        rows = int(found[0])
-        bounds = {c: (found[1 + 2 * i], found[2 + 2 * i]) for i, c in enumerate(bounded)}
-        joined = named.select(*[v.alias(c) for c, v in values.items()]) if values and rows <= SMALL else None
-        few = bool(bounded) and 1 < rows <= FEW and files > 1
-        points = _points(named.select(*[values[c].alias(c) for c in bounded])) if few else {}
+    wanted = [f(values[c]) for c in bounded for f in (F.min, F.max)]
+    found = list(named.agg(F.count(F.lit(1)), *wanted).collect()[0])
+    rows = int(found[0])
+    bounds = {c: (found[1 + 2 * i], found[2 + 2 * i]) for i, c in enumerate(bounded)}
+    joined = named.select(*[v.alias(c) for c, v in values.items()]) if values and rows <= SMALL else None
+    few = bool(bounded) and 1 < rows <= FEW and files > 1
+    points = _points(named.select(*[values[c].alias(c) for c in bounded])) if few else {}
     return Source(rows, {c: b for c, b in bounds.items() if b[0] is not None}, joined, points)
 
 

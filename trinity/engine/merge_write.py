@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_type
 from pyspark.sql.types import ByteType, IntegerType, StringType, StructField, StructType
 
 from trinity.engine.ingest import PageConformer
-from trinity.engine.merge_guard import MergeGuard
+from trinity.engine.merge_guard import FILLING, MergeGuard
 from trinity.engine.row_change import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
 from trinity.engine.writer import run_on_spark
 from trinity.errors import TrinityError
@@ -32,7 +32,6 @@ __all__ = ["Distribution", "write_changes"]
 
 _PREFIX: Final = "_trinity_"
 _ERROR: Final = "_trinity_error"
-_INSERTS: Final = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT], pa.int8())
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class _ChangeTask:
             for page in pages:
                 _raise_first(page)
                 changes = self.processor.transform_page(page)
-                new = pc.is_in(changes.column(len(self.processor.columns)), value_set=_INSERTS)
+                new = pc.is_in(changes.column(len(self.processor.columns)), value_set=FILLING)
                 for part, is_new in ((changes.filter(new), True), (changes.filter(pc.invert(new)), False)):
                     if part.num_rows:
                         yield self._stored(part, is_new)
@@ -179,7 +178,7 @@ def write_changes(
     """
     storage = merge.insert.target.storage
     spark_row_id = changes.schema[processor.row_id].dataType
-    row_id = pa.struct(_nullable(conformers[1].storage)) if conformers[1] else _arrow_of(spark_row_id)
+    row_id = pa.struct(_nullable(conformers[1].storage)) if conformers[1] else to_arrow_type(spark_row_id)
     arrow = pa.schema(
         [
             *storage,
@@ -195,11 +194,7 @@ def write_changes(
     prepared = changes.mapInArrow(lambda pages: task(pages), stored)
     where = distribution.of(processor.row_id)
     placed = prepared.repartition(distribution.sinks, where) if distribution.sinks else prepared.repartition(where)
-    from trinity.sql.errors import spark_errors
-
-    sink = _SinkTask(provider, merge, len(storage), processor.row_id, guard)
-    with spark_errors():
-        found = run_on_spark(sink, placed)
+    found = run_on_spark(_SinkTask(provider, merge, len(storage), processor.row_id, guard), placed)
     counts = {"updated": 0, "deleted": 0, "inserted": 0}
     fragments = []
     for text in found:
@@ -209,12 +204,6 @@ def write_changes(
             continue
         counts = {kind: counts[kind] + fragment[kind] for kind in counts}
     return fragments, counts
-
-
-def _arrow_of(kind: Any) -> pa.DataType:
-    from pyspark.sql.pandas.types import to_arrow_type
-
-    return to_arrow_type(kind)
 
 
 def _spark_schema(storage: pa.Schema, row_id: str, row_id_type: Any) -> StructType:

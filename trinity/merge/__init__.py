@@ -1,6 +1,6 @@
 """Merge engines: options to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
 
-from trinity.merge.options import TABLE_PROPERTIES, canonical_properties, duration_ms
+from trinity.merge.options import TABLE_PROPERTIES, canonical_properties, commit_timeout_s, duration_ms
 from trinity.merge.spec import MergeSpec, statistics_columns
 from trinity.merge.tombstone import tombstone_marks
 
@@ -8,6 +8,7 @@ __all__ = [
     "TABLE_PROPERTIES",
     "MergeSpec",
     "canonical_properties",
+    "commit_timeout_s",
     "duration_ms",
     "statistics_columns",
     "tombstone_marks",

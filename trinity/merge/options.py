@@ -9,7 +9,7 @@ from typing import Final
 from trinity.errors import TrinityError, nearest
 from trinity.spi import RowChangeParadigm
 
-__all__ = ["TABLE_PROPERTIES", "canonical_properties", "duration_ms"]
+__all__ = ["TABLE_PROPERTIES", "canonical_properties", "commit_timeout_s", "duration_ms"]
 
 TABLE_PROPERTIES: Final[dict[str, str]] = {
     "merge-engine": "how row versions fold: deduplicate",
@@ -92,3 +92,8 @@ def duration_ms(text: str, what: str) -> int:
             "INVALID_ARGUMENTS", f"{what}: '{text}' is no duration; write a number and a unit, such as '7 days'."
         )
     return int(match[1]) * unit
+
+
+def commit_timeout_s(properties: Mapping[str, str]) -> float:
+    """How long a commit, or a statement that lost a race, is tried again: ``commit.retry.timeout``, in seconds."""
+    return duration_ms(properties.get("commit.retry.timeout", "10 minutes"), "'commit.retry.timeout'") / 1000

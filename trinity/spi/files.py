@@ -89,6 +89,16 @@ class DataFile:
         """Last part of the path. Within a commit the names sort in arrival order."""
         return self.path.rsplit("/", 1)[-1]
 
+    def bounds(self, column: str) -> tuple[Any, Any] | None:
+        """(smallest, largest) value of a column in this file; None when they are not known, or all are NULL."""
+        if column in self.partition:
+            low = high = self.partition[column]
+        elif column in self.stats:
+            low, high = self.stats[column].min, self.stats[column].max
+        else:
+            return None
+        return None if low is None or high is None else (low, high)
+
     def at_commit(self, commit: int) -> DataFile:
         """This file under a commit number, unless it carries one already (K6)."""
         return self if self.commit is not None else replace(self, commit=commit)

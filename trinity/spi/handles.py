@@ -117,14 +117,10 @@ class ReadScope:
 
 
 def _may_overlap(file: DataFile, column: str, low: Any, high: Any) -> bool:
-    if column in file.partition:
-        smallest = largest = file.partition[column]
-    elif column in file.stats:
-        smallest, largest = file.stats[column].min, file.stats[column].max
-    else:
+    known = file.bounds(column)
+    if known is None:
         return True
-    if smallest is None or largest is None:
-        return True
+    smallest, largest = known
     try:
         return bool((high is None or smallest <= high) and (low is None or low <= largest))
     except TypeError:  # bounds of another type: no knowledge

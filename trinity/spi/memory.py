@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from trinity.errors import TrinityError
+from trinity.merge import statistics_columns
 from trinity.spi.connector import Connector, ConnectorContext, ConnectorMetadata, Format, PageSinkProvider
 from trinity.spi.files import DataFile, Tier, from_fragments, from_merge_fragments
 from trinity.spi.handles import (
@@ -32,7 +33,15 @@ from trinity.spi.handles import (
     WriteTarget,
 )
 from trinity.spi.schema import Column, TableDefinition
-from trinity.spi.sink import RowChangeParadigm
+from trinity.storage import (
+    ObjectStore,
+    ParquetSinkProvider,
+    RowChanges,
+    check_scope,
+    delete_orphans,
+    identity_only,
+    next_timestamp_ms,
+)
 
 __all__ = ["MemoryConnector", "MemoryFormat"]
 
@@ -49,7 +58,7 @@ class _Version:
     txns: Mapping[str, int] = field(default_factory=dict)
 
 
-class MemoryMetadata(ConnectorMetadata):
+class MemoryMetadata(RowChanges):
     """Schemas and tables in dictionaries under one lock."""
 
     def __init__(self, catalog: str, folder: str) -> None:
@@ -85,8 +94,6 @@ class MemoryMetadata(ConnectorMetadata):
         return self._schemas.get(schema, {}).get(table)
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
-        from trinity.storage import identity_only
-
         identity_only(definition, "the in-memory format")
         with self._lock:
             tables = self._tables(definition.schema)
@@ -94,7 +101,7 @@ class MemoryMetadata(ConnectorMetadata):
                 raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{definition.full_name}' exists already.")
             location = f"{self._folder}/{definition.name}-{uuid.uuid4().hex}"
             handle = TableHandle(self._catalog, definition.schema, definition.name, location)
-            self._versions[location] = [_Version(0, _now_ms(0), "create", definition)]
+            self._versions[location] = [_Version(0, next_timestamp_ms(0), "create", definition)]
             tables[definition.name] = handle
             return handle
 
@@ -164,30 +171,9 @@ class MemoryMetadata(ConnectorMetadata):
 
     # -- row changes ------------------------------------------------------------------------------------
 
-    def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
-        return _paradigm(self._at(table).definition)
-
-    def merge_row_id_column(self, table: TableHandle) -> str:
-        return "_trinity_row_id"
-
-    def insert_layout(self, table: TableHandle) -> tuple[str, ...]:
-        definition = self._at(table).definition
-        return definition.primary_key or definition.partition_columns
-
-    def update_layout(self, table: TableHandle) -> tuple[str, ...]:
-        return self._at(table).definition.primary_key or ("file",)
-
-    def begin_merge(
-        self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]], retry: bool = True
-    ) -> MergeTableHandle:
-        insert = self.begin_insert(table)
-        return MergeTableHandle(insert.table, insert, dict(update_case_columns), _paradigm(insert.definition))
-
     def finish_merge(
         self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
     ) -> CommitResult:
-        from trinity.storage import check_scope
-
         files, gone = from_merge_fragments(fragments)
 
         def change(newest: _Version) -> _Version:
@@ -234,8 +220,6 @@ class MemoryMetadata(ConnectorMetadata):
         return _result(version, files)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        from trinity.storage import ObjectStore, delete_orphans
-
         with self._lock:
             self._at(table)
             versions = self._versions[table.location]
@@ -253,7 +237,7 @@ class MemoryMetadata(ConnectorMetadata):
             changed = change(newest)
             if changed is None:
                 return newest.number, False
-            made = replace(changed, number=newest.number + 1, timestamp_ms=_now_ms(newest.timestamp_ms))
+            made = replace(changed, number=newest.number + 1, timestamp_ms=next_timestamp_ms(newest.timestamp_ms))
             self._versions[table.location].append(made)
             return made.number, True
 
@@ -282,8 +266,6 @@ class MemoryConnector(Connector):
     """One in-memory catalog."""
 
     def __init__(self, catalog: str) -> None:
-        from trinity.storage import ParquetSinkProvider
-
         self._folder = tempfile.mkdtemp(prefix="trinity-memory-")
         self._metadata = MemoryMetadata(catalog, self._folder)
         self._sinks = ParquetSinkProvider()
@@ -317,20 +299,8 @@ def _storage(definition: TableDefinition) -> pa.Schema:
 def _target(table: TableHandle, at: _Version) -> WriteTarget:
     definition = at.definition
     return WriteTarget(
-        table.location, _storage(definition), definition.primary_key, uuid.uuid4().hex, definition.partition_by
+        table.location, _storage(definition), statistics_columns(definition), uuid.uuid4().hex, definition.partition_by
     )
-
-
-def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
-    from trinity.storage import paradigm_of
-
-    return paradigm_of(definition)
-
-
-def _now_ms(previous_ms: int) -> int:
-    from trinity.storage import next_timestamp_ms
-
-    return next_timestamp_ms(previous_ms)
 
 
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:

@@ -10,7 +10,7 @@ from sqlglot import Token
 
 from trinity.errors import TrinityError
 from trinity.sql.changes import RowChange, common_tables, row_change_word
-from trinity.sql.errors import quiet, spark_errors
+from trinity.sql.errors import quiet
 from trinity.sql.merge import read_merge
 from trinity.sql.names import quote
 from trinity.sql.pieces import Piece, Reader
@@ -54,8 +54,7 @@ def run(session: Session, piece: Piece) -> DataFrame:
 
     change = read(piece)
     table = target_table(session, change.target)
-    with spark_errors():
-        done = run_program(table, partial(program, session, table, change))
+    done = run_program(table, partial(program, session, table, change))
     return counts(session, updated=done.updated, deleted=done.deleted, inserted=done.inserted)
 
 
@@ -68,8 +67,7 @@ def explain(session: Session, piece: Piece) -> DataFrame:
         raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
     change = read(piece)
     table = target_table(session, change.target)
-    with spark_errors():
-        text = explain_program(table, partial(program, session, table, change))
+    text = explain_program(table, partial(program, session, table, change))
     return local_frame(session.spark, {"plan": "string"}, [(text,)])
 
 

@@ -2,20 +2,15 @@
 
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folders import FolderCatalog, FolderMetadata
-from trinity.storage.merge_sinks import merge_sink
 from trinity.storage.orphans import delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
-from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope, paradigm_of
+from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
 from trinity.storage.store import AlreadyExists, Entry, ObjectStore, local_path
 
 __all__ = [
-    "ROW_ID",
-    "RowChanges",
-    "check_scope",
-    "merge_sink",
-    "paradigm_of",
     "COMMIT_TIMEOUT_S",
+    "ROW_ID",
     "AlreadyExists",
     "CommitRaced",
     "Entry",
@@ -26,6 +21,8 @@ __all__ = [
     "ParquetSinkProvider",
     "PartitionValues",
     "PartitionedPageSink",
+    "RowChanges",
+    "check_scope",
     "commit_loop",
     "delete_orphans",
     "identity_only",

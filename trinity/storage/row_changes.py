@@ -14,7 +14,7 @@ from trinity.spi import (
     TableHandle,
 )
 
-__all__ = ["ROW_ID", "RowChanges", "check_scope", "paradigm_of"]
+__all__ = ["ROW_ID", "RowChanges", "check_scope"]
 
 ROW_ID = "_trinity_row_id"
 """Name of the row id column of a merge page."""
@@ -27,7 +27,7 @@ class RowChanges(ConnectorMetadata):
     """
 
     def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
-        return paradigm_of(self.get_splits(table).definition)
+        return _paradigm(self.get_splits(table).definition)
 
     def merge_row_id_column(self, table: TableHandle) -> str:
         return ROW_ID
@@ -44,10 +44,10 @@ class RowChanges(ConnectorMetadata):
         self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]], retry: bool = True
     ) -> MergeTableHandle:
         insert = self.begin_insert(table)
-        return MergeTableHandle(insert.table, insert, dict(update_case_columns), paradigm_of(insert.definition))
+        return MergeTableHandle(insert.table, insert, dict(update_case_columns), _paradigm(insert.definition))
 
 
-def paradigm_of(definition: TableDefinition) -> RowChangeParadigm:
+def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
     """What the property ``row-change-paradigm`` says; delete and insert by default."""
     wanted = definition.properties.get("row-change-paradigm")
     return RowChangeParadigm[wanted.upper()] if wanted else RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW

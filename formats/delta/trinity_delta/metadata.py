@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from trinity.errors import TrinityError
-from trinity.merge import duration_ms, statistics_columns
+from trinity.merge import commit_timeout_s, statistics_columns
 from trinity.spi import (
     Column,
     CommitResult,
@@ -255,8 +255,8 @@ class DeltaMetadata(FolderMetadata):
                 raise CommitRaced(f"version {state.version} came while version {started.read_version} was read")
             return change(state, started)
 
-        timeout = self._snapshots.load(newest).definition.properties.get("commit.retry.timeout", "10 minutes")
-        return commit_loop(table.location, attempt, duration_ms(timeout, "'commit.retry.timeout'") / 1000)
+        properties = self._snapshots.load(newest).definition.properties
+        return commit_loop(table.location, attempt, commit_timeout_s(properties))
 
 
 def _own(configured: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from trinity.errors import TrinityError
-from trinity.merge import duration_ms, statistics_columns
+from trinity.merge import commit_timeout_s, statistics_columns
 from trinity.spi import (
     Column,
     CommitResult,
@@ -204,8 +204,8 @@ class ParquetMetadata(FolderMetadata):
                 return state, False
             return write_version(ObjectStore(table.location), state, wanted, self._interval), True
 
-        timeout = self._snapshots.load(newest).definition.properties.get("commit.retry.timeout", "10 minutes")
-        return commit_loop(table.location, attempt, duration_ms(timeout, "'commit.retry.timeout'") / 1000)
+        properties = self._snapshots.load(newest).definition.properties
+        return commit_loop(table.location, attempt, commit_timeout_s(properties))
 
 
 def _change(operation: str, **fields: object) -> Change:
