@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import sqlglot
 
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec, canonical_properties
-from trinity.spi import HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition, parse_partition, parse_type
+from trinity.merge import MergeEngine, MergeSpec, canonical_properties
+from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition, parse_partition, parse_type
 
 __all__ = ["define_table"]
+
+
+_BY_COLUMN: Final = (MergeEngine.PARTIAL_UPDATE.value, MergeEngine.AGGREGATION.value)
 
 
 def define_table(
@@ -35,8 +39,11 @@ def define_table(
     stored = [
         Column(c.name, str(parse_type(c.type)), c.nullable and c.name not in key, c.default, c.comment) for c in columns
     ]
-    if key and _needs_row_kind(options):
+    by_column = options.get("merge-engine", "").strip().lower().replace("_", "-") in _BY_COLUMN
+    if key and (by_column or _needs_row_kind(options)):
         stored.append(Column(ROW_KIND, "int"))
+    if key and by_column:
+        stored.append(Column(CARRIED, "string"))
     definition = TableDefinition(schema, table, tuple(stored), key, _partitions(draft, partition_by), options)
     MergeSpec.of(definition)
     return definition

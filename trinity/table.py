@@ -297,14 +297,17 @@ class Table:
 
 _MEANING = (
     "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
-    "tombstone-string-key-value", "rowkind.field", "ignore-delete",
+    "tombstone-string-key-value", "rowkind.field", "ignore-delete", "partial-update.remove-record-on-delete",
+    "partial-update.remove-record-on-sequence-group", "aggregation.remove-record-on-delete",
+    "fields.default-aggregate-function",
 )  # fmt: skip
 
 
 def _same_meaning(before: TableDefinition, after: TableDefinition) -> None:
     """Refuses a change of the options by which stored rows were written (L3)."""
     MergeSpec.of(after)
-    for option in _MEANING:
+    by_column = {o for d in (before, after) for o in d.properties if o.startswith("fields.")}
+    for option in (*_MEANING, *sorted(by_column.difference(_MEANING))):
         if before.properties.get(option) != after.properties.get(option):
             raise TrinityError(
                 "INVALID_TABLE_PROPERTY",

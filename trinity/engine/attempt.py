@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.storagelevel import StorageLevel
 
 from trinity.engine.cases import Program, When
+from trinity.engine.column_checks import check_program
 from trinity.engine.conditions import ConditionFacts, Names, condition_facts
 from trinity.engine.ingest import PageConformer, plan_ingest
 from trinity.engine.key_check import check_keys
@@ -77,6 +78,7 @@ class Attempt:
         """
         splits = table.splits()
         program = expanded(program, splits.definition)
+        check_program(program, splits.definition)
         pinned = replace(table.handle, version=splits.version)
         merge = table.connector.metadata.begin_merge(pinned, update_case_columns(program))
         _same_version(merge.table, program)

@@ -65,6 +65,8 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
         # Arrow asks for room for every int64; the values at hand usually need less
         array = array.cast(pa.decimal128(38, target.scale))
+    if pa.types.is_decimal(source) and pa.types.is_floating(target):
+        array = array.cast(pa.string())  # Arrow's own cast is not the nearest number: 25.2 becomes 25.200000000000003
     if pa.types.is_list(target) and not pa.types.is_list(source):
         array = array.cast(pa.list_(source.value_type))
     if pa.types.is_list(target):

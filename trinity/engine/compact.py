@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from trinity.engine import by_column
 from trinity.engine.partitions import by_partition, crowded, grouped_scan
-from trinity.engine.read import folded, tiers
-from trinity.engine.scan import log_scan, plain_scan
+from trinity.engine.read import folded
+from trinity.engine.scan import log_scan, plain_scan, tiers
 from trinity.engine.writer import DELETED, RewriteTask, run_on_spark, sidecar_target
-from trinity.merge.fold import SINCE, is_deleted, quoted, winners
+from trinity.merge.fold import ARRIVAL, SINCE, is_deleted, winners
+from trinity.merge.literal import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spi import CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
 
@@ -73,33 +76,53 @@ def _full(
     partitioned = bool(splits.definition.partition_by)
     buckets = None if partitioned else spec.buckets or _buckets_for(sum(f.size for f in splits.files))
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
-    now = int(time.time() * 1000)
-    rows = folded(spark, splits, spec).withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
-    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that first put it aside
-        rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
-    rows = _distributed(rows, splits, spec, splits.files, buckets)
-    storage = _sidecar_schema(splits.storage, spec)
+    storage = by_column.sidecar_schema(splits.storage) if spec.by_column else _sidecar_schema(splits.storage, spec)
+    aside = sidecar_target(rewrite.target, f"{table.location}/_trinity", storage)
     task = RewriteTask(
         connector.sinks,
         rewrite.target,
         Tier.BASE,
         _highest(splits.files),
         buckets,
-        # without a watermark every later row wins, so nothing has to be remembered
-        sidecar_target(rewrite.target, f"{table.location}/_trinity", storage) if spec.ordering else None,
+        aside if by_column.remembers(spec) or (spec.ordering and not spec.by_column) else None,
     )
-    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=True)
+
+    def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
+        return run_on_spark(replace(task, in_log=in_log), _distributed(rows, splits, spec, splits.files, buckets))
+
+    if spec.by_column:
+        fragments = by_column.rewritten(spark, splits, spec, run)
+    else:
+        fragments = run(_winners_and_tombstones(spark, splits, spec))
+    return connector.metadata.finish_rewrite(rewrite, fragments, replace_sidecar=True)
+
+
+def _winners_and_tombstones(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+    """The winning versions; tombstones with the time since when they are aside.
+
+    Without a watermark every later row wins, so nothing has to be remembered.
+    """
+    now = int(time.time() * 1000)
+    rows = folded(spark, splits, spec).withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
+    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that first put it aside
+        rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
+    return rows
 
 
 def _fold_log(
     spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, spec: MergeSpec
 ) -> CommitResult:
-    """The log into one sorted run of winners, tombstones among them; base and sidecar stay."""
+    """The log into one sorted run of winners, tombstones among them; base and sidecar stay.
+
+    Of an engine that folds by column all versions stay, in fewer files.
+    """
     _, log = tiers(splits.files)
     rewrite = connector.metadata.begin_rewrite(table, log)
-    versions = winners(log_scan(spark, log, (), splits.storage), spec)
+    versions = log_scan(spark, log, (), splits.storage)
+    if not spec.by_column:
+        versions = winners(versions, spec)
     stored = [quoted(f.name) for f in splits.storage]
-    rows = versions.selectExpr(*stored, f"{is_deleted(spec, versions)} AS {DELETED}")
+    rows = versions.selectExpr(*stored, f"{is_deleted(spec, versions)} AS {DELETED}", ARRIVAL)
     partitioned = bool(splits.definition.partition_by)
     runs = None if partitioned else math.ceil(sum(f.size for f in log) / _FILE_BYTES)
     rows = _distributed(rows, splits, spec, log, runs)
@@ -113,7 +136,8 @@ def _distributed(
     """The rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
     if tasks is None:
         return by_partition(rows, splits.definition, spec, files, _FILE_BYTES)
-    return rows.repartition(tasks, *spec.key).sortWithinPartitions(*spec.key)
+    order = [*spec.key, ARRIVAL] if ARRIVAL in rows.columns else spec.key
+    return rows.repartition(tasks, *spec.key).sortWithinPartitions(*order)
 
 
 def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:

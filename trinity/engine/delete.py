@@ -17,7 +17,7 @@ from trinity.engine.ingest import plan_ingest
 from trinity.engine.sparktypes import spark_type
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
-from trinity.merge.fold import quoted
+from trinity.merge.literal import quoted
 from trinity.spi import Column as TableColumn
 from trinity.spi import CommitResult, Operation, TableDefinition, parse_type
 

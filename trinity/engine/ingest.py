@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from trinity.engine.casts import assignable, cast_array
 from trinity.errors import TrinityError, nearest
-from trinity.merge.spec import MergeSpec
+from trinity.merge.spec import MergeEngine, MergeSpec
+from trinity.merge.write_rules import WriteRules
 from trinity.spi import Column, DataType, TableDefinition, parse_type, type_text
 
 __all__ = ["PageConformer", "plan_ingest"]
@@ -45,12 +46,14 @@ class PageConformer:
         plans: one plan for each stored column, in table order.
         storage: the storage schema.
         timezone: what a timestamp without zone means for a TIMESTAMP column.
+        rules: what the merge engine forbids, if anything.
     """
 
     table: str
     plans: tuple[_ColumnPlan, ...]
     storage: pa.Schema
     timezone: str
+    rules: WriteRules | None = None
 
     def conform(self, page: pa.RecordBatch) -> pa.RecordBatch:
         """The page in storage form.
@@ -59,7 +62,10 @@ class PageConformer:
             TrinityError: CONSTRAINT_VIOLATION (NULL in a key or NOT NULL column, text too long),
                 NUMERIC_VALUE_OUT_OF_RANGE, INVALID_ARGUMENTS (unknown row kind), naming column and value.
         """
-        return pa.record_batch([self._fill(plan, page, checked=True) for plan in self.plans], schema=self.storage)
+        stored = pa.record_batch([self._fill(plan, page, checked=True) for plan in self.plans], schema=self.storage)
+        if self.rules:
+            self.rules.check(stored)
+        return stored
 
     def stored(self, page: pa.RecordBatch) -> pa.RecordBatch:
         """The page in storage form, unchecked: for values that were stored before, or are left out."""
@@ -156,6 +162,8 @@ def plan_ingest(
             key or NOT NULL column.
     """
     source = _match(name, definition, given.names)
+    if spec and spec.engine is MergeEngine.PARTIAL_UPDATE:
+        defaults = {}  # what is left out is not carried (P1)
     key = spec.key if spec else ()
     plans = []
     for column, field in zip(definition.columns, storage, strict=True):
@@ -173,7 +181,10 @@ def plan_ingest(
             _check_type(name, column, kind, given.field(index).type)
         row_kind = bool(spec and spec.row_kind == column.name)
         plans.append(_ColumnPlan(column, kind, field, index, value, column.name in key, row_kind))
-    return PageConformer(name, tuple(plans), storage, timezone)
+    rules = None
+    if spec and spec.engine is not MergeEngine.DEDUPLICATE:
+        rules = WriteRules(name, spec, {c.name: n for n, c in enumerate(definition.columns)})
+    return PageConformer(name, tuple(plans), storage, timezone, rules)
 
 
 def _match(name: str, definition: TableDefinition, names: Sequence[str]) -> dict[str, int]:

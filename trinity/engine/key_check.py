@@ -11,7 +11,8 @@ from trinity.engine.merge_plan import MERGE_ROW, MergePlan
 from trinity.engine.read import stored_winners
 from trinity.engine.writer import DELETED
 from trinity.errors import TrinityError
-from trinity.merge.fold import beats, quoted
+from trinity.merge.fold import beats
+from trinity.merge.literal import quoted
 from trinity.spi import Operation, SplitSource
 
 if TYPE_CHECKING:

@@ -16,11 +16,13 @@ from pyspark.sql import functions as F
 
 from trinity.engine.assign import assigned, check_boolean, types_of
 from trinity.engine.cases import Case, Expression, Program, When
+from trinity.engine.column_checks import omitted_value, refusing_groups
 from trinity.engine.conditions import same_expression
 from trinity.engine.sparktypes import spark_type
 from trinity.errors import TrinityError, nearest
 from trinity.merge import MergeSpec
-from trinity.merge.fold import beats, quoted
+from trinity.merge.fold import beats
+from trinity.merge.literal import quoted
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
 
@@ -57,7 +59,7 @@ def _expanded(case: Case, program: Program, definition: TableDefinition) -> Case
         return case
     given = _star(program, definition) if case.values is None else _named(case.values, definition)
     if case.operation is Operation.INSERT:
-        given = {c.name: given.get(c.name, c.default or "NULL") for c in definition.visible}
+        given = {c.name: given.get(c.name, omitted_value(definition, c)) for c in definition.visible}
     return replace(case, values=given)
 
 
@@ -217,12 +219,15 @@ class MergePlan:
         spec = self.spec
         if spec is None:
             return F.col(self.row_id)
-        ordered = dict.fromkeys((*spec.key, *spec.ordering))
+        sequences = [c for g in spec.groups for c in g.sequence]
+        ordered = dict.fromkeys((*spec.key, *spec.ordering, *sequences))
         fields = [self._target(name).alias(name) for name in ordered]
         dying = [n for n, c in enumerate(self.program.cases) if c.operation is Operation.DELETE] + list(self.moving)
         if dying:  # their tombstones keep the other columns (U5)
             dies = F.col(_CASE).isin(dying)
-            others = [c.name for c in self.definition.visible if c.name not in ordered]
+            # a hard delete keeps nothing but what its columns must have
+            kept = [c for c in self.definition.visible if not (spec.by_column and c.nullable)]
+            others = [c.name for c in kept if c.name not in ordered]
             fields += [F.when(dies, self._target(name)).alias(name) for name in others]
         return F.when(F.col(PRESENT), F.struct(*fields)).alias(self.row_id)
 
@@ -281,6 +286,9 @@ class MergePlan:
         """Refuses a row that stays under its key and would lose to what is stored there (M9)."""
         numbers = [n for n, case in enumerate(self.program.cases) if self._may_lose(case)]
         spec = self.spec
+        if spec is not None and spec.groups:
+            names = (self.row_id, MERGE_ROW, REFUSAL)
+            changes = refusing_groups(changes, self.program, spec, names, self._from_source)
         if spec is None or not numbers:
             return changes
         case = F.col(MERGE_ROW)["_trinity_case_number"]

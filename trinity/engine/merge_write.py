@@ -22,7 +22,7 @@ from trinity.engine.merge_guard import FILLING, MergeGuard
 from trinity.engine.row_change import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
 from trinity.engine.writer import run_on_spark
 from trinity.errors import TrinityError
-from trinity.merge.fold import quoted
+from trinity.merge.literal import quoted
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
 
 if TYPE_CHECKING:

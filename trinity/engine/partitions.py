@@ -15,7 +15,7 @@ from sqlglot import exp
 from trinity.engine.cases import Program
 from trinity.engine.scan import plain_scan
 from trinity.engine.sparktypes import spark_type
-from trinity.merge.fold import quoted, text_literal
+from trinity.merge.literal import quoted, text_literal
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, TableDefinition, arrival_order
 

@@ -13,20 +13,22 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from sqlglot import exp
 
+from trinity.engine import by_column
 from trinity.engine.prune import prune
-from trinity.engine.scan import bucketed_scan, log_scan, plain_scan, well_bucketed
+from trinity.engine.scan import bucketed_scan, log_scan, plain_scan, tiers, well_bucketed
 from trinity.engine.sparktypes import spark_type
 from trinity.engine.writer import DELETED
-from trinity.merge.fold import SINCE, beats, is_deleted, quoted, winners
+from trinity.merge.fold import SINCE, beats, is_deleted, winners
+from trinity.merge.literal import quoted
 from trinity.merge.spec import MergeSpec
-from trinity.spi import Column, DataFile, SplitSource, Tier, parse_type
+from trinity.spi import Column, DataFile, SplitSource, parse_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BASE_WINS: Final = "_trinity_base_wins"
 
-__all__ = ["folded", "logical", "merged_read", "row_versions", "stored_winners", "tiers"]
+__all__ = ["folded", "logical", "merged_read", "row_versions", "stored_winners"]
 
 
 def merged_read(
@@ -99,6 +101,9 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     The log is folded by itself, then met with the base by a full outer sort-merge join. The base is read once,
     and with one sorted file per bucket neither exchanged nor sorted.
     """
+    if spec.by_column:
+        rows = by_column.versions(spark, splits, spec)
+        return by_column.folded(below.of(rows), splits, spec)
     base, log = tiers(splits.files)
     versions = below.of(log_scan(spark, log, splits.sidecar, splits.storage))
     buckets = well_bucketed(base, spec.key)
@@ -151,11 +156,6 @@ def _with_origin(spark: SparkSession, files: Sequence[DataFile], splits: SplitSo
         "*", F.col("_metadata.file_name").alias("_trinity_name"), F.col("_metadata.row_index").alias("_pos")
     )
     return found.join(F.broadcast(facts), "_trinity_name")
-
-
-def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
-    """(base files, log files)."""
-    return [f for f in files if f.tier is Tier.BASE], [f for f in files if f.tier is Tier.LOG]
 
 
 def logical(rows: DataFrame, splits: SplitSource, further: Sequence[str] = ()) -> DataFrame:

@@ -17,19 +17,25 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from trinity.errors import TrinityError
-from trinity.merge.fold import ARRIVAL, SINCE, quoted, text_literal
-from trinity.spi import DataFile, arrival_order
+from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.merge.literal import quoted, text_literal
+from trinity.spi import DataFile, Tier, arrival_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["bucketed_scan", "empty_scan", "located_scan", "log_scan", "plain_scan", "well_bucketed"]
+__all__ = ["bucketed_scan", "empty_scan", "located_scan", "log_scan", "plain_scan", "tiers", "well_bucketed"]
 
 _POSITION_BITS = 40
 _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
 _NAME = "_trinity_name"
 _ROW = "_trinity_row"
+
+
+def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
+    """(base files, log files)."""
+    return [f for f in files if f.tier is Tier.BASE], [f for f in files if f.tier is Tier.LOG]
 
 
 def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
@@ -74,25 +80,43 @@ def located_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Sch
 
 
 def log_scan(
-    spark: SparkSession, files: Sequence[DataFile], sidecar: Sequence[DataFile], storage: pa.Schema
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    sidecar: Sequence[DataFile],
+    storage: pa.Schema,
+    *,
+    ordered: bool = False,
+    arrival: bool = True,
 ) -> DataFrame:
     """Row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
 
-    The arrival is the file's place among the files, then the row's place in its file. Tombstones of the
+    The arrival is the file's place among the files, then the row's place in its file. Rows of the
     sidecar come before everything; they alone have a :data:`~trinity.merge.fold.SINCE`.
+
+    Args:
+        spark: the session.
+        files: the log.
+        sidecar: what compaction put aside.
+        storage: storage schema.
+        ordered: True when the sidecar has several rows of a key, and so their arrival.
+        arrival: False when the order of the log does not matter: every row's arrival is then 0.
     """
-    ordered = sorted(files, key=arrival_order)
-    versions = with_positions(spark, plain_scan(spark, ordered, storage), [f.name for f in ordered])
+    in_order = sorted(files, key=arrival_order)
+    versions = plain_scan(spark, in_order, storage)
+    versions = with_positions(spark, versions, [f.name for f in in_order] if arrival else ())
     versions = versions.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}")
     if not sidecar:
         return versions
-    kept = plain_scan(spark, sidecar, storage.append(pa.field(SINCE, pa.int64())))
+    aside = storage.append(pa.field(SINCE, pa.int64()))
+    if ordered:
+        return versions.unionByName(plain_scan(spark, sidecar, aside.append(pa.field(ARRIVAL, pa.int64()))))
+    kept = plain_scan(spark, sidecar, aside)
     return versions.unionByName(kept.selectExpr("*", f"-1L AS {ARRIVAL}"))
 
 
 def with_positions(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """Adds the arrival: ordinal of the file in ``names``, then the row's position in its file."""
-    if not names:  # no file, and so no _metadata
+    if not names:  # no file, and so no _metadata, or no interest in them
         return rows.selectExpr("*", f"0L AS {ARRIVAL}")
     if len(names) == 1:
         return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}")

@@ -17,10 +17,13 @@ from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["DELETED", "AppendTask", "RewriteTask", "run_in_process", "run_on_spark"]
+__all__ = ["DELETED", "LEFT", "AppendTask", "RewriteTask", "run_in_process", "run_on_spark"]
 
 DELETED: Final = "_trinity_deleted"
-"""BOOLEAN, last column of the rows that a rewrite writes: True for a tombstone, which goes to the sidecar."""
+"""BOOLEAN, of the rows that a rewrite writes: True for a tombstone, or what else goes to the sidecar."""
+
+LEFT: Final = "_trinity_left"
+"""BOOLEAN, of the rows that a rewrite writes: True for a row version that must stay in the log."""
 
 _RESULT: Final = "fragment binary, error string"
 _RESULT_ARROW: Final = pa.schema([("fragment", pa.binary()), ("error", pa.string())])
@@ -50,6 +53,7 @@ class RewriteTask:
         commit: highest commit number that was folded (K6).
         buckets: number of buckets, the task's number being the bucket; None for files without bucket.
         sidecar: where and with which columns tombstones go; None: they stay among the rows.
+        in_log: whether rows marked :data:`LEFT` go to a log file of their own.
     """
 
     provider: PageSinkProvider
@@ -58,6 +62,7 @@ class RewriteTask:
     commit: int
     buckets: int | None = None
     sidecar: WriteTarget | None = None
+    in_log: bool = False
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         bucket = Bucket(order, self.buckets) if self.buckets else None
@@ -66,12 +71,26 @@ class RewriteTask:
         if self.sidecar:
             kept = self.provider.create_page_sink(self.sidecar, SinkId(order, Tier.SIDECAR, None, self.commit))
             routes.append((kept, self._tombstones))
+        if self.in_log:
+            left = self.provider.create_page_sink(self.target, SinkId(order, Tier.LOG, None, self.commit))
+            routes.append((left, self._left))
         return _drain(routes, pages)
 
     def _rows(self, page: pa.RecordBatch) -> pa.RecordBatch:
         if self.tier is Tier.BASE:
             page = page.filter(pc.invert(page.column(DELETED)))
+        if LEFT in page.schema.names:
+            page = self._without_left(page)
         return _as(page, self.target.storage)
+
+    def _without_left(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        left = page.column(LEFT)
+        if not self.in_log and left.true_count:
+            raise TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", "A folded value does not fit into its column.")
+        return page.filter(pc.invert(left))
+
+    def _left(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        return _as(page.filter(page.column(LEFT)), self.target.storage)
 
     def _tombstones(self, page: pa.RecordBatch) -> pa.RecordBatch:
         assert self.sidecar is not None

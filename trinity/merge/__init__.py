@@ -1,13 +1,16 @@
 """Merge engines: options to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
 
+from trinity.merge.carried import carried_columns
 from trinity.merge.options import TABLE_PROPERTIES, canonical_properties, commit_timeout_s, duration_ms
-from trinity.merge.spec import MergeSpec, statistics_columns
+from trinity.merge.spec import MergeEngine, MergeSpec, statistics_columns
 from trinity.merge.tombstone import tombstone_marks
 
 __all__ = [
     "TABLE_PROPERTIES",
+    "MergeEngine",
     "MergeSpec",
     "canonical_properties",
+    "carried_columns",
     "commit_timeout_s",
     "duration_ms",
     "statistics_columns",

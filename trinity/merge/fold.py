@@ -1,4 +1,4 @@
-"""The deduplicate fold as Spark SQL expressions (U1-U8). Needs no Python worker.
+"""The fold of whole rows as Spark SQL expressions: deduplicate (U1-U8) and first-row (E2). Needs no Python worker.
 
 Text, not Column objects: each of these is several calls into the JVM, and a merged read has hundreds.
 """
@@ -9,10 +9,11 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from trinity.merge.spec import MergeSpec
+from trinity.merge.literal import quoted, text_literal
+from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.spi import ROW_KIND
 
-__all__ = ["ARRIVAL", "SINCE", "beats", "is_deleted", "quoted", "text_literal", "winners"]
+__all__ = ["ARRIVAL", "SINCE", "beats", "is_deleted", "winners"]
 
 ARRIVAL: Final = "_trinity_arrival"
 """BIGINT: place of a row version in the arrival order of one read; larger is later."""
@@ -21,11 +22,6 @@ SINCE: Final = "_trinity_since"
 """BIGINT, in sidecar files: when compaction put the tombstone aside, milliseconds since the epoch (U4)."""
 
 _RANK: Final = "_trinity_rank"
-
-
-def quoted(name: str) -> str:
-    """A column name in Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def is_deleted(spec: MergeSpec, of: DataFrame) -> str:
@@ -52,14 +48,10 @@ def _is_retract(row_kind: str) -> str:
     return f"rtrim({quoted(row_kind)}) IN ('-U', '-D')"
 
 
-def text_literal(text: str) -> str:
-    """A string literal in Spark SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def winners(versions: DataFrame, spec: MergeSpec) -> DataFrame:
     """The winning version of each key, deleted ones included: freshest watermark, then latest arrival (K3, K4).
 
+    Of a ``first-row`` table the earliest arrival wins (E2).
     Under ``ignore-delete`` retracts take no part (D1). A window sorts by key first, which is the order that the
     sort-merge join with the base wants next; the same through ``max_by`` would sort twice.
     """
@@ -67,7 +59,8 @@ def winners(versions: DataFrame, spec: MergeSpec) -> DataFrame:
         versions = versions.where(f"NOT coalesce({_is_retract(spec.row_kind)}, false)")
     key = ", ".join(map(quoted, spec.key))
     way = "ASC" if spec.descending else "DESC"
-    order = ", ".join([*(f"{quoted(c)} {way} NULLS LAST" for c in spec.ordering), f"{ARRIVAL} DESC"])
+    arrival = "ASC" if spec.engine is MergeEngine.FIRST_ROW else "DESC"
+    order = ", ".join([*(f"{quoted(c)} {way} NULLS LAST" for c in spec.ordering), f"{ARRIVAL} {arrival}"])
     ranked = versions.selectExpr("*", f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}")
     return ranked.where(f"{_RANK} = 1").drop(_RANK)
 
@@ -80,6 +73,8 @@ def beats(spec: MergeSpec, earlier: str, later: str) -> str:
         earlier: alias of the earlier rows.
         later: alias of the later rows.
     """
+    if spec.engine is MergeEngine.FIRST_ROW:  # wherever there is an earlier row
+        return f"{earlier}.{quoted(spec.key[0])} IS NOT NULL"
     wins = "false"
     for name in reversed(spec.ordering):
         mine, other = f"{earlier}.{quoted(name)}", f"{later}.{quoted(name)}"

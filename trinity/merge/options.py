@@ -9,10 +9,17 @@ from typing import Final
 from trinity.errors import TrinityError, nearest
 from trinity.spi import RowChangeParadigm
 
-__all__ = ["TABLE_PROPERTIES", "canonical_properties", "commit_timeout_s", "duration_ms"]
+__all__ = [
+    "COLUMN_OPTIONS",
+    "TABLE_PROPERTIES",
+    "canonical_properties",
+    "column_options",
+    "commit_timeout_s",
+    "duration_ms",
+]
 
 TABLE_PROPERTIES: Final[dict[str, str]] = {
-    "merge-engine": "how row versions fold: deduplicate",
+    "merge-engine": "how row versions fold: deduplicate (default), partial-update, aggregation or first-row",
     "watermark-key": "columns 'a[,b]' whose largest value is the freshest row",
     "sequence.field": "another name of watermark-key",
     "sequence.field.sort-order": "ascending (default) or descending",
@@ -21,12 +28,30 @@ TABLE_PROPERTIES: Final[dict[str, str]] = {
     "tombstone.retention": "how long compaction keeps tombstones, as '30 days'; for ever by default",
     "rowkind.field": "a string column with +I, -U, +U or -D",
     "ignore-delete": "true: retracts (-U, -D) are dropped",
+    "partial-update.remove-record-on-delete": "true: a -D deletes the row, a -U is ignored",
+    "partial-update.remove-record-on-sequence-group": "sequence columns: a -D not older in their group deletes the row",
+    "aggregation.remove-record-on-delete": "true: a -D deletes the row, a -U is ignored",
+    "fields.default-aggregate-function": "the function of columns that name none",
     "row-change-paradigm": " or ".join(p.value for p in RowChangeParadigm),
     "bucket": "number of buckets of the base; chosen by size by default",
     "commit.retry.timeout": "how long a statement is retried after conflicts, as '10 minutes'",
     "comment": "free text",
 }
 """Every property that Trinity itself reads, with a line about it."""
+
+COLUMN_OPTIONS: Final[dict[str, str]] = {
+    "sequence-group": "of sequence columns 'a[,b]': the columns that they protect",
+    "aggregate-function": "how the column's values fold",
+    "ignore-retract": "true: retracts leave the column as it is",
+    "list-agg-delimiter": "listagg: what stands between values; a comma by default",
+    "distinct": "true: listagg and collect keep each value once",
+    "ts-field": "merge_map_with_keytime: the field with an entry's time; the last by default",
+    "nested-key": "nested_update, nested_partial_update: fields 'a[,b]' by which rows are equal",
+    "nested-key-null-strategy": "rows with a NULL there: merge (default), ignore or error",
+    "nested-sequence-field": "nested_update: fields 'a[,b]'; only a row that is not older replaces",
+    "count-limit": "nested_update: how many rows are kept",
+}
+"""What a property ``fields.<columns>.<option>`` may say of columns (semantics §5, A3), with a line about it."""
 
 _COLUMN_OPTION: Final = re.compile(r"(?i)^fields\.(.+)\.([a-z_-]+)$")
 
@@ -54,19 +79,37 @@ def canonical_properties(given: Mapping[str, str], passed_through: tuple[str, ..
 
 
 def _canonical_key(key: str) -> str:
-    if _COLUMN_OPTION.match(key):
-        raise TrinityError(
-            "INVALID_TABLE_PROPERTY",
-            f"Table property '{key}' belongs to merge engines other than deduplicate, which has no options by column.",
-        )
     canonical = key.lower().replace("_", "-")
-    if canonical not in TABLE_PROPERTIES:
+    if canonical in TABLE_PROPERTIES:
+        return canonical
+    if by_column := _COLUMN_OPTION.match(key):
+        return _column_key(key, by_column[1], by_column[2].lower().replace("_", "-"))
+    raise TrinityError(
+        "INVALID_TABLE_PROPERTY",
+        f"Table property '{key}' is unknown.{nearest(canonical, tuple(TABLE_PROPERTIES))} "
+        f"Known: {', '.join(sorted(TABLE_PROPERTIES))}.",
+    )
+
+
+def _column_key(key: str, columns: str, option: str) -> str:
+    """``fields.<columns>.<option>``: the columns as they are written, without blanks."""
+    if option not in COLUMN_OPTIONS:
         raise TrinityError(
             "INVALID_TABLE_PROPERTY",
-            f"Table property '{key}' is unknown.{nearest(canonical, tuple(TABLE_PROPERTIES))} "
-            f"Known: {', '.join(sorted(TABLE_PROPERTIES))}.",
+            f"Table property '{key}' is unknown: of columns there is no option '{option}'."
+            f"{nearest(option, tuple(COLUMN_OPTIONS))} Known: {', '.join(sorted(COLUMN_OPTIONS))}.",
         )
-    return canonical
+    return f"fields.{','.join(c.strip() for c in columns.split(','))}.{option}"
+
+
+def column_options(properties: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    """(columns, option) -> value, of every property ``fields.<columns>.<option>`` in its canonical spelling."""
+    found = {}
+    for key, value in properties.items():
+        match = None if key in TABLE_PROPERTIES else _COLUMN_OPTION.match(key)
+        if match:
+            found[match[1], match[2]] = value
+    return found
 
 
 _UNITS: Final = {

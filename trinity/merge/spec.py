@@ -2,27 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
-from trinity.errors import TrinityError
-from trinity.merge.options import duration_ms
-from trinity.spi import ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
+from trinity.spi import ROW_KIND, TableDefinition, parse_type
 
-__all__ = ["MergeSpec", "statistics_columns"]
+__all__ = ["FieldFunction", "MergeEngine", "MergeSpec", "SequenceGroup", "statistics_columns"]
 
 _MOST_STATISTICS: Final = 32
 """As many as Delta keeps by default."""
-_ENGINES: Final = ("deduplicate", "partial-update", "aggregation", "first-row")
-_KEYED_ONLY: Final = (
-    "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
-    "tombstone-string-key-value", "tombstone.retention", "rowkind.field", "ignore-delete", "bucket",
-)  # fmt: skip
+
+
+class MergeEngine(str, Enum):
+    """How the row versions of a key become one row: ``merge-engine``."""
+
+    DEDUPLICATE = "deduplicate"
+    """The freshest version, whole (semantics §4)."""
+    PARTIAL_UPDATE = "partial-update"
+    """Column by column, group by group (§5)."""
+    AGGREGATION = "aggregation"
+    """Every column by its function (E1)."""
+    FIRST_ROW = "first-row"
+    """The first version that arrived, whole (E2)."""
+
+
+@dataclass(frozen=True)
+class SequenceGroup:
+    """Columns that are versioned together (G1-G7).
+
+    Attributes:
+        sequence: columns compared left to right, NULL smallest.
+        protected: the columns that follow them.
+    """
+
+    sequence: tuple[str, ...]
+    protected: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FieldFunction:
+    """The aggregate function of a column (A1-A5).
+
+    Attributes:
+        name: its name in :mod:`trinity.merge.functions`.
+        ignore_retract: True when a retract leaves the column as it is.
+        options: its other options, as ``list-agg-delimiter``.
+    """
+
+    name: str
+    ignore_retract: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MergeSpec:
-    """How the row versions of a keyed table fold (semantics §3, §4).
+    """How the row versions of a keyed table fold (semantics §3-§6).
 
     Attributes:
         key: primary key columns (K1).
@@ -35,6 +71,11 @@ class MergeSpec:
         ignore_delete: True when retracts are dropped (D1).
         tombstone_retention_ms: how long compaction keeps a tombstone, or None for ever (U4).
         buckets: fixed number of buckets of the base, or None to choose by size.
+        engine: the merge engine.
+        groups: sequence groups, of ``partial-update`` (G1).
+        functions: column -> its aggregate function, of columns that have one (A3, E1).
+        remove_on_delete: True when a -D deletes the row and a -U is ignored (D3).
+        remove_on_group: those of ``groups`` in which a -D that is not older deletes the row (D5).
     """
 
     key: tuple[str, ...]
@@ -47,17 +88,42 @@ class MergeSpec:
     ignore_delete: bool = False
     tombstone_retention_ms: int | None = None
     buckets: int | None = None
+    engine: MergeEngine = MergeEngine.DEDUPLICATE
+    groups: tuple[SequenceGroup, ...] = ()
+    functions: Mapping[str, FieldFunction] = field(default_factory=dict)
+    remove_on_delete: bool = False
+    remove_on_group: tuple[SequenceGroup, ...] = ()
+
+    @property
+    def by_column(self) -> bool:
+        """True for the engines whose folded row takes each column from where its rule says (§5, E1)."""
+        return self.engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 
     @property
     def statistics(self) -> tuple[str, ...]:
         """Columns whose bounds are worth keeping for every file."""
-        return tuple(dict.fromkeys((*self.key, *self.ordering)))
+        marks = [c for c in (self.row_kind, ROW_KIND) if c and self.by_column]
+        return tuple(dict.fromkeys((*self.key, *self.ordering, *marks)))
 
     @property
     def sidecar_columns(self) -> tuple[str, ...]:
         """What a tombstone needs in order to go on beating older rows (U4)."""
         marks = [c for c in (self.tombstone, self.row_kind, ROW_KIND if self.hidden_row_kind else None) if c]
         return tuple(dict.fromkeys((*self.key, *self.ordering, *marks)))
+
+    @property
+    def keeps_history(self) -> bool:
+        """True when compaction keeps row versions beside the folded rows, which late rows need (E3)."""
+        from trinity.merge.functions import folded_value_stands
+
+        stands = all(folded_value_stands(f) for f in self.functions.values())
+        if self.engine is MergeEngine.PARTIAL_UPDATE:
+            return bool(self.ordering) or not stands
+        return self.by_column and bool(self.ordering) and (self.remove_on_delete or not stands)
+
+    def group_of(self, column: str) -> SequenceGroup | None:
+        """The group that protects a column or is ordered by it, if any."""
+        return next((g for g in self.groups if column in (*g.sequence, *g.protected)), None)
 
     @classmethod
     def of(cls, definition: TableDefinition) -> MergeSpec:
@@ -67,7 +133,9 @@ class MergeSpec:
             TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming
                 option and column (K1, U3, U8, V1).
         """
-        return _Parser(definition).parse()
+        from trinity.merge.parse import parse_spec
+
+        return parse_spec(definition)
 
 
 def statistics_columns(definition: TableDefinition) -> tuple[str, ...]:
@@ -80,144 +148,3 @@ def statistics_columns(definition: TableDefinition) -> tuple[str, ...]:
         return MergeSpec.of(definition).statistics
     primitive = [c.name for c in definition.columns if not parse_type(c.type).nested]
     return tuple(primitive[:_MOST_STATISTICS])
-
-
-class _Parser:
-    def __init__(self, definition: TableDefinition) -> None:
-        self.definition = definition
-        self.options = definition.properties
-
-    def parse(self) -> MergeSpec:
-        self.check_engine()
-        key = self.key()
-        ordering = self.ordering()
-        tombstone = self.tombstone(key)
-        row_kind = self.row_kind()
-        buckets = self.options.get("bucket")
-        retention = self.options.get("tombstone.retention")
-        if "commit.retry.timeout" in self.options:
-            duration_ms(self.options["commit.retry.timeout"], "Table property 'commit.retry.timeout'")
-        return MergeSpec(
-            key=key,
-            ordering=ordering,
-            descending=self.choice("sequence.field.sort-order", ("ascending", "descending")) == "descending",
-            tombstone=tombstone.name if tombstone else None,
-            tombstone_value=self.tombstone_value(tombstone),
-            row_kind=row_kind,
-            hidden_row_kind=any(c.name == ROW_KIND for c in self.definition.columns),
-            ignore_delete=self.choice("ignore-delete", ("false", "true")) == "true",
-            tombstone_retention_ms=duration_ms(retention, "'tombstone.retention'") if retention else None,
-            buckets=self.positive("bucket", buckets) if buckets else None,
-        )
-
-    def refuse(self, message: str) -> TrinityError:
-        return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{self.definition.full_name}': {message}")
-
-    def choice(self, option: str, values: tuple[str, ...]) -> str:
-        """An option's value, lower case; the first of ``values`` by default."""
-        value = self.options.get(option, values[0]).strip().lower().replace("_", "-")
-        if value not in values:
-            raise self.refuse(f"'{option}' = '{self.options[option]}'; it is one of {', '.join(values)}.")
-        return value
-
-    def positive(self, option: str, text: str) -> int:
-        if not text.strip().isdigit() or not 1 <= int(text) <= 4096:
-            raise self.refuse(f"'{option}' = '{text}'; it is a number from 1 to 4096.")
-        return int(text)
-
-    def check_engine(self) -> None:
-        engine = self.choice("merge-engine", _ENGINES)
-        if engine != "deduplicate":
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Table '{self.definition.full_name}': merge engine '{engine}' is not available yet.",
-            )
-        paradigm = self.options.get("row-change-paradigm")
-        if paradigm and paradigm.upper() not in RowChangeParadigm.__members__:
-            raise self.refuse(
-                f"'row-change-paradigm' = '{paradigm}'; it is one of {', '.join(RowChangeParadigm.__members__)}."
-            )
-        if not self.definition.keyed:
-            if paradigm and paradigm.upper() == RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS.value:
-                raise self.refuse(f"'row-change-paradigm' = '{paradigm}' needs a PRIMARY KEY, and the table has none.")
-            for option in _KEYED_ONLY:
-                if option in self.options:
-                    raise self.refuse(f"'{option}' needs a PRIMARY KEY, and the table has none.")
-
-    def column(self, option: str, name: str) -> Column:
-        try:
-            return self.definition.column(name)
-        except TrinityError as error:
-            raise TrinityError(error.code, f"'{option}': {error.message}") from error
-
-    def columns(self, option: str, text: str) -> tuple[str, ...]:
-        names = tuple(self.column(option, name.strip()).name for name in text.split(","))
-        for name in names:
-            if names.count(name) > 1:
-                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{option}' = '{text}' names column '{name}' twice.")
-        return names
-
-    def primitive(self, option: str, name: str) -> DataType:
-        kind = parse_type(self.column(option, name).type)
-        if kind.nested:
-            raise self.refuse(f"{option} column '{name}' is of type {kind}; only primitive columns can be compared.")
-        return kind
-
-    def key(self) -> tuple[str, ...]:
-        names = self.columns("PRIMARY KEY", ",".join(self.definition.primary_key)) if self.definition.keyed else ()
-        for name in names:
-            self.primitive("PRIMARY KEY", name)
-        for name in self.definition.partition_columns:
-            if self.definition.keyed and name not in names:
-                raise self.refuse(f"partition column '{name}' must be part of the primary key (K5).")
-        return names
-
-    def ordering(self) -> tuple[str, ...]:
-        watermark, sequence = self.options.get("watermark-key"), self.options.get("sequence.field")
-        if watermark and sequence:
-            raise self.refuse("'watermark-key' and 'sequence.field' are two names of one option; give one of them.")
-        option, text = ("watermark-key", watermark) if watermark else ("sequence.field", sequence)
-        if not text:
-            if "sequence.field.sort-order" in self.options:
-                raise self.refuse("'sequence.field.sort-order' needs 'sequence.field' or 'watermark-key'.")
-            return ()
-        names = self.columns(option, text)
-        for name in names:
-            self.primitive(option, name)
-        return names
-
-    def tombstone(self, key: tuple[str, ...]) -> Column | None:
-        text = self.options.get("tombstone-key")
-        if not text:
-            if "tombstone-string-key-value" in self.options:
-                raise self.refuse("'tombstone-string-key-value' needs 'tombstone-key'.")
-            return None
-        names = self.columns("tombstone-key", text)
-        if len(names) > 1:
-            raise self.refuse(f"'tombstone-key' = '{text}': only one column can be the tombstone (U3).")
-        self.primitive("tombstone-key", names[0])
-        if names[0] in key:
-            raise self.refuse(f"'tombstone-key': column '{names[0]}' is part of the primary key.")
-        return self.definition.column(names[0])
-
-    def tombstone_value(self, tombstone: Column | None) -> str | None:
-        value = self.options.get("tombstone-string-key-value")
-        if value is None or tombstone is None:
-            return None
-        kind = parse_type(tombstone.type)
-        if kind.name not in ("string", "char", "varchar"):
-            raise self.refuse(
-                f"'tombstone-string-key-value' needs a string column, and '{tombstone.name}' is of type {kind}."
-            )
-        if kind.arguments and len(value) > kind.arguments[0]:
-            raise self.refuse(f"'tombstone-string-key-value' = '{value}' does not fit into {kind}.")
-        return value.ljust(kind.arguments[0]) if kind.name == "char" else value
-
-    def row_kind(self) -> str | None:
-        text = self.options.get("rowkind.field")
-        if not text:
-            return None
-        kind = self.primitive("rowkind.field", text)
-        if kind.name not in ("string", "char", "varchar"):
-            raise self.refuse(f"'rowkind.field' column '{text}' is of type {kind}; it must be a string.")
-        return self.definition.column(text).name

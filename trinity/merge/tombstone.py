@@ -17,6 +17,8 @@ DELETE_KIND: Final = 3
 
 def tombstone_marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:
     """Column -> the value that a tombstone has there; the other columns stay as they were (U5)."""
+    if spec.by_column:
+        return {ROW_KIND: DELETE_KIND}
     if spec.tombstone:
         return {spec.tombstone: _tombstone_value(spec, definition)}
     if spec.hidden_row_kind:

@@ -34,7 +34,7 @@ from trinity.spi.handles import (
     WriteTarget,
 )
 from trinity.spi.partition import PartitionField, parse_partition
-from trinity.spi.schema import HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition
+from trinity.spi.schema import CARRIED, HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition
 from trinity.spi.sink import MergeSink, Operation, PageSink, RowChangeParadigm
 from trinity.spi.types import DataType, arrow_type, parse_type, type_text
 
@@ -55,6 +55,7 @@ __all__ = [
     "SinkId",
     # tables and types
     "HIDDEN_PREFIX",
+    "CARRIED",
     "ROW_KIND",
     "Column",
     "DataType",

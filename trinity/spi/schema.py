@@ -12,13 +12,17 @@ from trinity.errors import TrinityError, nearest
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.types import arrow_type
 
-__all__ = ["HIDDEN_PREFIX", "ROW_KIND", "Column", "TableDefinition"]
+__all__ = ["CARRIED", "HIDDEN_PREFIX", "ROW_KIND", "Column", "TableDefinition"]
 
 HIDDEN_PREFIX = "_trinity_"
 """Columns of this prefix are stored but never shown (design §4)."""
 
 ROW_KIND = "_trinity_row_kind"
 """INT: NULL or 0 an added row, 3 a deleted one. Only in keyed tables without a tombstone key (U6)."""
+
+CARRIED = "_trinity_carried"
+"""STRING: of a row that SQL UPDATE wrote, a 1 for each column in table order that it carries and a 0 for the others;
+NULL in ingested rows. Only in ``partial-update`` and ``aggregation`` tables (P1)."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import os
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
@@ -15,8 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec, tombstone_marks
+from trinity.merge import MergeSpec, carried_columns, tombstone_marks
 from trinity.spi import (
+    CARRIED,
     MergeSink,
     MergeTableHandle,
     Operation,
@@ -28,7 +30,7 @@ from trinity.spi import (
 )
 from trinity.storage.store import local_path
 
-__all__ = ["CopyOnWriteMergeSink", "VersionMergeSink", "merge_sink"]
+__all__ = ["ColumnMergeSink", "CopyOnWriteMergeSink", "VersionMergeSink", "merge_sink"]
 
 FILE_BYTES: Final = 128 * 1024 * 1024
 """Rewritten files of together this size make one new file."""
@@ -50,8 +52,10 @@ def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId
         merge: what ``begin_merge`` returned.
         sink: which sink of the statement it is.
     """
-    kind = VersionMergeSink if merge.insert.definition.keyed else CopyOnWriteMergeSink
-    return kind(provider, merge, sink)
+    if not merge.insert.definition.keyed:
+        return CopyOnWriteMergeSink(provider, merge, sink)
+    by_column = MergeSpec.of(merge.insert.definition).by_column
+    return (ColumnMergeSink if by_column else VersionMergeSink)(provider, merge, sink)
 
 
 class _ParquetMergeSink(MergeSink):
@@ -83,7 +87,7 @@ class _ParquetMergeSink(MergeSink):
             self._delete(changed.column(width + 2))
         inserted = page.filter(pc.invert(deleted))
         if inserted.num_rows:
-            self._insert(pa.RecordBatch.from_arrays(inserted.columns[:width], schema=self._storage))
+            self._insert(inserted)
 
     def _check(self, operation: pa.Array) -> None:
         allowed = _ALLOWED[self._merge.paradigm]
@@ -102,8 +106,12 @@ class _ParquetMergeSink(MergeSink):
     def _new_sink(self) -> PageSink:
         return self._provider.create_page_sink(self._merge.insert.target, self._sink)
 
-    def _insert(self, rows: pa.RecordBatch) -> None:
-        self._rows.append_page(rows)
+    def _insert(self, page: pa.RecordBatch) -> None:
+        self._rows.append_page(self._data(page.columns))
+
+    def _data(self, columns: list[pa.Array]) -> pa.RecordBatch:
+        """The data columns of a page's."""
+        return pa.RecordBatch.from_arrays(columns[: len(self._storage)], schema=self._storage)
 
     @abstractmethod
     def _delete(self, row_ids: pa.StructArray) -> None:
@@ -178,6 +186,9 @@ class VersionMergeSink(_ParquetMergeSink):
     update whose key stays is dropped.
     """
 
+    _filling_replaces = True
+    """Whether a new row forgets what was stored under its key, so that a tombstone before it would be in vain."""
+
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, sink)
         self._definition = merge.insert.definition
@@ -193,9 +204,9 @@ class VersionMergeSink(_ParquetMergeSink):
             self._rows.append_page(self._tombstones())
         return self._rows.finish()
 
-    def _insert(self, rows: pa.RecordBatch) -> None:
-        super()._insert(rows)
-        self._filled.append(self._keys([rows.column(i) for i in self._key]))
+    def _insert(self, page: pa.RecordBatch) -> None:
+        super()._insert(page)
+        self._filled.append(self._keys([page.column(i) for i in self._key]))
 
     def _delete(self, row_ids: pa.StructArray) -> None:
         self._vacated.append(row_ids)
@@ -207,7 +218,7 @@ class VersionMergeSink(_ParquetMergeSink):
 
     def _tombstones(self) -> pa.RecordBatch:
         row_ids = pa.concat_arrays(self._vacated)
-        if self._filled:
+        if self._filled and self._filling_replaces:
             keys = self._keys([self._old(row_ids, i) for i in self._key])
             keys = keys.append_column("row", pa.array(np.arange(len(row_ids))))
             names = keys.column_names[:-1]
@@ -227,3 +238,50 @@ class VersionMergeSink(_ParquetMergeSink):
         if index < 0:
             return pa.nulls(len(row_ids), stored)
         return pc.struct_field(row_ids, [index]).cast(stored)
+
+
+class ColumnMergeSink(VersionMergeSink):
+    """Tables that fold by column: an update is stored as the columns that it changes, a delete as a hard delete (M11).
+
+    Hard deletes go to a file before that of the new rows, since a key that is vacated and filled starts blank.
+    """
+
+    _filling_replaces = False
+
+    def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
+        super().__init__(provider, merge, replace(sink, order=2 * sink.order + 1))
+        self._cuts = provider.create_page_sink(merge.insert.target, replace(sink, order=2 * sink.order))
+
+    def finish(self) -> list[bytes]:
+        """Writes the hard deletes and returns the fragments."""
+        if self._vacated:
+            self._cuts.append_page(self._tombstones())
+        return [*self._cuts.finish(), *self._rows.finish()]
+
+    def abort(self) -> None:
+        """Removes the files."""
+        self._cuts.abort()
+        super().abort()
+
+    def _insert(self, page: pa.RecordBatch) -> None:
+        operation, case = page.columns[len(self._storage) : len(self._storage) + 2]
+        updated = pc.equal(operation, pa.scalar(Operation.UPDATE, pa.int8()))
+        new = page.filter(pc.invert(updated))
+        if new.num_rows:
+            super()._insert(new)
+        for number in case.filter(updated).unique().to_pylist():
+            of_case = page.filter(pc.and_(updated, pc.equal(case, number)))
+            self._rows.append_page(self._changed(of_case, self._merge.update_case_columns[number]))
+
+    def _changed(self, page: pa.RecordBatch, changed: tuple[str, ...]) -> pa.RecordBatch:
+        """The rows with the columns that they carry; a NOT NULL column keeps its value, which does not count."""
+        carried = carried_columns(self._spec, self._definition, changed)
+        columns = [
+            page.column(n)
+            if carried[n] == "1" or not column.nullable
+            else pa.nulls(page.num_rows, self._storage[n].type)
+            for n, column in enumerate(self._definition.columns)
+        ]
+        marks = self._definition.columns.index(self._definition.column(CARRIED))
+        columns[marks] = pa.repeat(pa.scalar(carried, self._storage[marks].type), page.num_rows)
+        return self._data(columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from trinity.errors import TrinityError
+from trinity.merge import MergeSpec
 from trinity.spi import (
     ConnectorMetadata,
     DataFile,
@@ -48,7 +49,9 @@ class RowChanges(ConnectorMetadata):
 
 
 def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
-    """What the property ``row-change-paradigm`` says; delete and insert by default."""
+    """What the merge engine asks for, or the property ``row-change-paradigm``; delete and insert by default."""
+    if definition.keyed and MergeSpec.of(definition).by_column:
+        return RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
     wanted = definition.properties.get("row-change-paradigm")
     return RowChangeParadigm[wanted.upper()] if wanted else RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
 

@@ -1,0 +1,149 @@
+"""Reads and compaction of tables whose engine folds column by column (partial-update, aggregation).
+
+A base row is an added row that came before the log: most tables need nothing else. Where a late row needs more than
+the folded values (E3), compaction puts the row versions themselves aside, and a read folds those and the log.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.bitmaps import register_bitmap_unions
+from trinity.engine.scan import log_scan, plain_scan, tiers
+from trinity.engine.writer import DELETED, LEFT
+from trinity.errors import TrinityError
+from trinity.merge.accumulate import FITS, KIND, PLACE, VISIBLE, ColumnFold, contributions
+from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.merge.functions import folds_without_order
+from trinity.merge.literal import quoted
+from trinity.merge.spec import MergeSpec
+from trinity.spi import ROW_KIND, DataFile, SplitSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["folded", "remembers", "rewritten", "sidecar_schema", "versions"]
+
+_ASIDE: Final = 1 << 40
+"""Rows put aside arrive before the base, whose arrival is -1."""
+_CUT: Final = 3
+
+
+def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+    """The row versions to be folded, with :data:`~trinity.merge.fold.ARRIVAL`: base, sidecar and log."""
+    register_bitmap_unions(spark, spec)
+    base, log = tiers(splits.files)
+    in_order = _may_cut(splits) or not folds_without_order(spec)
+    rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order)
+    if not base or spec.keeps_history:  # then the sidecar has the versions that the base was folded from
+        return rows
+    earlier = plain_scan(spark, base, splits.storage)
+    return rows.unionByName(earlier.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}", f"-1L AS {ARRIVAL}"))
+
+
+def folded(rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+    """One row per key in storage form, with ``DELETED`` (True for a key that is not visible) and ``SINCE``."""
+    found = ColumnFold(splits.definition, spec)(
+        contributions(rows, spec, cuts=_may_cut(splits)), f"max({SINCE}) AS {SINCE}"
+    )
+    return found.withColumn(DELETED, ~F.col(VISIBLE)).drop(VISIBLE, FITS)
+
+
+def _may_cut(splits: SplitSource) -> bool:
+    """False when the statistics say that no row is a hard delete."""
+    return bool(splits.sidecar) or not all(map(_without_deletes, splits.files))
+
+
+def _without_deletes(file: DataFile) -> bool:
+    known = file.stats.get(ROW_KIND)
+    return known is not None and known.nulls == file.rows
+
+
+def remembers(spec: MergeSpec) -> bool:
+    """Whether compaction may put rows aside: history, cuts that late rows meet, keys with nothing but retracts."""
+    return spec.by_column and (spec.keeps_history or bool(spec.ordering) or bool(spec.row_kind))
+
+
+def sidecar_schema(storage: pa.Schema) -> pa.Schema:
+    """Whole row versions, since when they are aside, and their order."""
+    return pa.schema([*storage, pa.field(SINCE, pa.int64()), pa.field(ARRIVAL, pa.int64())])
+
+
+Run = Callable[..., list[bytes]]
+"""(rows, in_log) -> fragments: writes rows with ``DELETED``, ``LEFT``, ``SINCE`` and ``ARRIVAL``."""
+
+
+def rewritten(spark: SparkSession, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
+    """Folds everything into a new base and sidecar, and returns the fragments.
+
+    The row versions of a key with a value out of range stay in the log, where a read meets the error and a later row
+    can repair it (A4).
+    """
+    rewrite = _Rewrite(spark, splits, spec)
+    try:
+        return run(rewrite.rows(None))
+    except TrinityError as error:
+        if error.code != "NUMERIC_VALUE_OUT_OF_RANGE":
+            raise
+    unfit = rewrite.folded.where(f"{VISIBLE} AND NOT {FITS}").select(*map(quoted, spec.key))
+    return run(rewrite.rows(unfit), in_log=True)
+
+
+class _Rewrite:
+    """The rows of a full compaction, by where they go."""
+
+    def __init__(self, spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> None:
+        self.spec = spec
+        self.storage = [quoted(f.name) for f in splits.storage]
+        self.fold = ColumnFold(splits.definition, spec, raises=False)
+        self.counted = contributions(versions(spark, splits, spec), spec, cuts=_may_cut(splits))
+        self.folded = self.fold(self.counted)
+        self.now = int(time.time() * 1000)
+
+    def rows(self, unfit: DataFrame | None) -> DataFrame:
+        """Base rows, what is put aside, and of unfit keys the row versions for the log.
+
+        Args:
+            unfit: keys with a value out of range; None when it is not known whether there are any: the base rows that
+                should not be there are then marked ``LEFT``.
+        """
+        base = self.folded.where(VISIBLE if unfit is None else f"{VISIBLE} AND {FITS}")
+        rows = self._routed(base, deleted=False, left=f"NOT {FITS}", since="CAST(NULL AS BIGINT)", arrival="0L")
+        if unfit is not None:
+            kept = self.counted.join(F.broadcast(unfit), list(self.spec.key), "left_semi")
+            rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=PLACE))
+        if not remembers(self.spec):
+            return rows
+        aside = self._aside()
+        if unfit is not None:
+            aside = aside.join(F.broadcast(unfit), list(self.spec.key), "left_anti")
+        since = f"coalesce({SINCE}, {self.now})"
+        return rows.unionByName(self._routed(aside, deleted=True, left="false", since=since, arrival=self._order()))
+
+    def _routed(self, rows: DataFrame, *, deleted: bool, left: str, since: str, arrival: str) -> DataFrame:
+        facts = [f"{deleted} AS {DELETED}", f"{left} AS {LEFT}", f"{since} AS {SINCE}", f"{arrival} AS {ARRIVAL}"]
+        return rows.selectExpr(*self.storage, *facts)
+
+    def _order(self) -> str:
+        key = ", ".join(map(quoted, self.spec.key))
+        return f"row_number() OVER (PARTITION BY {key} ORDER BY {PLACE}) - {_ASIDE}L"
+
+    def _aside(self) -> DataFrame:
+        """What late rows, or later rows of keys that are not visible, have to meet (E3)."""
+        spec = self.spec
+        # in arrival order nothing can come before a cut or a revival any more
+        rows = self.counted if spec.ordering else self.fold.counting(self.counted)
+        key = ", ".join(map(quoted, spec.key))
+        rows = rows.selectExpr("*", f"max({KIND} = 0) OVER (PARTITION BY {key}) AS {VISIBLE}")
+        if not spec.keeps_history:
+            rows = rows.where(f"NOT {VISIBLE} OR {KIND} = {_CUT}")
+        if spec.tombstone_retention_ms is not None:
+            oldest = self.now - spec.tombstone_retention_ms
+            rows = rows.where(f"{VISIBLE} OR coalesce({SINCE}, {self.now}) >= {oldest}")
+        return rows

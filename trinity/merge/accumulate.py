@@ -1,0 +1,218 @@
+"""The fold of the engines that merge column by column: partial-update (§5) and aggregation (E1).
+
+Everything is Spark columns over the row versions of a key. First the rows are placed in fold order and those before
+the last cut are left out (:func:`contributions`); then one aggregation by key folds them (:func:`folded_columns`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.merge.fold import ARRIVAL
+from trinity.merge.functions import AggregateFunction, Field, aggregate_function, aggregated
+from trinity.merge.literal import quoted, text_literal
+from trinity.merge.removal import kept_after_removal
+from trinity.merge.spec import FieldFunction, MergeEngine, MergeSpec, SequenceGroup
+from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
+
+__all__ = ["FITS", "KIND", "PLACE", "VISIBLE", "ColumnFold", "contributions"]
+
+PLACE: Final = "_trinity_place"
+"""BIGINT: the row's place in fold order among the rows of its key; larger is later."""
+KIND: Final = "_trinity_kind"
+"""INT: 0 an added row, 1 and 2 a retract (-U, -D), 3 a cut: a hard delete, or a -D that deletes the row."""
+VISIBLE: Final = "_trinity_visible"
+"""BOOLEAN: an added row is among those that were folded (D6)."""
+FITS: Final = "_trinity_fits"
+"""BOOLEAN: every column's value is in range (A4)."""
+_CUT: Final = "_trinity_cut"
+_ADD, _CUTS = 0, 3
+
+
+def contributions(versions: DataFrame, spec: MergeSpec, *, cuts: bool = True) -> DataFrame:
+    """The row versions that still count, with :data:`KIND` and :data:`PLACE`.
+
+    Args:
+        versions: rows with :data:`~trinity.merge.fold.ARRIVAL`.
+        spec: the table's options.
+        cuts: False when none of the rows can be a hard delete.
+
+    Returns:
+        for each key the rows from its last cut on, the cut among them: it stands for what it forgot.
+    """
+    rows = versions.selectExpr("*", f"{_kind(spec, cuts)} AS {KIND}")
+    if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
+        rows = rows.where(f"{KIND} NOT IN ({'1, 2' if spec.ignore_delete else '1'})")
+    rows = rows.selectExpr("*", f"{_place(spec)} AS {PLACE}")
+    if not cuts and not (spec.remove_on_delete and spec.row_kind):
+        return rows
+    cut = f"max(IF({KIND} = {_CUTS}, {PLACE}, NULL)) OVER (PARTITION BY {_key(spec)})"
+    return rows.selectExpr("*", f"{cut} AS {_CUT}").where(f"{_CUT} IS NULL OR {PLACE} >= {_CUT}").drop(_CUT)
+
+
+def _kind(spec: MergeSpec, cuts: bool) -> str:
+    found = f"WHEN {ROW_KIND} = {_CUTS} THEN {_CUTS} " if cuts else ""
+    if spec.row_kind:
+        kind = f"rtrim({quoted(spec.row_kind)})"
+        found += f"WHEN {kind} = '-D' THEN {_CUTS if spec.remove_on_delete else 2} WHEN {kind} = '-U' THEN 1 "
+    return f"CASE {found}ELSE {_ADD} END" if found else str(_ADD)
+
+
+def _key(spec: MergeSpec) -> str:
+    return ", ".join(map(quoted, spec.key))
+
+
+def _place(spec: MergeSpec) -> str:
+    """Fold order: arrival, or sequence and then arrival; NULL loses either way (K3, U8)."""
+    if not spec.ordering:
+        return ARRIVAL
+    way = "DESC" if spec.descending else "ASC"
+    order = ", ".join([*(f"{quoted(c)} {way} NULLS FIRST" for c in spec.ordering), ARRIVAL])
+    return f"CAST(row_number() OVER (PARTITION BY {_key(spec)} ORDER BY {order}) AS BIGINT)"
+
+
+@dataclass(frozen=True)
+class ColumnFold:
+    """Builds the aggregation of one table.
+
+    Attributes:
+        definition: the table; its columns are stored under their names.
+        spec: its options.
+        raises: True when a value out of range is an error; else it is NULL, and :data:`FITS` tells (A4).
+    """
+
+    definition: TableDefinition
+    spec: MergeSpec
+    raises: bool = True
+
+    def __call__(self, rows: DataFrame, *further: str) -> DataFrame:
+        """Folds contributions: one row per key with the stored columns, :data:`VISIBLE` and :data:`FITS`.
+
+        Args:
+            rows: what :func:`contributions` yields.
+            further: more aggregate expressions, with their names.
+        """
+        rows = self.counting(rows)
+        states = [f"{state} AS {name}" for name, state in self._states().items()]
+        visible = f"max({KIND} = {_ADD}) AS {VISIBLE}"
+        key = [quoted(k) for k in self.spec.key]
+        aggregates = [F.expr(text) for text in (*states, visible, *further)]
+        found = rows.groupBy(*key).agg(*aggregates)
+        names = [text.rsplit(" AS ", 1)[1] for text in further]
+        return found.selectExpr(*self._results(rows), VISIBLE, f"{self._fits()} AS {FITS}", *names)
+
+    def counting(self, rows: DataFrame) -> DataFrame:
+        """The contributions without cuts, and without what a -D of a sequence group removed (D5)."""
+        rows = rows.where(f"{KIND} <> {_CUTS}")
+        removing = self.spec.remove_on_group and self.spec.row_kind
+        return kept_after_removal(rows, self.spec, PLACE, KIND) if removing else rows
+
+    # -- units --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _single(self) -> dict[str, tuple[AggregateFunction, Field]]:
+        """The columns that fold by themselves: all but keys, plain columns of groups and hidden ones."""
+        found = {}
+        for column in self.definition.visible:
+            group = self.spec.group_of(column.name)
+            if column.name in self.spec.key or (group and column.name not in self.spec.functions):
+                continue
+            function = self.spec.functions.get(column.name, FieldFunction("last_non_null_value"))
+            known = aggregate_function(function.name)
+            assert known is not None
+            carries = f"({CARRIED} IS NULL OR {self._explicit(column)})"
+            if known.commutes and column.nullable:  # a row that does not carry it has NULL, which changes no sum
+                carries = "true"
+            found[column.name] = known, self._field(column, function, group, carries)
+        return found
+
+    def _field(self, column: Column, function: FieldFunction, group: SequenceGroup | None, carries: str) -> Field:
+        retract = f"({KIND} IN (1, 2))"
+        when = f"{_takes_part(group)} AND {carries}" if group else carries
+        retracts = bool(self.spec.row_kind) and not self.spec.ignore_delete
+        if function.ignore_retract or self._unmoved_by_retracts(column, group):
+            when, retracts = f"{when} AND NOT {retract}", False
+        return Field(
+            name=column.name,
+            type=parse_type(column.type),
+            value=quoted(column.name),
+            order=f"struct({', '.join(map(quoted, group.sequence))}, {PLACE})" if group else PLACE,
+            when=when,
+            retract=retract if retracts else "false",
+            explicit=self._explicit(column),
+            key=self._key_text(),
+            retracts=retracts,
+            raises=self.raises,
+            options=function.options,
+        )
+
+    def _unmoved_by_retracts(self, column: Column, group: SequenceGroup | None) -> bool:
+        """Columns outside groups do not follow retracts, nor does the row kind itself (D4)."""
+        return column.name == self.spec.row_kind or (self.spec.engine is MergeEngine.PARTIAL_UPDATE and group is None)
+
+    def _explicit(self, column: Column) -> str:
+        place = self.definition.columns.index(column)
+        return f"coalesce(substr({CARRIED}, {place + 1}, 1) = '1', false)"
+
+    def _key_text(self) -> str:
+        parts = [f"concat({text_literal(k + ' = ')}, CAST({quoted(k)} AS STRING))" for k in self.spec.key]
+        return f"concat_ws(', ', {', '.join(parts)})"
+
+    def _states(self) -> dict[str, str]:
+        """Name -> aggregate expression."""
+        found = {_group(n): self._group_state(group) for n, group in enumerate(self.spec.groups)}
+        for n, (name, (function, field)) in enumerate(self._single.items()):
+            found[_column(n)] = self._ordering_state(name) or function.aggregate(field)
+        return found
+
+    def _group_state(self, group: SequenceGroup) -> str:
+        """Sequence and plain columns of the row that is newest in the group (G4, D4)."""
+        sequence = ", ".join(map(quoted, group.sequence))
+        plain = [quoted(c) for c in group.protected if c not in self.spec.functions]
+        if self.spec.row_kind and not self.spec.ignore_delete:
+            plain = [f"IF({KIND} = 0, {c}, NULL)" for c in plain]
+        values = ", ".join(f"{value} AS c{n}" for n, value in enumerate((*map(quoted, group.sequence), *plain)))
+        order = f"struct({sequence}, {PLACE})"
+        return aggregated(f"max_by(struct({values}), {order})", _takes_part(group))
+
+    def _ordering_state(self, name: str) -> str | None:
+        """Of an aggregation table's sequence column: that of the last row, retract or not."""
+        if name not in self.spec.ordering or self.spec.engine is not MergeEngine.AGGREGATION:
+            return None
+        return f"max_by(struct({quoted(name)} AS v), {PLACE})"
+
+    def _results(self, rows: DataFrame) -> list[str]:
+        kinds = dict(rows.dtypes)
+        found: dict[str, str] = {}
+        for n, group in enumerate(self.spec.groups):
+            plain = [c for c in group.protected if c not in self.spec.functions]
+            found |= {column: f"{_group(n)}.c{place}" for place, column in enumerate((*group.sequence, *plain))}
+        for n, (name, (function, field)) in enumerate(self._single.items()):
+            found[name] = function.result(field, _column(n))
+        for key in self.spec.key:
+            found[key] = quoted(key)
+        return [
+            f"CAST({found.get(c.name, 'NULL')} AS {kinds[c.name]}) AS {quoted(c.name)}" for c in self.definition.columns
+        ]
+
+    def _fits(self) -> str:
+        checks = [function.fits(field, _column(n)) for n, (function, field) in enumerate(self._single.values())]
+        return " AND ".join(c for c in checks if c) or "true"
+
+
+def _takes_part(group: SequenceGroup) -> str:
+    """Spark SQL: the row's sequence is not all NULL (G2)."""
+    return f"({' OR '.join(f'{quoted(c)} IS NOT NULL' for c in group.sequence)})"
+
+
+def _group(number: int) -> str:
+    return f"_trinity_group_{number}"
+
+
+def _column(number: int) -> str:
+    return f"_trinity_column_{number}"

@@ -1,0 +1,20 @@
+"""Aggregate functions (A3): what one is, Paimon's by name, and those that other packages add."""
+
+from trinity.merge.functions.base import AggregateFunction, Field, ListFunction, aggregated
+from trinity.merge.functions.registry import (
+    aggregate_function,
+    folded_value_stands,
+    folds_without_order,
+    function_names,
+)
+
+__all__ = [
+    "AggregateFunction",
+    "Field",
+    "ListFunction",
+    "aggregate_function",
+    "aggregated",
+    "folded_value_stands",
+    "folds_without_order",
+    "function_names",
+]

@@ -1,0 +1,163 @@
+"""What an aggregate function is (A3): Spark SQL over the row versions of one key. Others are added by entry point."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import pyarrow as pa
+
+from trinity.errors import ErrorCode
+from trinity.merge.literal import text_literal
+from trinity.spi import DataType
+
+__all__ = ["GROUP", "AggregateFunction", "Field", "ListFunction", "aggregated", "collected", "ranged", "unfit"]
+
+GROUP: Final = "trinity.aggregate_functions"
+"""Entry points of this group name :class:`AggregateFunction` classes."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of one table as its function sees it; everything is Spark SQL over the rows of a key.
+
+    Attributes:
+        name: the column.
+        type: its type.
+        value: its value in a row.
+        order: the row's place in fold order, larger is later; no two rows of a key share one (A2).
+        when: true for the rows that carry the column (P1).
+        retract: true for a retract, never NULL.
+        explicit: true for a row that sets the column even to NULL: one that SQL UPDATE wrote.
+        key: text of the row's key, for messages.
+        retracts: False when no row of the table can be a retract of this column.
+        raises: whether a value out of range is an error; else it is NULL (A4).
+        options: the function's options.
+    """
+
+    name: str
+    type: DataType
+    value: str
+    order: str
+    when: str
+    retract: str
+    explicit: str
+    key: str
+    retracts: bool
+    raises: bool
+    options: Mapping[str, str]
+
+
+class AggregateFunction(ABC):
+    """How the values of a column become one value (A1-A4).
+
+    A fold has two steps: :meth:`aggregate` is evaluated over the rows of a key, :meth:`result` over what it yields.
+
+    Attributes:
+        name: what ``aggregate-function`` says.
+        retractable: True when a retract takes its value back; else retracts are refused when they are written (D4).
+        stands: True when the folded value can stand for the rows that it came from, whatever late rows come: it does
+            not depend on their order, or belongs to the greatest sequence. Else compaction keeps the rows (E3).
+        commutes: True when neither the order of the rows nor NULLs matter: such columns need no arrival.
+        options: option -> a line about it, of those that follow ``fields.<column>.``.
+    """
+
+    name: ClassVar[str]
+    retractable: ClassVar[bool] = False
+    stands: ClassVar[bool] = True
+    commutes: ClassVar[bool] = False
+    options: ClassVar[Mapping[str, str]] = {}
+
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        """Why a column of this type cannot have the function with these options, or None."""
+        return None
+
+    def bad_value(self, values: pa.Array, options: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
+        """Why some of the values must not be written: (code of the error, reason), or None (L8).
+
+        Args:
+            values: values of the column, none of them NULL; at least one.
+            options: the function's options.
+        """
+        return None
+
+    def bad_retract(self, values: pa.Array) -> str | None:
+        """Why some of the values cannot be taken back, or None. Arguments as of :meth:`bad_value`."""
+        return None
+
+    @abstractmethod
+    def aggregate(self, field: Field) -> str:
+        """A Spark SQL aggregate expression over the rows of a key."""
+
+    def result(self, field: Field, state: str) -> str:
+        """Spark SQL: the column's value, out of what :meth:`aggregate` yielded. NULL where no row had a value."""
+        return state
+
+    def fits(self, field: Field, state: str) -> str | None:
+        """Spark SQL: false where :meth:`result` would raise an error, since the value is out of range; None: never."""
+        return None
+
+
+class ListFunction(AggregateFunction):
+    """A function of the values in fold order.
+
+    :meth:`fold` gets them as ARRAY<STRUCT<r: BOOLEAN, v: T>>: ``r`` is true for a retract. NULLs are left out.
+    """
+
+    stands = False
+
+    def aggregate(self, field: Field) -> str:
+        return collected(field, self.counts(field))
+
+    def counts(self, field: Field) -> str:
+        """Spark SQL: true for the rows that have something to say."""
+        when = f"{field.when} AND {field.value} IS NOT NULL"
+        return when if self.retractable else f"{when} AND NOT {field.retract}"
+
+    def result(self, field: Field, state: str) -> str:
+        return f"CASE WHEN size({state}) > 0 THEN {self.fold(field, state)} END"
+
+    @abstractmethod
+    def fold(self, field: Field, rows: str) -> str:
+        """Spark SQL: the result over a list with at least one row."""
+
+
+def aggregated(call: str, when: str) -> str:
+    """An aggregate call over some of the rows."""
+    return f"{call} FILTER (WHERE {when})" if when != "true" else call
+
+
+def collected(field: Field, when: str) -> str:
+    """ARRAY<STRUCT<o, r, v>> of a column's rows in fold order."""
+    row = f"named_struct('o', {field.order}, 'r', {field.retract}, 'v', {field.value})"
+    rows = aggregated(f"collect_list({row})", when)
+    return f"array_sort({rows}, (x, y) -> CASE WHEN x.o < y.o THEN -1 WHEN x.o > y.o THEN 1 ELSE 0 END)"
+
+
+def ranged(field: Field, value: str, beyond: str = "false", shown: str | None = None) -> str:
+    """The value in the column's type, or the error that it does not fit there (A4).
+
+    Args:
+        field: the column.
+        value: a wider value; NULL for none.
+        beyond: Spark SQL: true where the value left even the wider type.
+        shown: what the message shows of the value.
+    """
+    kind = str(field.type)
+    if not field.raises:
+        return f"CASE WHEN NOT ({beyond}) THEN try_cast({value} AS {kind}) END"
+    where = text_literal(f"NUMERIC_VALUE_OUT_OF_RANGE: column '{field.name}' of the row with key ")
+    what = text_literal(f" does not fit into {kind}. Rows that bring it back into range repair it (A4).")
+    number = f"coalesce(CAST({shown or value} AS STRING), 'of many digits')"
+    message = f"concat({where}, '(', {field.key}, '): the aggregated value ', {number}, {what})"
+    return (
+        f"CASE WHEN {unfit(field, value, beyond)} THEN CAST(raise_error({message}) AS {kind}) "
+        f"ELSE try_cast({value} AS {kind}) END"
+    )
+
+
+def unfit(field: Field, value: str, beyond: str = "false") -> str:
+    """True where :func:`ranged` raises."""
+    return f"({beyond} OR ({value} IS NOT NULL AND try_cast({value} AS {field.type}) IS NULL))"

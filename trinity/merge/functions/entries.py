@@ -1,0 +1,204 @@
+"""Functions of keyed entries: maps, and arrays of rows with a key. Entries keep the place of their first appearance."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.errors import ErrorCode
+from trinity.merge.functions.base import Field, ListFunction
+from trinity.merge.literal import quoted
+from trinity.spi import DataType
+
+__all__ = ["MergeMap", "MergeMapWithKeytime", "NestedPartialUpdate", "NestedUpdate", "nested_key"]
+
+
+def _put(entries: str, same: str, replaced: str, fits: str = "true") -> str:
+    """Spark SQL: list ``b`` with each entry ``e`` put where one that is the same is, else at the end."""
+    there = f"transform(b, t -> IF({same}, {replaced}, t))"
+    return f"CASE WHEN exists(b, t -> {same}) THEN {there} WHEN {fits} THEN concat(b, array({entries})) ELSE b END"
+
+
+class _Entries(ListFunction):
+    """A fold over lists of entries: STRUCT<key, value> of a map, rows of an array."""
+
+    def fold(self, field: Field, rows: str) -> str:
+        kind = self.entries_type(field)
+        start = f"coalesce(a, CAST(array() AS {kind}))"
+        added = f"aggregate({self.entries('x.v', field)}, {start}, (b, e) -> CAST({self.put(field)} AS {kind}))"
+        step = added
+        if self.retractable and field.retracts:
+            removed = f"filter(a, t -> NOT exists({self.entries('x.v', field)}, e -> {self.same(field)}))"
+            step = f"CASE WHEN NOT x.r THEN {added} WHEN a IS NULL THEN a ELSE {removed} END"
+        return self.whole(f"aggregate({rows}, CAST(NULL AS {kind}), (a, x) -> {step})")
+
+    @abstractmethod
+    def entries_type(self, field: Field) -> str:
+        """Type of the list of entries."""
+
+    @abstractmethod
+    def entries(self, value: str, field: Field) -> str:
+        """A value's entries as a list."""
+
+    @abstractmethod
+    def same(self, field: Field) -> str:
+        """True when ``t`` and ``e`` have one key."""
+
+    @abstractmethod
+    def put(self, field: Field) -> str:
+        """List ``b`` after entry ``e``."""
+
+    def whole(self, entries: str) -> str:
+        """The column's value out of the list."""
+        return entries
+
+
+class MergeMap(_Entries):
+    """Maps in one map; a later value wins. A retract removes the keys that it holds."""
+
+    name = "merge_map"
+    retractable = True
+
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return None if kind.name == "map" else "needs a map column"
+
+    def entries_type(self, field: Field) -> str:
+        key, value = field.type.children
+        return f"ARRAY<STRUCT<key: {key}, value: {value}>>"
+
+    def entries(self, value: str, field: Field) -> str:
+        return f"map_entries({value})"
+
+    def same(self, field: Field) -> str:
+        return "t.key = e.key"
+
+    def put(self, field: Field) -> str:
+        return _put("e", self.same(field), "e")
+
+    def whole(self, entries: str) -> str:
+        return f"map_from_entries({entries})"
+
+
+class MergeMapWithKeytime(MergeMap):
+    """Maps of rows with a time: the entry with the newest time wins, a NULL row removes its key.
+
+    Times are compared as text, as Paimon does; an entry without a time is left out.
+    """
+
+    name = "merge_map_with_keytime"
+    retractable = False
+    options: ClassVar[Mapping[str, str]] = {"ts-field": "the field of the row with its time; the last one by default"}
+
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        if kind.name != "map" or kind.children[1].name != "struct" or len(kind.children[1].fields) < 2:
+            return "needs a map column whose values are structs of at least two fields"
+        return _unknown_field(kind.children[1], (options["ts-field"],)) if "ts-field" in options else None
+
+    def put(self, field: Field) -> str:
+        time = quoted(field.options.get("ts-field", field.type.children[1].fields[-1]))
+        newer = f"IF(CAST(e.value.{time} AS STRING) > CAST(t.value.{time} AS STRING), e, t)"
+        return (
+            f"CASE WHEN e.value IS NULL THEN filter(b, t -> NOT ({self.same(field)})) "
+            f"WHEN e.value.{time} IS NULL THEN b ELSE {_put('e', self.same(field), newer)} END"
+        )
+
+
+def nested_key(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The fields of ``nested-key``."""
+    return tuple(name.strip() for name in options.get("nested-key", "").split(",") if name.strip())
+
+
+class _Nested(_Entries):
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        if kind.name != "array" or kind.children[0].name != "struct":
+            return "needs a column that is an array of structs"
+        names = (*nested_key(options), *_fields(options, "nested-sequence-field"))
+        if options.get("nested-key-null-strategy", "merge").lower() not in ("merge", "ignore", "error"):
+            return "has nested-key-null-strategy merge, ignore or error"
+        if not nested_key(options) and {"nested-key-null-strategy", "nested-sequence-field"} & set(options):
+            return "needs 'nested-key' for its other options"
+        return _unknown_field(kind.children[0], names)
+
+    def bad_value(self, values: pa.Array, options: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
+        if options.get("nested-key-null-strategy", "merge").lower() != "error":
+            return None
+        rows = values.flatten().drop_null()
+        for name in nested_key(options):
+            if pc.struct_field(rows, [rows.type.get_field_index(name)]).null_count:
+                return "CONSTRAINT_VIOLATION", f"NULL in field '{name}' of the nested key"
+        return None
+
+    def entries_type(self, field: Field) -> str:
+        return str(field.type)
+
+    def entries(self, value: str, field: Field) -> str:
+        counts = ["e IS NOT NULL"]
+        if field.options.get("nested-key-null-strategy", "merge").lower() == "ignore":
+            counts += [f"e.{quoted(k)} IS NOT NULL" for k in nested_key(field.options)]
+        return f"filter({value}, e -> {' AND '.join(counts)})"
+
+    def same(self, field: Field) -> str:
+        key = nested_key(field.options)
+        return " AND ".join(f"t.{quoted(k)} <=> e.{quoted(k)}" for k in key) if key else "t <=> e"
+
+
+class NestedUpdate(_Nested):
+    """Rows in one array: appended, or by ``nested-key`` put in the place of the row with their key."""
+
+    name = "nested_update"
+    retractable = True
+    options: ClassVar[Mapping[str, str]] = {
+        "nested-key": "fields 'a[,b]' by which rows are equal",
+        "nested-key-null-strategy": "rows with a NULL there: merge (default), ignore, error",
+        "nested-sequence-field": "fields 'a[,b]': only a row that is not older replaces",
+        "count-limit": "how many rows are kept; further ones are left out",
+    }
+
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        limit = options.get("count-limit", "1").strip()
+        if not limit.isdigit() or int(limit) < 1:
+            return f"has a 'count-limit' of {limit}; it is a whole number from 1"
+        return super().problem(kind, options)
+
+    def put(self, field: Field) -> str:
+        limit = field.options.get("count-limit")
+        fits = f"size(b) < {int(limit)}" if limit else "true"
+        if not nested_key(field.options):
+            return f"IF({fits}, concat(b, array(e)), b)"
+        sequence = _fields(field.options, "nested-sequence-field")
+        replaced = "e"
+        if sequence:
+            new, old = (f"struct({', '.join(f'{row}.{quoted(s)}' for s in sequence)})" for row in ("e", "t"))
+            replaced = f"IF({new} >= {old}, e, t)"
+        return _put("e", self.same(field), replaced, fits)
+
+
+class NestedPartialUpdate(_Nested):
+    """Rows in one array by ``nested-key``; fields that are not NULL replace those of the row with their key."""
+
+    name = "nested_partial_update"
+    options: ClassVar[Mapping[str, str]] = {
+        "nested-key": "fields 'a[,b]' by which rows are equal; must be given",
+        "nested-key-null-strategy": "rows with a NULL there: merge (default), ignore, error",
+    }
+
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return super().problem(kind, options) or (None if nested_key(options) else "needs 'nested-key'")
+
+    def put(self, field: Field) -> str:
+        names = field.type.children[0].fields
+        merged = ", ".join(f"coalesce(e.{quoted(n)}, t.{quoted(n)}) AS {quoted(n)}" for n in names)
+        return _put("e", self.same(field), f"struct({merged})")
+
+
+def _fields(options: Mapping[str, str], option: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in options.get(option, "").split(",") if name.strip())
+
+
+def _unknown_field(row: DataType, names: tuple[str, ...]) -> str | None:
+    missing = [n for n in names if n not in row.fields]
+    return f"names field '{missing[0]}', and there are {', '.join(row.fields)}" if missing else None

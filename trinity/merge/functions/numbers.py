@@ -1,0 +1,153 @@
+"""Sums and products, in types wide enough not to overflow on the way; only the final value is range-checked (A4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.merge.functions.base import AggregateFunction, Field, ListFunction, aggregated, ranged, unfit
+from trinity.spi import DataType
+
+__all__ = ["Product", "Sum"]
+
+_SMALL: Final = ("tinyint", "smallint", "int")
+_INTEGERS: Final = (*_SMALL, "bigint")
+_FLOATS: Final = ("float", "double")
+_PRODUCT_DIGITS: Final = 18
+"""Beyond so many digits Spark's product of two decimals would lose some."""
+
+
+class Sum(AggregateFunction):
+    """The sum; a retract takes its value off. Does not depend on the order of the rows."""
+
+    name = "sum"
+    retractable = True
+    commutes = True
+
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return None if kind.name in (*_INTEGERS, *_FLOATS, "decimal") else "needs a number"
+
+    def aggregate(self, field: Field) -> str:
+        value = _wide(field, field.value)
+        if field.retracts:
+            value = f"IF({field.retract}, -{value}, {value})"
+        if field.type.name != "bigint":
+            return aggregated(f"try_sum({value})" if field.type.name == "decimal" else f"sum({value})", field.when)
+        # two halves, each far from overflow: DECIMAL(38) for every row would cost more than the rest of the fold
+        low = aggregated(f"sum({_signed(field, f'({field.value} & {_LOW})')})", field.when)
+        high = aggregated(f"sum({_signed(field, f'shiftright({field.value}, 32)')})", field.when)
+        return f"named_struct('low', {low}, 'high', {high})"
+
+    def result(self, field: Field, state: str) -> str:
+        if field.type.name in _FLOATS:
+            return f"CAST({state} AS {field.type})"
+        if field.type.name == "bigint":
+            exact = f"CAST({state}.high AS DECIMAL(38,0)) * 4294967296BD + {state}.low"
+            return ranged(field, f"(shiftleft({_high(state)}, 32) | ({state}.low & {_LOW}))", _beyond(state), exact)
+        return ranged(field, state)
+
+    def fits(self, field: Field, state: str) -> str | None:
+        if field.type.name == "bigint":
+            return f"NOT {_beyond(state)}"
+        return None if field.type.name in _FLOATS else f"NOT {unfit(field, state)}"
+
+
+_LOW: Final = "4294967295L"
+
+
+def _high(state: str) -> str:
+    """The high half with what the low halves carry over."""
+    return f"({state}.high + shiftright({state}.low, 32))"
+
+
+def _beyond(state: str) -> str:
+    return f"coalesce({_high(state)} NOT BETWEEN -2147483648L AND 2147483647L, false)"
+
+
+def _signed(field: Field, value: str) -> str:
+    return f"IF({field.retract}, -{value}, {value})" if field.retracts else value
+
+
+def _wide(field: Field, value: str) -> str:
+    if field.type.name in _SMALL:
+        return f"CAST({value} AS BIGINT)"
+    return f"CAST({value} AS DOUBLE)" if field.type.name in _FLOATS else value
+
+
+class Product(ListFunction):
+    """The product; a retract divides: integers truncate, DECIMAL rounds half up to the column's scale at every step."""
+
+    name = "product"
+    retractable = True
+
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        if kind.name == "decimal" and kind.arguments[0] > _PRODUCT_DIGITS:
+            return f"multiplies decimals of up to {_PRODUCT_DIGITS} digits"
+        return None if kind.name in (*_INTEGERS, *_FLOATS, "decimal") else "needs a number"
+
+    def bad_retract(self, values: pa.Array) -> str | None:
+        zero = pc.any(pc.equal(values, pa.scalar(0, values.type))).as_py()
+        return "cannot take back a factor of 0" if zero else None
+
+    def fold(self, field: Field, rows: str) -> str:
+        kind = _accumulator(field.type)
+        factor = f"CAST(x.v AS {_factor(field.type)})"
+        times = _rounded(field, f"try_multiply(a.v, {factor})", kind)
+        steps = f"CASE WHEN a.over THEN IF(x.v = 0 AND NOT x.r, {_state(f'CAST(0 AS {kind})', kind)}, a) "
+        if field.retracts:
+            steps += f"WHEN x.r AND a.v IS NULL THEN a WHEN x.r THEN {_result(_quotient(field, factor, kind), kind)} "
+        steps += f"WHEN a.v IS NULL THEN {_state(f'CAST(x.v AS {kind})', kind)} ELSE {_result(times, kind)} END"
+        start = _state("NULL", kind)
+        return f"aggregate({rows}, {start}, (a, x) -> {steps})"
+
+    def result(self, field: Field, state: str) -> str:
+        if _floating(field):
+            return f"CAST({self.fold(field, state)}.v AS {field.type})"
+        return f"{_once(self.fold(field, state), ranged(field, 'p.v', 'p.over'))}"
+
+    def fits(self, field: Field, state: str) -> str | None:
+        return None if _floating(field) else _once(self.fold(field, state), f"NOT {unfit(field, 'p.v', 'p.over')}")
+
+
+def _once(value: str, of: str) -> str:
+    """Spark SQL ``of`` the value ``p``, which is evaluated once."""
+    return f"transform(array({value}), p -> {of})[0]"
+
+
+def _floating(field: Field) -> bool:
+    return field.type.name in _FLOATS
+
+
+def _accumulator(kind: DataType) -> str:
+    if kind.name in _FLOATS:
+        return "DOUBLE"
+    # the widest that still multiplies exactly by a value of the column
+    return "DECIMAL(38,0)" if kind.name in _INTEGERS else f"DECIMAL({37 - kind.arguments[0]},{kind.arguments[1]})"
+
+
+def _factor(kind: DataType) -> str:
+    if kind.name in _FLOATS:
+        return "DOUBLE"
+    return "DECIMAL(20,0)" if kind.name in _INTEGERS else str(kind)
+
+
+def _state(value: str, kind: str, over: str = "false") -> str:
+    """STRUCT<v, over>: ``over`` is true once the product has left the accumulator; only a 0 brings it back."""
+    return f"named_struct('v', CAST({value} AS {kind}), 'over', {over})"
+
+
+def _result(value: str, kind: str) -> str:
+    return _state(value, kind, f"({value}) IS NULL")
+
+
+def _rounded(field: Field, value: str, kind: str) -> str:
+    return value if _floating(field) else f"try_cast({value} AS {kind})"
+
+
+def _quotient(field: Field, factor: str, kind: str) -> str:
+    if field.type.name in _INTEGERS:  # Spark's DIV yields BIGINT
+        return f"try_cast(try_divide(a.v - a.v % {factor}, {factor}) AS {kind})"
+    return _rounded(field, f"try_divide(a.v, {factor})", kind)

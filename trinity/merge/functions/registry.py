@@ -1,0 +1,66 @@
+"""Aggregate functions by name (A3), and those that other packages add by entry point."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Final
+
+from trinity.merge.functions.base import GROUP, AggregateFunction
+from trinity.merge.functions.entries import MergeMap, MergeMapWithKeytime, NestedPartialUpdate, NestedUpdate
+from trinity.merge.functions.lists import Collect, ListAgg
+from trinity.merge.functions.numbers import Product, Sum
+from trinity.merge.functions.sketches import HllSketch, RoaringBitmap32, RoaringBitmap64, ThetaSketch
+from trinity.merge.functions.values import (
+    BoolAnd,
+    BoolOr,
+    FirstNonNullValue,
+    FirstValue,
+    LastNonNullValue,
+    LastValue,
+    Max,
+    Min,
+)
+from trinity.merge.spec import FieldFunction, MergeEngine, MergeSpec
+
+__all__ = ["aggregate_function", "folded_value_stands", "folds_without_order", "function_names", "others"]
+
+_OWN: Final[dict[str, AggregateFunction]] = {
+    kind.name: kind()
+    for kind in (
+        Sum, Product, Max, Min, LastValue, LastNonNullValue, FirstValue, FirstNonNullValue, ListAgg, BoolAnd, BoolOr,
+        Collect, MergeMap, MergeMapWithKeytime, NestedUpdate, NestedPartialUpdate, HllSketch, ThetaSketch,
+        RoaringBitmap32, RoaringBitmap64,
+    )
+}  # fmt: skip
+_ALIASES: Final = {"first_not_null_value": "first_non_null_value"}
+
+
+def aggregate_function(name: str) -> AggregateFunction | None:
+    """The function of that name, any case; None when there is none."""
+    name = name.strip().lower()
+    return _OWN.get(_ALIASES.get(name, name)) or others().get(name)
+
+
+def folded_value_stands(function: FieldFunction) -> bool:
+    """Whether the folded value of a column can stand for the rows that it came from (E3)."""
+    found = aggregate_function(function.name)
+    return found is not None and found.stands
+
+
+def folds_without_order(spec: MergeSpec) -> bool:
+    """Whether a table's fold needs no arrival of the rows: every column commutes."""
+    if spec.engine is not MergeEngine.AGGREGATION or spec.ordering or spec.row_kind:
+        return False
+    return all((found := aggregate_function(f.name)) is not None and found.commutes for f in spec.functions.values())
+
+
+def function_names() -> tuple[str, ...]:
+    """Every known name."""
+    return tuple(sorted({*_OWN, *_ALIASES, *others()}))
+
+
+@lru_cache(maxsize=1)
+def others() -> dict[str, AggregateFunction]:
+    """The functions of other packages, looked for once in a process."""
+    return {point.name.lower(): point.load()() for point in entry_points(group=GROUP)}

@@ -1,0 +1,124 @@
+"""Approximate counts and bitmaps, serialized as other tools read them.
+
+Sketches are Apache DataSketches', which Spark unites itself. Bitmaps are Roaring's portable format; Spark has nothing
+for them, so their union is the one fold that runs in Python, an Arrow batch of keys at a time.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from trinity.errors import ErrorCode, TrinityError
+from trinity.merge.functions.base import AggregateFunction, Field, aggregated
+from trinity.spi import DataType
+
+__all__ = ["BITMAP_UNIONS", "HllSketch", "RoaringBitmap32", "RoaringBitmap64", "ThetaSketch"]
+
+BITMAP_UNIONS: Mapping[str, str] = {"rbm32": "_trinity_rbm32_union", "rbm64": "_trinity_rbm64_union"}
+"""Function -> the Spark function that unites an ARRAY<BINARY> of its bitmaps."""
+
+
+class _Serialized(AggregateFunction):
+    commutes = True
+
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return None if kind.name == "binary" else "needs a binary column"
+
+    def bad_value(self, values: pa.Array, options: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
+        decode = self.decoder()
+        for value in values.to_pylist():
+            try:
+                decode(value)
+            except Exception as error:  # whatever the library makes of bytes that are none of its own
+                return "INVALID_ARGUMENTS", f"{len(value)} bytes that do not decode: {error}"
+        return None
+
+    @abstractmethod
+    def decoder(self) -> Callable[[bytes], object]:
+        """Reads one value, or raises.
+
+        Raises:
+            TrinityError: CONFIGURATION_INVALID when the library for it is not installed.
+        """
+
+    @staticmethod
+    def counts(field: Field) -> str:
+        """Spark SQL: true for the rows that have something to add."""
+        return f"{field.when} AND NOT {field.retract} AND {field.value} IS NOT NULL"
+
+
+class _Sketch(_Serialized):
+    union: ClassVar[str]
+
+    def aggregate(self, field: Field) -> str:
+        # a union of nothing is an empty sketch, and the column is then NULL
+        number = aggregated("count(1)", self.counts(field))
+        union = aggregated(self.union.format(field.value), self.counts(field))
+        return f"CASE WHEN {number} > 0 THEN {union} END"
+
+
+class HllSketch(_Sketch):
+    """Union of HLL sketches: an approximate number of distinct values."""
+
+    name = "hll_sketch"
+    union = "hll_union_agg({}, true)"
+
+    def decoder(self) -> Callable[[bytes], object]:
+        decode: Callable[[bytes], object] = _library("datasketches").hll_sketch.deserialize
+        return decode
+
+
+class ThetaSketch(_Sketch):
+    """Union of theta sketches: an approximate number of distinct values."""
+
+    name = "theta_sketch"
+    union = "theta_union_agg({})"
+
+    def decoder(self) -> Callable[[bytes], object]:
+        decode: Callable[[bytes], object] = _library("datasketches").compact_theta_sketch.deserialize
+        return decode
+
+
+class _Bitmap(_Serialized):
+    def aggregate(self, field: Field) -> str:
+        return aggregated(f"collect_list({field.value})", self.counts(field))
+
+    def result(self, field: Field, state: str) -> str:
+        return (
+            f"CASE WHEN size({state}) > 1 THEN {BITMAP_UNIONS[self.name]}({state}) ELSE try_element_at({state}, 1) END"
+        )
+
+
+class RoaringBitmap32(_Bitmap):
+    """Union of 32-bit Roaring bitmaps."""
+
+    name = "rbm32"
+
+    def decoder(self) -> Callable[[bytes], object]:
+        decode: Callable[[bytes], object] = _library("pyroaring").BitMap.deserialize
+        return decode
+
+
+class RoaringBitmap64(_Bitmap):
+    """Union of 64-bit Roaring bitmaps."""
+
+    name = "rbm64"
+
+    def decoder(self) -> Callable[[bytes], object]:
+        decode: Callable[[bytes], object] = _library("pyroaring").BitMap64.deserialize
+        return decode
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"Sketches and bitmaps need the package {name}; pip install 'trinity-merge[sketches]'.",
+        ) from error

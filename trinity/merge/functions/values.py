@@ -1,0 +1,112 @@
+"""Functions that choose one of the values: by place in fold order, or by size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from trinity.merge.functions.base import AggregateFunction, Field, aggregated
+from trinity.spi import DataType
+
+__all__ = ["BoolAnd", "BoolOr", "FirstNonNullValue", "FirstValue", "LastNonNullValue", "LastValue", "Max", "Min"]
+
+
+def _at(end: str, field: Field, value: str, when: str) -> str:
+    """The value at one end of the fold order; a struct, since that value may be NULL."""
+    return aggregated(f"{end}_by(named_struct('v', {value}), {field.order})", when)
+
+
+class _Placed(AggregateFunction):
+    stands = False
+
+    def result(self, field: Field, state: str) -> str:
+        return f"{state}.v"
+
+
+class LastValue(_Placed):
+    """The last value, NULL too; a retract leaves NULL."""
+
+    name = "last_value"
+    retractable = True
+    stands = True
+
+    def aggregate(self, field: Field) -> str:
+        return _at("max", field, _unless_retract(field), field.when)
+
+
+class LastNonNullValue(_Placed):
+    """The last value that is not NULL; a retract of a value leaves NULL. The default of ``aggregation``."""
+
+    name = "last_non_null_value"
+    retractable = True
+
+    def aggregate(self, field: Field) -> str:
+        when = f"{field.when} AND ({field.value} IS NOT NULL OR {field.explicit})"
+        return _at("max", field, _unless_retract(field), when)
+
+
+class FirstValue(_Placed):
+    """The first value, NULL too."""
+
+    name = "first_value"
+
+    def aggregate(self, field: Field) -> str:
+        return _at("min", field, field.value, f"{field.when} AND NOT {field.retract}")
+
+
+class FirstNonNullValue(_Placed):
+    """The first value that is not NULL."""
+
+    name = "first_non_null_value"
+
+    def aggregate(self, field: Field) -> str:
+        return _at("min", field, field.value, f"{field.when} AND NOT {field.retract} AND {field.value} IS NOT NULL")
+
+
+def _unless_retract(field: Field) -> str:
+    return f"IF({field.retract}, NULL, {field.value})" if field.retracts else field.value
+
+
+class _Extreme(AggregateFunction):
+    commutes = True
+    call: ClassVar[str]
+
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return "compares values, which this type does not allow" if kind.nested else None
+
+    def aggregate(self, field: Field) -> str:
+        when = f"{field.when} AND NOT {field.retract}" if field.retracts else field.when
+        return aggregated(f"{self.call}({field.value})", when)
+
+
+class Max(_Extreme):
+    """The largest value; text and binary by bytes, NaN above every number (K3)."""
+
+    name = "max"
+    call = "max"
+
+
+class Min(_Extreme):
+    """The smallest value."""
+
+    name = "min"
+    call = "min"
+
+
+class _Logical(_Extreme):
+    def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
+        return None if kind.name == "boolean" else "needs a boolean column"
+
+
+class BoolAnd(_Logical):
+    """TRUE when every value is."""
+
+    name = "bool_and"
+    call = "bool_and"
+
+
+class BoolOr(_Logical):
+    """TRUE when any value is."""
+
+    name = "bool_or"
+    call = "bool_or"

@@ -1,0 +1,105 @@
+"""Rows that a -D of a sequence group removes (D5): a state machine over the row versions of a key, in Spark SQL.
+
+Live: a -D whose tuple in a listed group is not older than the stored one deletes the row; the listed groups in which
+it is not older keep its tuple as threshold, all else is blank. Dead: an add that is older than a threshold is dropped
+whole, and so is one that is NULL in all groups with a threshold; one that is not older revives the row from blank. A
+retract meanwhile can only raise a threshold.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from trinity.merge.literal import quoted
+from trinity.merge.spec import MergeSpec, SequenceGroup
+
+__all__ = ["kept_after_removal"]
+
+_ROWS = "_trinity_rows"
+_STATE = "_trinity_state"
+
+
+def kept_after_removal(rows: DataFrame, spec: MergeSpec, place: str, kind: str) -> DataFrame:
+    """The rows from the last revival on; of a key that is dead one -D that carries its thresholds.
+
+    Args:
+        rows: row versions in any order.
+        spec: the table's options.
+        place: BIGINT column, the fold order within a key.
+        kind: INT column: 0 an add, 1 a -U, 2 a -D.
+    """
+    columns = ", ".join(map(quoted, rows.columns))
+    in_order = f"(x, y) -> CASE WHEN x.{place} < y.{place} THEN -1 WHEN x.{place} > y.{place} THEN 1 ELSE 0 END"
+    collected = rows.groupBy(*map(quoted, spec.key)).agg(
+        F.expr(f"array_sort(collect_list(struct({columns})), {in_order})").alias(_ROWS)
+    )
+    types = dict(rows.dtypes)
+    state = _Machine(spec.remove_on_group, types, place, kind).run(_ROWS)
+    found = collected.select(_ROWS, state.alias(_STATE))
+    alive = f"filter({_ROWS}, r -> {_STATE}.start IS NULL OR r.{place} >= {_STATE}.start)"
+    dead = f"array({_threshold_row(rows, spec, place, kind)})"
+    return found.selectExpr(f"inline(IF({_STATE}.dead, {dead}, {alive}))")
+
+
+def _threshold_row(rows: DataFrame, spec: MergeSpec, place: str, kind: str) -> str:
+    last = f"{_ROWS}[size({_ROWS}) - 1]"
+    values = {c: f"{last}.{quoted(c)}" for c in spec.key}
+    for n, group in enumerate(spec.remove_on_group):
+        values |= {c: f"{_STATE}.s{n}.{quoted(c)}" for c in group.sequence}
+    assert spec.row_kind
+    values |= {spec.row_kind: "'-D'", place: f"{last}.{place}", kind: "2"}
+    fields = [f"CAST({values.get(c, 'NULL')} AS {t}) AS {quoted(c)}" for c, t in rows.dtypes]
+    return f"struct({', '.join(fields)})"
+
+
+class _Machine:
+    """The fold of the states. In its text ``a`` is the state so far and ``x`` the row."""
+
+    def __init__(self, groups: tuple[SequenceGroup, ...], types: dict[str, str], place: str, kind: str) -> None:
+        self.groups = groups
+        self.types = types
+        self.place = f"x.{place}"
+        self.kind = f"x.{kind}"
+        self.numbers = range(len(groups))
+
+    def run(self, rows: str) -> Column:
+        start = ", ".join(f"'s{n}', CAST(NULL AS {self._type(n)})" for n in self.numbers)
+        start = f"named_struct('dead', false, 'start', CAST(NULL AS BIGINT), {start})"
+        return F.expr(f"aggregate({rows}, {start}, (a, x) -> {self._step()})")
+
+    def _type(self, n: int) -> str:
+        return f"STRUCT<{', '.join(f'{quoted(c)}: {self.types[c]}' for c in self.groups[n].sequence)}>"
+
+    def _tuple(self, n: int) -> str:
+        """The row's tuple in a group, NULL when all its parts are."""
+        parts = [f"x.{quoted(c)}" for c in self.groups[n].sequence]
+        named = ", ".join(f"{part} AS {quoted(c)}" for c, part in zip(self.groups[n].sequence, parts, strict=True))
+        return f"CASE WHEN {' OR '.join(f'{p} IS NOT NULL' for p in parts)} THEN struct({named}) END"
+
+    def _not_older(self, n: int) -> str:
+        t = self._tuple(n)
+        return f"({t} IS NOT NULL AND (a.s{n} IS NULL OR {t} >= a.s{n}))"
+
+    def _any(self, texts: list[str]) -> str:
+        return f"({' OR '.join(texts)})"
+
+    def _step(self) -> str:
+        deletes = f"(NOT a.dead AND {self.kind} = 2 AND {self._any([self._not_older(n) for n in self.numbers])})"
+        reached = self._any([f"(a.s{n} IS NOT NULL AND {self._not_older(n)})" for n in self.numbers])
+        older = self._any([f"coalesce({self._tuple(n)} < a.s{n}, false)" for n in self.numbers])
+        revives = f"(a.dead AND {self.kind} = 0 AND {reached} AND NOT {older})"
+        parts = ", ".join(f"'s{n}', {self._sequence(n)}" for n in self.numbers)
+        dead = "k.deletes OR (a.dead AND NOT k.revives)"
+        found = f"named_struct('dead', {dead}, 'start', IF(k.revives, {self.place}, a.start), {parts})"
+        # what the row does is decided once, then used for every group
+        return f"transform(array(named_struct('deletes', {deletes}, 'revives', {revives})), k -> {found})[0]"
+
+    def _sequence(self, n: int) -> str:
+        t, not_older = self._tuple(n), self._not_older(n)
+        raised = f"{self.kind} IN (1, 2) AND a.s{n} IS NOT NULL AND {not_older}"
+        chosen = (
+            f"CASE WHEN k.deletes THEN IF({not_older}, {t}, NULL) WHEN k.revives THEN {t} "
+            f"WHEN a.dead THEN IF({raised}, {t}, a.s{n}) WHEN {not_older} THEN {t} ELSE a.s{n} END"
+        )
+        return f"CAST({chosen} AS {self._type(n)})"
