@@ -63,6 +63,7 @@ SITUATIONS: Final[dict[str, str]] = {
     "key-taken": "a key that is inserted or moved to, though it is live or comes twice",
     "refused-late": "an UPDATE that would lose to the stored winner",
     "wrong-value": "a NULL or a number that a column does not take",
+    "engine-refusal": "a table, row or statement that a merge engine does not take",
     "refused-update": "an UPDATE or DELETE that a merge engine does not take",
     "engine partial-update": "a partial-update table",
     "engine aggregation": "an aggregation table",

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from trinity_conformance.differences import NonConformance
 from trinity_conformance.dml_mutants import DML_MUTANTS
 from trinity_conformance.dml_programs import programs
+from trinity_conformance.engine_histories import engine_histories
+from trinity_conformance.engine_mutants import ENGINE_MUTANTS
+from trinity_conformance.engine_profiles import engine_rota
+from trinity_conformance.function_mutants import FUNCTION_MUTANTS
 from trinity_conformance.histories import histories, sample
 from trinity_conformance.model import Model
 from trinity_conformance.mutants import MUTANTS, ModelSubject
@@ -59,6 +63,10 @@ def self_test(at_most: int = 60, seed: int = 0) -> list[Kill]:
     kinds: tuple[tuple[Mapping[str, type[Model]], list[History]], ...] = (
         (MUTANTS, [sample(histories(rota(n)), n) for n in numbers]),
         (DML_MUTANTS, [sample(programs(dml_rota(n)), n) for n in numbers]),
+        (
+            {**ENGINE_MUTANTS, **FUNCTION_MUTANTS},
+            [sample(engine_histories(engine_rota(n)), n) for n in numbers],
+        ),
     )
     for _, generated in kinds:
         for history in generated:
