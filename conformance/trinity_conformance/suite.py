@@ -68,6 +68,7 @@ class Budget:
 
 
 _RESPLIT: Final = 3
+"""Of so many histories of merge engines one is played again."""
 _GRACE: Final = 15.0
 """Seconds that bad input may take when histories have used up a budget."""
 
@@ -262,12 +263,18 @@ def _programs(seed: int, count: int) -> Iterator[History]:
 
 
 def _engine_histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
-    """Histories of merge engines; every third a second time, with the same rows in other commits (L2)."""
+    """Histories of merge engines; every third a second time, with the same rows in other commits (L2).
+
+    The second times come later, so that a short run meets all kinds of tables first.
+    """
+    again: list[History] = []
     for number in range(seed, seed + count):
         history = sample(engine_histories(engine_rota(number), emphasis), number)
+        again += [resplit(history, number)] if number % _RESPLIT == 0 else []
         yield history
-        if number % _RESPLIT == 0:
-            yield resplit(history, number)
+        if len(again) > _RESPLIT:
+            yield again.pop(0)
+    yield from again
 
 
 def run_histories(
