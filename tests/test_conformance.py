@@ -19,6 +19,8 @@ BUDGET = Budget(
     shrink=ShrinkBudget(seconds=40, tries=40),
     program_seconds=10,
     programs=3,
+    engine_seconds=15,
+    engine_histories=3,
 )
 
 
@@ -28,4 +30,5 @@ def test_adapter_conforms(connector: str, spark: SparkSession, tmp_path: Path) -
     assert report.conforms, report.text()
     assert report.tally.histories > 0
     assert report.tally.observations["row-change"] > 0
+    assert report.tally.observations["merge-engines"] > 0
     assert report.tally.observations["merge-sinks"] == len(SINK_CHECKS)

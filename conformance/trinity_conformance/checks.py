@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from trinity_conformance.engine_fold import FUNCTIONS
+from trinity_conformance.engine_refusals import ENGINE_REFUSALS
 from trinity_conformance.histories import GENERAL
 
 __all__ = ["CHECKS", "Check", "check_of"]
@@ -22,6 +24,7 @@ class Check:
         quotas: situations of :data:`~trinity_conformance.coverage.SITUATIONS` and how often each must have been met.
         emphasis: weights of the steps of its own histories, when it is run alone.
         programs: True when it is about programs of statements, and not about histories.
+        engines: True when it is about histories of merge engines other than deduplicate.
     """
 
     id: str
@@ -30,6 +33,7 @@ class Check:
     quotas: Mapping[str, int]
     emphasis: Mapping[str, int] = field(default_factory=lambda: GENERAL)
     programs: bool = False
+    engines: bool = False
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -56,7 +60,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "care-invisible",
-        ("L3", "K6", "U4"),
+        ("L3", "K6", "U4", "E3"),
         "compaction, vacuum and reopening change no read and no later fold",
         {"compaction": 3, "vacuum": 1, "reopen": 1, "late-after-compaction": 3, "tie-after-compaction": 2,
          "held-by-compacted-tombstone": 1},
@@ -95,6 +99,50 @@ CHECKS: Final[tuple[Check, ...]] = (
         ("L8",),
         "bad input is refused by name, and the table reads as before",
         {"refusal": 34},
+        {},
+    ),
+    Check(
+        "merge-engines",
+        ("L1", "L2", "P1", "G1", "G2", "G3", "G4", "G5", "G6", "G7", "A1", "A2", "A3", "E1", "E2", "E3"),
+        "partial-update, aggregation and first-row tables read as the model, row for row",
+        {"engine partial-update": 3, "engine aggregation": 2, "engine first-row": 1,
+         **{f"function {name}": 1 for name in FUNCTIONS},
+         "late row in a group": 5, "tie in a group": 5, "row out of a group": 5, "sequence with a NULL part": 2,
+         "omitted column in a group": 2, "row after the first": 2, "fold-after-compaction": 2},
+        {"upsert": 6, "delete": 1, "read": 2, "compact": 1},
+        engines=True,
+    ),
+    Check(
+        "retracts",
+        ("D1", "D2", "D3", "D4", "D5", "D6", "A3"),
+        "retracts are taken back, dropped, or delete the row, as the options say",
+        {"delete mode ignore-delete": 1, "delete mode remove-record-on-delete": 2, "delete mode sequence-group": 2,
+         "delete mode remove-record-on-sequence-group": 1, "delete mode aggregation": 2, "cut of a visible row": 2,
+         "late retract in a group": 1, "ignored retract": 1},
+        {"upsert": 6, "read": 3, "compact": 1},
+        engines=True,
+    ),
+    Check(
+        "engine-change",
+        ("M5", "M9", "M11", "P1", "D3"),
+        "UPDATE, DELETE and a writer's delete change the rows of merge engines as the model does, or are refused",
+        {"hard delete": 1},
+        {"upsert": 5, "change": 6, "delete": 2, "compact": 1},
+        engines=True,
+    ),
+    Check(
+        "out-of-range",
+        ("A4",),
+        "a total that does not fit its column fails the read of that column, by key and name, and no other",
+        {"out-of-range": 1},
+        {"upsert": 6, "read": 3, "compact": 1},
+        engines=True,
+    ),
+    Check(
+        "engine-options",
+        ("V1", "A5", "P1", "D2", "D4", "E2", "M11", "L8"),
+        "tables, rows and statements that a merge engine does not take are refused by name, and nothing is changed",
+        {"engine-refusal": len(ENGINE_REFUSALS)},
         {},
     ),
     Check(

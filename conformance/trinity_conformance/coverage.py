@@ -7,10 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from trinity_conformance.engine_fold import FUNCTIONS
 from trinity_conformance.model import Key, Model, Row, Version
+from trinity_conformance.shapes import DEDUPLICATE
 from trinity_conformance.values import order_form
 
-__all__ = ["SITUATIONS", "Coverage"]
+__all__ = ["RETRACTING", "SITUATIONS", "Coverage"]
+
+RETRACTING: Final = ("sum", "product", "last_value", "last_non_null_value", "collect", "merge_map", "nested_update")
+"""Aggregate functions that take a retract back."""
 
 SITUATIONS: Final[dict[str, str]] = {
     "late-row": "a row with a smaller watermark than the winner of its key",
@@ -58,6 +63,37 @@ SITUATIONS: Final[dict[str, str]] = {
     "key-taken": "a key that is inserted or moved to, though it is live or comes twice",
     "refused-late": "an UPDATE that would lose to the stored winner",
     "wrong-value": "a NULL or a number that a column does not take",
+    "engine-refusal": "a table, row or statement that a merge engine does not take",
+    "refused-update": "an UPDATE or DELETE that a merge engine does not take",
+    "engine partial-update": "a partial-update table",
+    "engine aggregation": "an aggregation table",
+    "engine first-row": "a first-row table",
+    "partial-update UPDATE": "an UPDATE of rows of a partial-update table",
+    "partial-update DELETE": "a DELETE of rows of a partial-update table",
+    "aggregation UPDATE": "an UPDATE of rows of an aggregation table",
+    "aggregation DELETE": "a DELETE of rows of an aggregation table",
+    "hard delete": "a key with a row that table.delete or SQL DELETE deleted",
+    "delete mode ignore-delete": "a key with a retract that ignore-delete dropped",
+    "delete mode remove-record-on-delete": "a key with a -D under remove-record-on-delete",
+    "delete mode sequence-group": "a key with a retract that a sequence group took",
+    "delete mode remove-record-on-sequence-group": "a key that a -D deleted by its sequence group",
+    "delete mode aggregation": "a key with a retract in an aggregation table",
+    "cut of a visible row": "a key of which a visible row was deleted",
+    "row below a threshold": "a key with a row dropped because it came before the delete by a sequence group",
+    "raised threshold": "a key with a later retract after the delete by a sequence group",
+    "retract of nothing": "a key with a retract before any add",
+    "ignored retract": "a key with a retract that ignore-retract kept from a function",
+    "row out of a group": "a key with a row whose sequence in a group is all NULL",
+    "sequence with a NULL part": "a key with a row whose composite sequence has a NULL part",
+    "late row in a group": "a key with a row of a smaller sequence than its group had",
+    "late retract in a group": "a key with a retract of a smaller sequence than its group had",
+    "tie in a group": "a key with a row of the same sequence as its group had",
+    "omitted column in a group": "a key with a row that takes part in a group and omits one of its columns",
+    "row after the first": "a key of a first-row table with more rows",
+    "fold-after-compaction": "a commit to a table of a merge engine after a compaction",
+    "out-of-range": "a total that does not fit its column",
+    **{f"function {name}": f"a key with two or more rows for {name}" for name in FUNCTIONS},
+    **{f"retract {name}": f"a key with a retract for {name}" for name in RETRACTING},
 }
 
 
@@ -83,10 +119,26 @@ class Coverage:
     def compacted(self, model: Model) -> None:
         """Remembers the winners at a compaction."""
         self.saw("compaction")
-        self._compacted = model.winners()
+        if model.shape.engine == DEDUPLICATE:
+            self._compacted = model.winners()
 
-    def arriving(self, model: Model, rows: Iterable[Row]) -> None:
-        """Counts what rows meet that are about to be appended to the model."""
+    def folded(self, model: Model) -> None:
+        """Counts what the folds of a finished history met."""
+        if model.shape.engine != DEDUPLICATE:
+            self.saw(f"engine {model.shape.engine}")
+            self.counts.update(model.met())
+
+    def arriving(self, model: Model, rows: Iterable[Row], compacted: bool = False) -> None:
+        """Counts what rows meet that are about to be appended to the model.
+
+        Args:
+            model: the table before them.
+            rows: the rows.
+            compacted: True when there was a compaction.
+        """
+        if model.shape.engine != DEDUPLICATE:
+            self.saw(*(["fold-after-compaction"] if compacted else []))
+            return
         winners, fresh = model.winners(), set[Key]()
         for row in rows:
             version, key = Version(row), model.key_of(row)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trinity_conformance.model import Key, Model, Row
+from trinity_conformance.model import Key, Model, Row, Version
+from trinity_conformance.shapes import Shape
+from trinity_conformance.sketches import SKETCH_FORMS
 from trinity_conformance.traces import History
-from trinity_conformance.values import encode, equal_form
+from trinity_conformance.values import Value, encode, equal_form, order_form
 
-__all__ = ["NonConformance", "compare"]
+__all__ = ["NonConformance", "compare", "compare_arrivals"]
 
 _SHOWN_AT_MOST = 5
+_TINY = 1e-9
 
 
 class NonConformance(Exception):
@@ -74,8 +78,62 @@ def compare(
     return _by_key(model, expected, found, names)
 
 
+def compare_arrivals(model: Model, found: Sequence[Sequence[Row]]) -> str | None:
+    """Compares the row versions of ``log()``, by commit, with everything that arrived; None when they are equal."""
+    wanted = [commit for commit in model.commits if commit]
+    if [len(c) for c in found] != [len(c) for c in wanted]:
+        return f"log() has commits of {[len(c) for c in found]} rows, not {[len(c) for c in wanted]}"
+    for number, (got, commit) in enumerate(zip(found, wanted, strict=True)):
+        if not _same_commit(model, got, commit):
+            return f"commit {number} of log() differs:\n  wanted {[v.row for v in commit]}\n  found  {got}"
+    return None
+
+
+def _same_commit(model: Model, got: Sequence[Row], commit: Sequence[Version]) -> bool:
+    """Row by row; of a delete or an UPDATE only which keys it names, as what marks it is the adapter's own."""
+    if any(v.deleted or v.assigned for v in commit):
+        return Counter(map(model.key_of, got)) == Counter(model.key_of(v.row) for v in commit)
+
+    def partition_of(row: Row) -> tuple[Any, ...]:
+        return tuple(order_form(model.shape.type_of(n), row[n]) for n in model.shape.partition_by)
+
+    # between partitions there is no order in a commit, and none is needed: a key lies within one (K5)
+    rows = zip(sorted(got, key=partition_of), sorted((v.row for v in commit), key=partition_of), strict=True)
+    columns = [(c.name, c.type) for c in model.shape.columns]
+    return all(equal_form(t, g[n]) == equal_form(t, w[n]) for g, w in rows for n, t in columns)
+
+
 def _form(model: Model, row: Row, names: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(equal_form(model.shape.type_of(n), row[n]) for n in names)
+    return tuple(_cell(model.shape, n, row[n]) for n in names)
+
+
+def _cell(shape: Shape, name: str, value: Value) -> Any:
+    """The form in which values of a column are equal: by type, and by what its function promises."""
+    function, kind = shape.function_of(name), shape.type_of(name)
+    if value is None:
+        return None
+    if function is not None and function in SKETCH_FORMS:
+        return _sketch(function, bytes(value))
+    if function == "merge_map_with_keytime":  # the one function whose order of keys is not promised
+        return frozenset(equal_form(kind, value))
+    if function in ("sum", "product") and kind in ("float", "double"):
+        return _rounded(equal_form(kind, value))
+    return equal_form(kind, value)
+
+
+def _sketch(function: str, data: bytes) -> Any:
+    """What a sketch or bitmap says; its bytes where they say nothing."""
+    try:
+        return SKETCH_FORMS[function](data)
+    except (ValueError, IndexError):
+        return data
+
+
+def _rounded(value: Any) -> Any:
+    """A floating-point total to nine digits: no order of additions is promised (L2)."""
+    if value == "NaN" or math.isinf(value):
+        return value
+    return 0.0 if abs(value) < _TINY else float(f"{value:.9g}")
 
 
 def _by_row(wanted: Counter[Any], got: Counter[Any], names: Sequence[str]) -> str:
@@ -115,7 +173,9 @@ def _explain(model: Model, key: Key, wanted: list[Row], read: list[Row], names: 
     for number, commit in enumerate(model.commits):
         for version in commit:
             if model.key_of(version.row) == key:
-                mark = " deleted by the writer" if version.deleted else ""
+                mark = " deleted" if version.deleted else " assigned" if version.assigned else ""
+                if version.named is not None:
+                    mark += f", names {sorted(version.named)}"
                 lines.append(f"      commit {number}: {_shown(model, version.row, model.shape.names)}{mark}")
     return lines
 

@@ -70,6 +70,11 @@ class Fault:
     targets: frozenset[int] = frozenset()
     optional: bool = False
 
+    @property
+    def open(self) -> bool:
+        """True when the rules leave open what the table reads if it succeeds."""
+        return self.optional and self.rule in ("M4", "M9")
+
 
 @dataclass(frozen=True)
 class Selected:
@@ -130,8 +135,10 @@ class DmlModel(Model):
         """True without a primary key."""
         return not self.shape.key
 
-    def upsert(self, rows: Iterable[Any], txn: tuple[str, int] | None = None) -> bool:
-        done = super().upsert(rows, txn)
+    def upsert(
+        self, rows: Iterable[Any], txn: tuple[str, int] | None = None, names: tuple[str, ...] | None = None
+    ) -> bool:
+        done = super().upsert(rows, txn, names)
         if done and self.plain and len(self.commits) > 1:
             self.commits[-1] = [*self.commits[-2], *self.commits[-1]]
         return done
@@ -325,7 +332,9 @@ class DmlModel(Model):
         }
 
 
-_REFUSED: Final = {"M2": "multiple-matches", "M4": "key-taken", "M6": "wrong-value", "M9": "refused-late"}
+_REFUSED: Final = {
+    "M2": "multiple-matches", "M4": "key-taken", "M6": "wrong-value", "M9": "refused-late", "M11": "refused-update",
+}  # fmt: skip
 
 
 def _of(rows: list[Selected]) -> tuple[frozenset[int], frozenset[int]]:

@@ -244,7 +244,7 @@ class _Author:
         for number in range(_MENDS):
             found = self.model.effect(statement).faults
             # which of several rows under one key wins is open where the check of M4 may be skipped
-            keepable = [f for f in found if not legal and not (f.rule == "M4" and f.optional)]
+            keepable = [f for f in found if not legal and not f.open]
             if number == 0 and keepable:
                 kept = self.pick(*keepable)
             again = next((f for f in keepable if kept and (f.rule, f.why) == (kept.rule, kept.why)), None)
@@ -259,7 +259,7 @@ class _Author:
 
     def settled(self, statement: Statement) -> bool:
         """True when the rules say what the statement does."""
-        return not any(f.rule == "M4" and f.optional for f in self.model.effect(statement).faults)
+        return not any(f.open for f in self.model.effect(statement).faults)
 
     def idle(self, statement: Statement) -> Statement:
         """The statement, selecting nothing."""

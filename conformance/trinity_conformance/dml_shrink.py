@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from trinity_conformance.dml_model import DmlModel
+from trinity_conformance.engine_model import model_of
 from trinity_conformance.statements import Case, Statement
-from trinity_conformance.traces import Change, History, Step, Upsert
+from trinity_conformance.traces import Change, Delete, History, Step, Upsert
 
 __all__ = ["is_settled", "smaller_changes"]
 
@@ -27,16 +28,23 @@ def smaller_changes(history: History) -> Iterator[History]:
 
 
 def is_settled(history: History) -> bool:
-    """False when a statement does what the rules leave open: two rows under one key, of which either may win."""
-    model = DmlModel(history.shape)
+    """False when a statement does what the rules leave open, as two rows under one key, of which either may win."""
+    model = model_of(history.shape)
     for step in history.steps:
         if isinstance(step, Upsert):
-            model.upsert(step.rows, step.txn)
-        elif isinstance(step, Change) and any(
-            f.rule == "M4" and f.optional for f in model.change(step.statement).faults
-        ):
+            model.upsert(step.rows, step.txn, step.names)
+        elif isinstance(step, Delete):
+            _delete(model, step)
+        elif isinstance(step, Change) and any(f.open for f in model.change(step.statement).faults):
             return False
     return True
+
+
+def _delete(model: DmlModel, step: Delete) -> None:
+    if step.condition is not None:
+        model.delete_where(step.condition)
+    else:
+        model.delete_keys(model.key_form(key) for key in step.keys or ())
 
 
 def _with(history: History, at: int, step: Step) -> History:

@@ -170,7 +170,7 @@ def literal_sql(type_text: str, value: Json, dialect: str) -> str:
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
-    return f"({value})" if value < 0 else str(value)
+    return str(value) if not isinstance(value, (int, float)) or value >= 0 else f"({value})"
 
 
 def _apply(op: str, values: list[Value]) -> Value:

@@ -32,7 +32,7 @@ from trinity_conformance.traces import (
 )
 from trinity_conformance.values import POOLS, Json
 
-__all__ = ["GENERAL", "histories", "profiles", "sample", "shapes"]
+__all__ = ["GENERAL", "Writer", "histories", "profiles", "sample", "shapes"]
 
 GENERAL: Final[Mapping[str, int]] = {
     "upsert": 5, "delete": 2, "compact": 3, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 3, "read": 1, "log": 1,
@@ -90,8 +90,13 @@ def _partition(kind: Profile) -> tuple[str, ...]:
     return tuple(usable[:1])
 
 
-class _Writer:
-    """Draws the steps of one history."""
+class Writer:
+    """Draws the steps of one history.
+
+    Args:
+        draw: given by Hypothesis.
+        shape: the table.
+    """
 
     def __init__(self, draw: st.DrawFn, shape: Shape) -> None:
         self.draw = draw
@@ -132,6 +137,7 @@ class _Writer:
         return tuple(key[n] if n in key else self.numbered if n == "v" else next(parts) for n in self.shape.names)
 
     def split(self, most: int) -> tuple[tuple[Json, ...], ...]:
+        """Up to so many rows."""
         return tuple(self.row() for _ in range(self.draw(st.integers(0, most))))
 
     def upsert(self, most: int = 12) -> Upsert:
@@ -193,7 +199,7 @@ def histories(
         max_steps: greatest number of steps after the first upsert.
     """
     shape = draw(shapes(profile))
-    writer = _Writer(draw, shape)
+    writer = Writer(draw, shape)
     weighted = [op for op, weight in emphasis.items() for _ in range(weight)]
     first: list[Step] = [writer.upsert(most=24)]
     if "log" in emphasis and draw(st.booleans()):

@@ -9,6 +9,7 @@ every value, because a NULL says that nothing is known of the row's freshness (U
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,11 +30,19 @@ class Version:
 
     Attributes:
         row: its values by column name.
-        deleted: True when a writer's delete wrote it (U5), whatever marks that in storage.
+        deleted: True when a writer's delete wrote it (U5, M11), whatever marks that in storage.
+        named: the columns that the writer supplied (P1); None for all.
+        assigned: True when an SQL UPDATE wrote it: then NULLs of its named columns count (P1).
     """
 
     row: Row
     deleted: bool = False
+    named: frozenset[str] | None = None
+    assigned: bool = False
+
+    def names(self, column: str) -> bool:
+        """Whether the writer supplied a column."""
+        return self.named is None or column in self.named
 
 
 @dataclass
@@ -52,13 +61,25 @@ class Model:
 
     # -- writes -----------------------------------------------------------------------------------------
 
-    def upsert(self, rows: Iterable[Sequence[Json]], txn: tuple[str, int] | None = None) -> bool:
-        """Appends a commit of rows; False when ``txn`` had been recorded, so that nothing was done (L4)."""
+    def upsert(
+        self,
+        rows: Iterable[Sequence[Json]],
+        txn: tuple[str, int] | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> bool:
+        """Appends a commit of rows; False when ``txn`` had been recorded, so that nothing was done (L4).
+
+        Args:
+            rows: their values.
+            txn: (application, number) or None.
+            names: the columns that the values are of, in table order; all by default.
+        """
         if txn and self.is_recorded(txn):
             return False
         if txn:
             self.recorded[txn[0]] = txn[1]
-        self.commits.append([Version(self.shape.decode_row(tuple(row))) for row in rows])
+        named = None if names is None else frozenset(names)
+        self.commits.append([Version(self.shape.decode_row(tuple(row), names), named=named) for row in rows])
         return True
 
     def is_recorded(self, txn: tuple[str, int]) -> bool:
@@ -110,6 +131,14 @@ class Model:
                 found[key] = version
         return found
 
+    def overflows(self, names: Iterable[str] | None = None, commits: int | None = None) -> dict[Key, set[str]]:
+        """Columns of which a read must fail, by key; none here (A4)."""
+        return {}
+
+    def met(self) -> Counter[str]:
+        """Situations that the folds meet; counted for merge engines only."""
+        return Counter()
+
     def arrivals(self, commits: int | None = None) -> Iterable[Version]:
         """Row versions in arrival order: by commit, then by place in the commit."""
         return (version for commit in self.commits[:commits] for version in commit)
@@ -154,6 +183,11 @@ class Model:
     def is_dropped(self, version: Version) -> bool:
         """True when the version takes no part (D1); a writer's delete is none of the retracts that are ignored."""
         return self.shape.ignore_delete and not version.deleted and self.is_retract(version.row)
+
+    def key_form(self, key: Sequence[Json]) -> Key:
+        """As :meth:`key_of`, of encoded key values in table order."""
+        names = [c.name for c in self.shape.columns if c.name in self.shape.key]
+        return self.key_of(self.shape.decode_row(tuple(key), tuple(names)))
 
     def key_of(self, row: Row) -> Key:
         """The key in the form in which keys are equal (K2)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
@@ -10,12 +10,14 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity_conformance.conditions import Condition
 from trinity_conformance.dml_model import Counts, DmlModel
+from trinity_conformance.engine_model import model_of
+from trinity_conformance.functions import OutOfRange
 from trinity_conformance.model import Key, Model, Row, Version
 from trinity_conformance.shapes import Shape
 from trinity_conformance.statements import Statement
 from trinity_conformance.subject import LogRow, Outcome
 from trinity_conformance.traces import Upsert
-from trinity_conformance.values import Json, Value, decode, order_form
+from trinity_conformance.values import Json, Value, order_form
 
 __all__ = ["MUTANTS", "ModelSubject"]
 
@@ -26,12 +28,12 @@ class ModelSubject:
     """A model, or a mutant of it, played as if it were an adapter. Needs no Spark.
 
     Args:
-        make: the class of model.
+        make: makes the model of a table.
     """
 
     durable = True
 
-    def __init__(self, make: type[Model] = DmlModel) -> None:
+    def __init__(self, make: Callable[[Shape], Model] = model_of) -> None:
         self._make = make
         self._model = make(Shape((), ()))
 
@@ -40,7 +42,7 @@ class ModelSubject:
 
     def upsert(self, step: Upsert) -> Outcome:
         rows = [row for split in self._model_splits(step) for row in split]
-        done = self._model.upsert(rows, step.txn)
+        done = self._model.upsert(rows, step.txn, step.names)
         return Outcome(len(self._model.commits), skipped=not done)
 
     def _model_splits(self, step: Upsert) -> Sequence[Sequence[Sequence[Json]]]:
@@ -50,13 +52,8 @@ class ModelSubject:
         if condition is not None:
             self._model.delete_where(condition)
         else:
-            self._model.delete_keys([self._key(k) for k in keys or ()])
+            self._model.delete_keys([self._model.key_form(k) for k in keys or ()])
         return Outcome(len(self._model.commits))
-
-    def _key(self, key: tuple[Json, ...]) -> Key:
-        shape = self._model.shape
-        columns = [c for c in shape.columns if c.name in shape.key]
-        return self._model.key_of({c.name: decode(c.type, v) for c, v in zip(columns, key, strict=True)})
 
     def change(self, statement: Statement) -> Counts:
         assert isinstance(self._model, DmlModel), "a model of statements"
@@ -84,7 +81,12 @@ class ModelSubject:
         if timestamp is not None:
             version = (timestamp - _BEGINNING) // timedelta(seconds=1)
         rows = self._model.query(condition) if condition else self._model.merged(version)
-        return [{n: row[n] for n in columns or row} for row in rows.values()]
+        found = [{n: row[n] for n in columns or row} for row in rows.values()]
+        for key, row in zip(rows, found, strict=True):
+            for name, value in row.items():
+                if isinstance(value, OutOfRange):
+                    raise TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"{name} of {key} is {value.total}")
+        return found
 
     def log(self) -> list[LogRow]:
         commits = self._model.commits
@@ -286,18 +288,28 @@ class ReopenLosesLastCommit(Model):
 class TransactionsIgnored(Model):
     """A retry is appended again (against L4)."""
 
-    def upsert(self, rows: Iterable[Sequence[Json]], txn: tuple[str, int] | None = None) -> bool:
-        return super().upsert(rows, None)
+    def upsert(
+        self,
+        rows: Iterable[Sequence[Json]],
+        txn: tuple[str, int] | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> bool:
+        return super().upsert(rows, None, names)
 
 
 class RetryReported(Model):
     """A retry is appended again, and reported as skipped (against L4)."""
 
-    def upsert(self, rows: Iterable[Sequence[Json]], txn: tuple[str, int] | None = None) -> bool:
+    def upsert(
+        self,
+        rows: Iterable[Sequence[Json]],
+        txn: tuple[str, int] | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> bool:
         listed = list(rows)
-        done = super().upsert(listed, txn)
+        done = super().upsert(listed, txn, names)
         if not done:
-            super().upsert(listed, None)
+            super().upsert(listed, None, names)
         return done
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 from trinity.errors import TrinityError
 from trinity_conformance.coverage import Coverage
-from trinity_conformance.differences import NonConformance, compare
-from trinity_conformance.dml_model import DmlModel, Effect
-from trinity_conformance.model import Key, Row, Version
+from trinity_conformance.differences import NonConformance, compare, compare_arrivals
+from trinity_conformance.dml_model import Effect
+from trinity_conformance.engine_model import model_of
+from trinity_conformance.model import Key, Row
+from trinity_conformance.shapes import DEDUPLICATE
 from trinity_conformance.subject import Subject, Unsupported
 from trinity_conformance.traces import (
     Change,
@@ -29,16 +31,21 @@ from trinity_conformance.traces import (
     Upsert,
     Vacuum,
 )
-from trinity_conformance.values import equal_form, order_form
 
 __all__ = ["Tally", "play"]
 
 _CARE = frozenset({"compact", "vacuum", "reopen"})
+_OF_ENGINES = {
+    "read-equality": "merge-engines",
+    **dict.fromkeys(("delete", "row-change", "refused-change"), "engine-change"),
+}
+"""Checks of deduplicate and plain tables -> those of tables of the other merge engines."""
 _SHOWN_BY_A_READ = {
     **dict.fromkeys(_CARE, "care-invisible"),
     "retry": "idempotence",
     "delete": "delete",
     "split": "split",
+    "retract": "retracts",
 }
 """What happened -> the check that a good read afterwards speaks for, beside read-equality."""
 
@@ -89,13 +96,14 @@ class _Run:
     def __init__(self, subject: Subject, history: History, tally: Tally) -> None:
         self.subject = subject
         self.history = history
-        self.model = DmlModel(history.shape)
+        self.model = model_of(history.shape)
         self.tally = tally
         self.number = -1
         self.since_read: list[str] = []
         self.versions: list[tuple[Any, int]] = []
         self.compacted_at: int | None = None
         self.vacuumed = False
+        self.deduplicates = history.shape.engine == DEDUPLICATE
 
     def whole(self, every_step: bool) -> None:
         self.tally.coverage.start()
@@ -110,6 +118,7 @@ class _Run:
             self.read()
         if any(isinstance(s, ReadPast) for s in self.history.steps):
             self.past_versions()
+        self.tally.coverage.folded(self.model)
         self.tally.histories += 1
         self.tally.rows += self.history.rows
 
@@ -123,8 +132,16 @@ class _Run:
             text = f"{type(error).__name__}: {str(error)[:1500]}"
             raise NonConformance(self.blame(op), f"a legal {op} raised {text}") from error
 
+    def check(self, name: str) -> str:
+        """The check for tables of this merge engine."""
+        return name if self.deduplicates else _OF_ENGINES.get(name, name)
+
     def blame(self, op: str) -> str:
         """The check that an observation belongs to, by what happened since the last good read."""
+        return self.check(self.blame_by_events(op))
+
+    def blame_by_events(self, op: str) -> str:
+        """The same, as for a deduplicate table."""
         if op in ("query", "read-past", "log"):
             return {"query": "pushdown", "read-past": "time-travel", "log": "arrival-order"}[op]
         kinds = {*self.since_read, *([op] if op in _CARE or op == "delete" else [])}
@@ -154,16 +171,20 @@ class _Run:
 
     def upsert(self, step: Upsert) -> None:
         coverage = self.tally.coverage
+        rows = [self.history.shape.decode_row(r, step.names) for r in step.rows]
         retry = step.txn is not None and self.model.is_recorded(step.txn)
         if retry:
             coverage.saw("retry", *(["retry-after-compaction"] if self.compacted_at is not None else []))
         else:
             several = sum(map(bool, step.splits)) > 1
             coverage.saw(step.path, *(["several-splits"] if several else []))
-            coverage.arriving(self.model, [self.history.shape.decode_row(r) for r in step.rows])
-        self.since_read.append("retry" if retry else "split" if len(step.splits) > 1 else "upsert")
+            coverage.arriving(self.model, rows, self.compacted_at is not None)
+        retract = not self.deduplicates and any(map(self.model.is_retract, rows))
+        self.since_read.append(
+            "retry" if retry else "retract" if retract else "split" if len(step.splits) > 1 else "upsert"
+        )
         outcome = self.guarded("upsert", lambda: self.subject.upsert(step))
-        done = self.model.upsert(step.rows, step.txn)
+        done = self.model.upsert(step.rows, step.txn, step.names)
         if outcome.skipped == done:
             said, meant = ("skipped", "new") if outcome.skipped else ("not skipped", "recorded before")
             raise NonConformance("idempotence", f"upsert with txn={step.txn} was {said}, although it is {meant} (L4)")
@@ -172,11 +193,13 @@ class _Run:
 
     def delete(self, step: Delete) -> None:
         keys = step.keys
+        if step.condition is not None and self.model.overflows([step.condition.column]):
+            return
         outcome = self.guarded("delete", lambda: self.subject.delete(keys, step.condition))
         if step.condition is not None:
             hit = self.model.delete_where(step.condition)
         else:
-            hit = self.model.delete_keys([self.key_form(k) for k in keys or ()])
+            hit = self.model.delete_keys([self.model.key_form(k) for k in keys or ()])
         if hit:
             self.tally.coverage.saw("delete-by-condition" if step.condition else "delete-by-key")
             self.versions.append((outcome.version, len(self.model.commits)))
@@ -184,14 +207,17 @@ class _Run:
 
     def change(self, step: Change) -> None:
         """A statement: its counts or its error, then the rows as a new session sees them (M1-M9)."""
+        if self.model.overflows():
+            return
         effect = self.model.effect(step.statement)
         still = effect.refused or not effect.counts.affected
         before = self.guarded("history", self.subject.history) if still else []
-        check = "refused-change" if self.refuses(step, effect) else "row-change"
+        check = self.check("refused-change" if self.refuses(step, effect) else "row-change")
         self.tally.coverage.saw(*effect.saw)
         self.guarded("reopen", self.subject.reopen)
-        found = self.guarded("read", self.subject.read)
-        self.expect(check, self.model.merged(), found, "the table after the statement")
+        names = self.readable()
+        found = self.guarded("read", lambda: self.subject.read(columns=names))
+        self.expect(check, self.model.merged(), found, "the table after the statement", names)
         if still and (after := self.guarded("history", self.subject.history)) != before:
             raise NonConformance(check, f"no row was changed, yet history() went from {before} to {after} (M5)")
         self.since_read.clear()
@@ -204,23 +230,19 @@ class _Run:
             if error.code in effect.codes:
                 return True
             wanted = " or ".join(sorted(effect.codes)) or str(effect.counts)
-            raise NonConformance("row-change", f"{error.code} instead of {wanted}: {error.message}") from error
+            text = f"{error.code} instead of {wanted}: {error.message}"
+            raise NonConformance(self.check("row-change"), text) from error
         except Exception as error:
             text = f"{type(error).__name__}: {str(error)[:1500]}"
-            raise NonConformance("row-change", f"a statement raised {text}") from error
+            raise NonConformance(self.check("row-change"), f"a statement raised {text}") from error
         if effect.refused:
             why = "; ".join(f"{f.rule}: {f.why}" for f in effect.faults)
-            raise NonConformance("refused-change", f"{counts} instead of {sorted(effect.codes)} ({why})")
+            text = f"{counts} instead of {sorted(effect.codes)} ({why})"
+            raise NonConformance(self.check("refused-change"), text)
         if counts != effect.counts:
-            raise NonConformance("row-change", f"{counts} instead of {effect.counts} (M5)")
+            raise NonConformance(self.check("row-change"), f"{counts} instead of {effect.counts} (M5)")
         self.model.apply(effect)
         return False
-
-    def key_form(self, key: Sequence[Any]) -> Key:
-        shape = self.history.shape
-        names = [c.name for c in shape.columns if c.name in shape.key]
-        row = shape.decode_row(tuple(dict(zip(names, key, strict=True)).get(n) for n in shape.names))
-        return self.model.key_of(row)
 
     def care(self, step: Step) -> None:
         if isinstance(step, Compact):
@@ -242,8 +264,9 @@ class _Run:
 
     def read(self) -> None:
         check = self.blame("read")
-        found = self.guarded("read", self.subject.read)
-        self.expect(check, self.model.merged(), found, "merged read")
+        names = self.readable()
+        found = self.guarded("read", lambda: self.subject.read(columns=names))
+        self.expect(check, self.model.merged(), found, "merged read", names)
         shown = {"read-equality", *(_SHOWN_BY_A_READ[op] for op in self.since_read if op in _SHOWN_BY_A_READ)}
         self.tally.observations.update(shown - {check})
         self.since_read.clear()
@@ -257,7 +280,28 @@ class _Run:
         if difference is not None:
             raise NonConformance(check, f"{what}: {difference[0]}", difference[1])
 
+    def readable(self) -> list[str] | None:
+        """The columns that can be read, None for all; of the others the read must fail by name (A4)."""
+        overflows = self.model.overflows()
+        if not overflows:
+            return None
+        self.tally.coverage.saw("out-of-range")
+        self.tally.observations["out-of-range"] += 1
+        try:
+            found = self.subject.read()
+        except TrinityError as error:
+            if error.code != "NUMERIC_VALUE_OUT_OF_RANGE" or not _names(error.message, overflows):
+                text = f"{error} names no key and column of {overflows} that is out of range"
+                raise NonConformance("out-of-range", text, overflows) from error
+        else:
+            text = f"a read of {overflows} gave {found} instead of NUMERIC_VALUE_OUT_OF_RANGE"
+            raise NonConformance("out-of-range", text, overflows)
+        bad = {name for names in overflows.values() for name in names}
+        return [name for name in self.history.shape.names if name not in bad]
+
     def query(self, step: Query) -> None:
+        if self.model.overflows([step.condition.column, *step.columns]):
+            return
         found = self.guarded("query", lambda: self.subject.read(condition=step.condition, columns=step.columns))
         self.tally.coverage.saw("query")
         text = f"SELECT {', '.join(step.columns)} WHERE {step.condition.sql(self.history.shape)}"
@@ -267,6 +311,8 @@ class _Run:
         if not self.versions:
             return
         version, commits = self.versions[max(0, len(self.versions) - 1 - step.back)]
+        if self.model.overflows(commits=commits):
+            return
         timestamp = None
         if step.by == "timestamp":
             timestamp = dict(self.guarded("read-past", self.subject.history)).get(version)
@@ -318,28 +364,15 @@ class _Run:
         self.tally.coverage.saw("log")
         self.tally.observations["arrival-order"] += 1
         found = [[r.row for r in group] for _, group in groupby(rows, key=lambda r: r.commit)]
-        wanted = [commit for commit in self.model.commits if commit]
-        if [len(c) for c in found] != [len(c) for c in wanted]:
-            counts = f"{[len(c) for c in found]} rows, not {[len(c) for c in wanted]}"
-            raise NonConformance("arrival-order", f"log() has commits of {counts}")
-        for number, (got, commit) in enumerate(zip(found, wanted, strict=True)):
-            if not self.same_commit(got, commit):
-                text = f"commit {number} of log() differs:\n  wanted {[v.row for v in commit]}\n  found  {got}"
-                raise NonConformance("arrival-order", text)
+        difference = compare_arrivals(self.model, found)
+        if difference is not None:
+            raise NonConformance("arrival-order", difference)
 
-    def same_commit(self, got: list[Row], commit: list[Version]) -> bool:
-        """Row by row; of a delete only which keys it names, as the mark is the adapter's own."""
-        if any(v.deleted for v in commit):
-            return Counter(map(self.model.key_of, got)) == Counter(self.model.key_of(v.row) for v in commit)
-        columns = [(c.name, c.type) for c in self.history.shape.columns]
-        # between partitions there is no order in a commit, and none is needed: a key lies within one (K5)
-        got = sorted(got, key=self.partition_of)
-        wanted = sorted((v.row for v in commit), key=self.partition_of)
-        return all(
-            equal_form(t, g[n]) == equal_form(t, w[n]) for g, w in zip(got, wanted, strict=True) for n, t in columns
-        )
 
-    def partition_of(self, row: Row) -> tuple[Any, ...]:
-        """Where a row lies; the same for all rows of a table without partitions."""
-        shape = self.history.shape
-        return tuple(order_form(c.type, row[c.name]) for c in shape.columns if c.name in shape.partition_by)
+def _names(message: str, overflows: Mapping[Key, set[str]]) -> bool:
+    """Whether a message names a column that is out of range, and its key, as far as keys have one spelling."""
+    return any(
+        any(name in message for name in names)
+        and all(str(part) in message for part in key if isinstance(part, (int, str)))
+        for key, names in overflows.items()
+    )

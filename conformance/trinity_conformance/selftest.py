@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from trinity_conformance.differences import NonConformance
 from trinity_conformance.dml_mutants import DML_MUTANTS
 from trinity_conformance.dml_programs import programs
+from trinity_conformance.engine_histories import engine_histories
+from trinity_conformance.engine_mutants import ENGINE_MUTANTS
+from trinity_conformance.engine_profiles import engine_rota
+from trinity_conformance.function_mutants import FUNCTION_MUTANTS
 from trinity_conformance.histories import histories, sample
 from trinity_conformance.model import Model
 from trinity_conformance.mutants import MUTANTS, ModelSubject
@@ -45,25 +49,30 @@ class Kill:
         return self.number >= 0
 
 
-def self_test(at_most: int = 60, seed: int = 0) -> list[Kill]:
+def self_test(at_most: int = 60, seed: int = 0, mutants: Collection[str] | None = None) -> list[Kill]:
     """Plays the same histories on every mutant.
 
     Args:
         at_most: histories that each mutant may survive.
         seed: number of the first history.
+        mutants: names of mutants; all by default.
 
     Raises:
         NonConformance: the model disagreed with itself.
     """
-    numbers = range(seed, seed + at_most)
-    kinds: tuple[tuple[Mapping[str, type[Model]], list[History]], ...] = (
-        (MUTANTS, [sample(histories(rota(n)), n) for n in numbers]),
-        (DML_MUTANTS, [sample(programs(dml_rota(n)), n) for n in numbers]),
+    kinds: tuple[tuple[Mapping[str, type[Model]], Callable[[int], History]], ...] = (
+        (MUTANTS, lambda n: sample(histories(rota(n)), n)),
+        (DML_MUTANTS, lambda n: sample(programs(dml_rota(n)), n)),
+        ({**ENGINE_MUTANTS, **FUNCTION_MUTANTS}, lambda n: sample(engine_histories(engine_rota(n)), n)),
     )
-    for _, generated in kinds:
+    found: list[Kill] = []
+    for known, draw in kinds:
+        chosen = {name: mutant for name, mutant in known.items() if mutants is None or name in mutants}
+        generated = [draw(n) for n in range(seed, seed + at_most)] if chosen else []
         for history in generated:
             play(ModelSubject(), history)
-    return [_hunt(name, mutant, generated) for mutants, generated in kinds for name, mutant in mutants.items()]
+        found += [_hunt(name, mutant, generated) for name, mutant in chosen.items()]
+    return found
 
 
 def _hunt(name: str, mutant: type[Model], generated: list[History]) -> Kill:

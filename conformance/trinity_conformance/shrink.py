@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Final
 
 from trinity_conformance.differences import NonConformance
 from trinity_conformance.dml_shrink import is_settled, smaller_changes
 from trinity_conformance.model import Key, Model
 from trinity_conformance.shapes import Shape
-from trinity_conformance.traces import Compact, Delete, History, Query, Step, Upsert, Vacuum
+from trinity_conformance.traces import Change, Compact, Delete, History, Query, Step, Upsert, Vacuum
 from trinity_conformance.values import Json
 
 __all__ = ["ShrinkBudget", "shrink"]
+
+_FEW_ROWS: Final = 40
+"""With more rows than this, single ones are not tried."""
 
 Trial = Callable[[History], "NonConformance | None"]
 
@@ -88,24 +92,24 @@ def _fewer_keys(failure: NonConformance, history: History) -> Iterator[History]:
 
 def _all_keys(history: History) -> frozenset[Key]:
     model = Model(history.shape)
-    rows = (r for s in history.steps if isinstance(s, Upsert) for r in s.rows)
-    return frozenset(model.key_of(history.shape.decode_row(r)) for r in rows)
+    upserts = (s for s in history.steps if isinstance(s, Upsert))
+    return frozenset(model.key_of(history.shape.decode_row(r, s.names)) for s in upserts for r in s.rows)
 
 
 def _with_keys(history: History, keys: frozenset[Key]) -> History:
     model = Model(history.shape)
 
-    def kept(row: tuple[Json, ...]) -> bool:
-        return model.key_of(history.shape.decode_row(row)) in keys
+    def kept(step: Upsert, row: tuple[Json, ...]) -> bool:
+        return model.key_of(history.shape.decode_row(row, step.names)) in keys
 
     return _with_rows(history, kept)
 
 
-def _with_rows(history: History, kept: Callable[[tuple[Json, ...]], bool]) -> History:
+def _with_rows(history: History, kept: Callable[[Upsert, tuple[Json, ...]], bool]) -> History:
     steps: list[Step] = []
     for step in history.steps:
         if isinstance(step, Upsert):
-            splits = tuple(tuple(filter(kept, split)) for split in step.splits)
+            splits = tuple(tuple(row for row in split if kept(step, row)) for split in step.splits)
             if any(splits):
                 steps.append(replace(step, splits=splits))
         else:
@@ -123,19 +127,25 @@ def _fewer_steps(history: History) -> Iterator[History]:
 
 
 def _fewer_rows(history: History) -> Iterator[History]:
-    at = history.shape.names.index("v") if "v" in history.shape.names else None
-    if at is None or history.rows > 40:
+    if history.rows > _FEW_ROWS:
         return
-    numbers = [row[at] for s in history.steps if isinstance(s, Upsert) for row in s.rows]
-    for number in reversed(numbers):
-        yield _with_rows(history, lambda row, gone=number: row[at] != gone)  # type: ignore[misc]
+    for at, step in reversed(list(enumerate(history.steps))):
+        if isinstance(step, Upsert) and len(step.rows) > 1:
+            for number, split in enumerate(step.splits):
+                for i in range(len(split)):
+                    splits = (*step.splits[:number], split[:i] + split[i + 1 :], *step.splits[number + 1 :])
+                    yield replace(history, steps=_put(history, at, replace(step, splits=splits)))
+
+
+def _put(history: History, at: int, step: Step) -> tuple[Step, ...]:
+    return (*history.steps[:at], step, *history.steps[at + 1 :])
 
 
 def _simpler(history: History) -> Iterator[History]:
     for i, step in enumerate(history.steps):
         for simple in _simpler_steps(step):
-            yield replace(history, steps=(*history.steps[:i], simple, *history.steps[i + 1 :]))
-    if not any(isinstance(s, (Delete, Query)) and s.condition for s in history.steps):
+            yield replace(history, steps=_put(history, i, simple))
+    if not any(isinstance(s, Change) or (isinstance(s, (Delete, Query)) and s.condition) for s in history.steps):
         for name in (n for n in history.shape.names if n.startswith("p")):
             yield _without(history, name)
 
@@ -154,16 +164,16 @@ def _simpler_steps(step: Step) -> Iterator[Step]:
 
 def _without(history: History, name: str) -> History:
     """The history without one payload column."""
-    at = history.shape.names.index(name)
 
-    def cut(row: tuple[Json, ...]) -> tuple[Json, ...]:
-        return row[:at] + row[at + 1 :]
+    def cut(step: Upsert, row: tuple[Json, ...]) -> tuple[Json, ...]:
+        return tuple(v for n, v in zip(step.names or history.shape.names, row, strict=True) if n != name)
 
     shape: Shape = replace(history.shape, columns=tuple(c for c in history.shape.columns if c.name != name))
     steps: list[Step] = []
     for step in history.steps:
         if isinstance(step, Upsert):
-            step = replace(step, splits=tuple(tuple(map(cut, split)) for split in step.splits))
+            splits = tuple(tuple(cut(step, row) for row in split) for split in step.splits)
+            step = replace(step, splits=splits, names=step.names and tuple(n for n in step.names if n != name))
         elif isinstance(step, Query):
             step = replace(step, columns=tuple(n for n in step.columns if n != name) or ("v",))
         steps.append(step)

@@ -153,8 +153,9 @@ class TrinitySubject:
             raise
 
     def upsert(self, step: Upsert) -> Outcome:
-        chunks = [self._arrow(self._shape.columns, split) for split in step.splits]
-        data = self._frame(chunks) if step.path == "spark" else pa.concat_tables(chunks)
+        columns = [c for c in self._shape.columns if step.names is None or c.name in step.names]
+        chunks = [self._arrow(columns, split) for split in step.splits]
+        data = self._frame(columns, chunks) if step.path == "spark" else pa.concat_tables(chunks)
         write = self._table.upsert if self._shape.key else self._table.append
         result = write(data, txn=step.txn)
         return Outcome(result.version, result.skipped)
@@ -165,9 +166,9 @@ class TrinitySubject:
         arrays = [pa.array([decode(c.type, r[i]) for r in rows], schema.field(i).type) for i, c in enumerate(columns)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _frame(self, chunks: Sequence[pa.Table]) -> DataFrame:
+    def _frame(self, columns: Sequence[Column], chunks: Sequence[pa.Table]) -> DataFrame:
         """One partition per chunk, in order."""
-        fields = [f"{c.name} {'string' if 'char' in c.type else c.type}" for c in self._shape.columns]
+        fields = [f"{c.name} {'string' if 'char' in c.type else c.type}" for c in columns]
         frames = [self._spark.createDataFrame(chunk, schema=", ".join(fields)).coalesce(1) for chunk in chunks]
         whole = frames[0]
         for frame in frames[1:]:

@@ -16,6 +16,9 @@ from trinity.spi import ENTRY_POINT_GROUP
 from trinity_conformance.checks import CHECKS, Check, check_of
 from trinity_conformance.differences import NonConformance
 from trinity_conformance.dml_programs import programs
+from trinity_conformance.engine_histories import ENGINE_GENERAL, engine_histories, resplit
+from trinity_conformance.engine_profiles import engine_rota
+from trinity_conformance.engine_refusals import refuse_engines
 from trinity_conformance.histories import GENERAL, histories, sample
 from trinity_conformance.profiles import dml_rota, rota
 from trinity_conformance.refusals import refuse_all
@@ -44,6 +47,8 @@ class Budget:
         shrink: how much work goes into making one failure small.
         program_seconds: as ``seconds``, for programs of statements.
         programs: no more programs than this.
+        engine_seconds: as ``seconds``, for histories of merge engines.
+        engine_histories: no more of them than this.
     """
 
     name: str
@@ -53,20 +58,31 @@ class Budget:
     shrink: ShrinkBudget = field(default_factory=ShrinkBudget)
     program_seconds: float = 20
     programs: int = 4
+    engine_seconds: float = 30
+    engine_histories: int = 5
+
+    @property
+    def seconds_in_all(self) -> float:
+        """Seconds after which nothing begins but what has to be tried by hand."""
+        return self.seconds + self.program_seconds + self.engine_seconds
 
 
+_RESPLIT: Final = 3
+"""Of so many histories of merge engines one is played again."""
 _GRACE: Final = 15.0
 """Seconds that bad input may take when histories have used up a budget."""
 
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
-        Budget("smoke", 40, 12, 1, ShrinkBudget(30, 40), 25, 6),
-        Budget("standard", 360, 300, 3, ShrinkBudget(90, 150), 180, 200),
-        Budget("deep", 2000, 100_000, 5, ShrinkBudget(300, 500), 1500, 100_000),
+        Budget("smoke", 40, 12, 1, ShrinkBudget(30, 40), 25, 6, 60, 8),
+        Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200),
+        Budget("deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000),
     )
 }
-"""smoke stays about a minute, standard ten, deep an hour, the start of Spark and the making small of failures apart."""
+"""smoke stays about two minutes, standard ten, deep an hour, the start of Spark and the making small of failures apart.
+
+Eight histories of merge engines, as in smoke, meet every engine, every function and every way to delete."""
 
 
 @dataclass
@@ -198,15 +214,14 @@ def run_check(
     subject = TrinitySubject(connector, spark, folder)
     try:
         found = []
-        if any(c.emphasis for c in checks):
-            emphasis = checks[0].emphasis if check else GENERAL
-            found += run_histories(subject, chosen, _histories(seed, chosen.histories, emphasis), tally, progress)
-        if any(c.programs for c in checks) and _changes_rows(subject, tally):
-            share = replace(chosen, seconds=chosen.seconds if check else chosen.program_seconds)
-            found += run_histories(subject, share, _programs(seed, chosen.programs), tally, progress)
+        changes = any(c.programs or c.engines for c in checks) and _changes_rows(subject, tally)
+        for generated, seconds in _generated(checks, chosen, seed, changes):
+            found += run_histories(subject, replace(chosen, seconds=seconds), generated, tally, progress)
         if check in (None, "bad-input"):
-            seconds = chosen.seconds + chosen.program_seconds + _GRACE
-            found += refuse_all(subject, spark, tally, seconds - (monotonic() - begun))
+            found += refuse_all(subject, spark, tally, chosen.seconds_in_all + _GRACE - (monotonic() - begun))
+        if check in (None, "engine-options"):
+            seconds = chosen.seconds_in_all + 2 * _GRACE - (monotonic() - begun)
+            found += refuse_engines(subject, tally, seconds)
         if check in (None, "merge-sinks"):
             found += try_sinks(SinkBench(subject.session, "c"), tally)
     finally:
@@ -223,12 +238,43 @@ def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
     return refusal is None
 
 
+def _generated(
+    checks: list[Check], budget: Budget, seed: int, changes: bool
+) -> Iterator[tuple[Iterator[History], float]]:
+    """The histories that the checks are about, and the seconds for each kind; one check alone has all of them."""
+    alone = checks[0] if len(checks) == 1 else None
+    if any(c.emphasis and not c.engines for c in checks):
+        yield _histories(seed, budget.histories, alone.emphasis if alone else GENERAL), budget.seconds
+    if any(c.programs for c in checks) and changes:
+        yield _programs(seed, budget.programs), budget.seconds if alone else budget.program_seconds
+    if any(c.engines for c in checks):
+        weights = alone.emphasis if alone else ENGINE_GENERAL
+        weights = {op: weight for op, weight in weights.items() if changes or op != "change"}
+        seconds = budget.seconds if alone else budget.engine_seconds
+        yield _engine_histories(seed, budget.engine_histories, weights), seconds
+
+
 def _histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
     return (sample(histories(rota(n), emphasis), n) for n in range(seed, seed + count))
 
 
 def _programs(seed: int, count: int) -> Iterator[History]:
     return (sample(programs(dml_rota(n)), n) for n in range(seed, seed + count))
+
+
+def _engine_histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
+    """Histories of merge engines; every third a second time, with the same rows in other commits (L2).
+
+    The second times come later, so that a short run meets all kinds of tables first.
+    """
+    again: list[History] = []
+    for number in range(seed, seed + count):
+        history = sample(engine_histories(engine_rota(number), emphasis), number)
+        again += [resplit(history, number)] if number % _RESPLIT == 0 else []
+        yield history
+        if len(again) > _RESPLIT:
+            yield again.pop(0)
+    yield from again
 
 
 def run_histories(

@@ -61,12 +61,14 @@ class Upsert(Step):
         splits: the rows of each input partition, in order; a row has its values in table order. Empty splits are legal.
         path: ``arrow`` (in the process, one chunk per split) or ``spark`` (one partition per split).
         txn: (application, number) or None (L4).
+        names: the columns that the rows have, in table order; None for all.
     """
 
     op: ClassVar[str] = "upsert"
     splits: tuple[tuple[tuple[Json, ...], ...], ...]
     path: str = "arrow"
     txn: tuple[str, int] | None = None
+    names: tuple[str, ...] | None = None
 
     @property
     def rows(self) -> tuple[tuple[Json, ...], ...]:
@@ -79,7 +81,8 @@ class Upsert(Step):
             " ".join("(" + ", ".join(map(_short, row)) + ")" for row in split[:4]) + (" ..." if len(split) > 4 else "")
             for split in self.splits
         )
-        return f"upsert {self.path}{f' txn={self.txn}' if self.txn else ''} {shown}"
+        columns = f" ({', '.join(self.names)})" if self.names else ""
+        return f"upsert {self.path}{f' txn={self.txn}' if self.txn else ''}{columns} {shown}"
 
 
 @dataclass(frozen=True)

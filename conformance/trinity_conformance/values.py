@@ -13,23 +13,29 @@ timestamp_ntz, date   the same reading on the clock
 string, varchar       by code points, which is the order of their UTF-8 bytes
 char(n)               after padding to n
 binary                by unsigned bytes
+array, map, struct    by their parts; arrays and maps in their order
 ====================  =====================================================================================
+
+An array is a list of elements, a map a list of [key, value], a struct a list of field values in JSON; in the model they
+are what Arrow makes of them: a list, a list of pairs, a dict.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
+from trinity.spi import parse_type
+
 __all__ = ["POOLS", "Json", "Value", "decode", "encode", "equal_form", "order_form", "sql_literal"]
 
-Json: TypeAlias = "bool | int | float | str | None"
+Json: TypeAlias = "bool | int | float | str | tuple[Json, ...] | None"
 Value: TypeAlias = Any
-"""None, bool, int, float, str, bytes, Decimal, date or datetime."""
+"""None, bool, int, float, str, bytes, Decimal, date, datetime, list or dict."""
 
 _EPOCH: Final = datetime(1970, 1, 1)
 
@@ -68,7 +74,7 @@ POOLS: Final[Mapping[str, tuple[Json, ...]]] = {
 
 
 def _family(type_text: str) -> str:
-    return re.split(r"[(]", type_text, maxsplit=1)[0]
+    return re.split(r"[(<]", type_text, maxsplit=1)[0]
 
 
 _DECODERS: Final[Mapping[str, Callable[[Any], Value]]] = {
@@ -84,8 +90,31 @@ _DECODERS: Final[Mapping[str, Callable[[Any], Value]]] = {
 
 def decode(type_text: str, encoded: Json) -> Value:
     """The Python value of an encoded one."""
+    if isinstance(encoded, (list, tuple)):
+        return _decode_nested(type_text, encoded)
     decoder = _DECODERS.get(_family(type_text))
     return encoded if encoded is None or decoder is None else decoder(encoded)
+
+
+def _decode_nested(type_text: str, encoded: Sequence[Any]) -> Value:
+    kind = parse_type(type_text)
+    parts = [str(child) for child in kind.children]
+    if kind.name == "array":
+        return [decode(parts[0], v) for v in encoded]
+    if kind.name == "map":
+        return [(decode(parts[0], k), decode(parts[1], v)) for k, v in encoded]
+    return {f: decode(t, v) for f, t, v in zip(kind.fields, parts, encoded, strict=True)}
+
+
+def _nested_parts(type_text: str, value: Any, form: Callable[[str, Any], Any]) -> tuple[Any, ...]:
+    """The forms of the parts of an array, a map or a struct, in their order."""
+    kind = parse_type(type_text)
+    parts = [str(child) for child in kind.children]
+    if kind.name == "array":
+        return tuple(form(parts[0], v) for v in value)
+    if kind.name == "map":
+        return tuple((form(parts[0], k), form(parts[1], v)) for k, v in value)
+    return tuple(form(t, value[f]) for f, t in zip(kind.fields, parts, strict=True))
 
 
 def encode(type_text: str, value: Value) -> Json:
@@ -93,6 +122,8 @@ def encode(type_text: str, value: Value) -> Json:
     family = _family(type_text)
     if value is None:
         return None
+    if isinstance(value, (list, dict)):
+        return _nested_parts(type_text, value, encode)
     if family in ("float", "double"):
         return "NaN" if math.isnan(value) else repr(float(value)).replace("inf", "Infinity")
     if family == "binary":
@@ -107,6 +138,8 @@ def equal_form(type_text: str, value: Value) -> Value:
     family = _family(type_text)
     if value is None:
         return None
+    if isinstance(value, (list, dict)):
+        return _nested_parts(type_text, value, equal_form)
     if family in ("float", "double"):
         return "NaN" if math.isnan(value) else value + 0.0
     if family == "char":

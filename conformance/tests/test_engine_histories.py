@@ -1,0 +1,203 @@
+"""Histories of the merge engines: what they contain, what they find, and the laws on the model. Needs no Spark."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from trinity_conformance.checks import CHECKS, check_of
+from trinity_conformance.coverage import SITUATIONS
+from trinity_conformance.differences import NonConformance, compare
+from trinity_conformance.dml_shrink import is_settled
+from trinity_conformance.engine_fold import FUNCTIONS
+from trinity_conformance.engine_histories import engine_histories, resplit
+from trinity_conformance.engine_model import EngineModel
+from trinity_conformance.engine_options import BAD_OPTIONS
+from trinity_conformance.engine_profiles import FUNCTION_TYPES, LANES, engine_rota
+from trinity_conformance.engine_refusals import ENGINE_REFUSALS
+from trinity_conformance.expressions import literal
+from trinity_conformance.functions import OutOfRange
+from trinity_conformance.histories import sample
+from trinity_conformance.mutants import ModelSubject
+from trinity_conformance.runner import Tally, play
+from trinity_conformance.shapes import Column, Group, Shape
+from trinity_conformance.statements import MATCHED, Case, Statement
+from trinity_conformance.suite import BUDGETS
+from trinity_conformance.traces import Change, History, Upsert
+from trinity_conformance.values import decode, encode, equal_form
+
+GENERATED = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+ANY = st.integers(0, 1000).flatmap(lambda number: engine_histories(engine_rota(number)))
+MINE = (
+    "function ", "retract ", "engine ", "delete mode", "partial-update ", "aggregation ", "hard delete", "cut of",
+    "row below", "raised", "ignored", "row out", "sequence with", "late row in", "late retract", "tie in", "omitted",
+    "row after", "fold-after", "out-of-range", "refused-update", "refused-late",
+)  # fmt: skip
+ENGINE_CHECKS = [check for check in CHECKS if check.engines]
+
+
+def same(one: EngineModel, other: EngineModel) -> str:
+    """How the second table differs from the first; nothing when it reads the same."""
+    bad = {n for model in (one, other) for names in model.overflows().values() for n in names}
+    names = [n for n in one.shape.names if n not in bad]
+    found = [{n: row[n] for n in names} for row in other.merged().values()]
+    difference = compare(one, one.merged(), found, names)
+    return difference[0] if difference else ""
+
+
+@GENERATED
+@given(ANY, st.integers(0, 100))
+def test_rows_read_the_same_in_any_split(history: History, number: int) -> None:  # L2
+    upserts = [step for step in history.steps if isinstance(step, Upsert)]
+    whole, single, split = (EngineModel(history.shape) for _ in range(3))
+    chance = Random(number)
+    for step in upserts:
+        whole.upsert(step.rows, None, step.names)
+        at = chance.randrange(len(step.rows) + 1)
+        for part in (step.rows[:at], step.rows[at:]):
+            split.upsert(part, None, step.names)
+        for row in step.rows:
+            single.upsert([row], None, step.names)
+    assert not same(whole, single), history.to_json()
+    assert not same(whole, split), history.to_json()
+
+
+@GENERATED
+@given(ANY)
+def test_histories_survive_json_hold_only_legal_rows_and_play_on_the_model(history: History) -> None:
+    assert History.from_json(history.to_json()) == history
+    model = EngineModel(history.shape)
+    for step in history.steps:
+        if isinstance(step, Upsert):
+            model.upsert(step.rows, None, step.names)
+    assert [r for r in map(model.refusal, model.arrivals(None)) if r] == []
+    play(ModelSubject(), history, every_step=True)
+
+
+@GENERATED
+@given(ANY, st.integers(0, 100))
+def test_a_resplit_history_has_the_same_rows(history: History, number: int) -> None:
+    def rows(of: History) -> list[object]:
+        return [(row, s.names) for s in of.steps if isinstance(s, Upsert) for row in s.rows]
+
+    other = resplit(history, number)
+    assert rows(other) == rows(history)
+    play(ModelSubject(), other)
+
+
+def test_the_first_eight_histories_meet_engines_functions_and_deletes() -> None:
+    tally = Tally()
+    for number in range(BUDGETS["smoke"].engine_histories):
+        play(ModelSubject(), sample(engine_histories(engine_rota(number)), number), tally)
+    counts = tally.coverage.counts
+    wanted = [name for check in ENGINE_CHECKS for name in check.quotas]
+    assert [name for name in wanted if not counts[name]] == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("first", [0, 1000])
+def test_eighty_histories_meet_every_situation(first: int) -> None:
+    tally = Tally()
+    for number in range(first, first + 80):
+        play(ModelSubject(), sample(engine_histories(engine_rota(number)), number), tally)
+    counts = tally.coverage.counts
+    assert {n: counts[n] for c in ENGINE_CHECKS for n, quota in c.quotas.items() if counts[n] < quota} == {}
+    mine = [name for name in SITUATIONS if name.startswith(MINE)]
+    assert [name for name in mine if not counts[name]] == []
+    assert set(counts) <= set(SITUATIONS)
+
+
+def test_a_run_of_few_histories_says_what_it_did_not_meet() -> None:
+    tally = Tally()
+    play(ModelSubject(), sample(engine_histories(engine_rota(0)), 0), tally)
+    quotas = check_of("merge-engines").quotas
+    assert tally.coverage.counts["engine aggregation"] < quotas["engine aggregation"]
+
+
+def test_the_rota_meets_every_pair_of_lane_and_function() -> None:
+    drawn = [engine_rota(number) for number in range(13 * 22)]
+    lanes = {(p.engine, bool(p.groups), p.mode, f) for p in drawn for f in p.functions}
+    wanted = {(*lane, f) for lane in LANES if lane[1] or lane[0] == "aggregation" for f in FUNCTIONS}
+    assert wanted <= lanes
+    assert set(FUNCTION_TYPES) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoded"),
+    [
+        ("array<int>", (1, None, 2)),
+        ("array<array<string>>", (("a",), None, ())),
+        ("map<string,int>", (("b", 1), ("a", None))),
+        ("struct<a:int,b:decimal(5,2)>", (1, "2.50")),
+        ("map<string,struct<x:int,d:date>>", (("k", (1, "2024-02-29")), ("l", None))),
+    ],
+)
+def test_nested_values_survive_json(kind: str, encoded: tuple[object, ...]) -> None:
+    value = decode(kind, encoded)  # type: ignore[arg-type]
+    assert encode(kind, value) == encoded
+    assert hash(equal_form(kind, value)) == hash(equal_form(kind, decode(kind, encode(kind, value))))
+
+
+# -- what the runner finds ------------------------------------------------------------------------------
+
+TOTALS = Shape((Column("k", "int"), Column("t", "tinyint")), ("k",), engine="aggregation", functions={"t": "sum"})
+OVERFLOW = History(TOTALS, (Upsert((((1, 100), (1, 100), (2, 1)),)),))
+
+
+class _Silent(ModelSubject):
+    """Shows totals that do not fit as NULL, and nothing is said."""
+
+    def read(self, *args: object, **more: object) -> list[dict[str, object]]:
+        rows = self._model.merged().values()
+        return [{n: None if isinstance(v, OutOfRange) else v for n, v in row.items()} for row in rows]
+
+
+def test_a_total_out_of_range_must_fail_the_read() -> None:  # A4
+    play(ModelSubject(), OVERFLOW)
+    with pytest.raises(NonConformance, match="NUMERIC_VALUE_OUT_OF_RANGE") as caught:
+        play(_Silent(), OVERFLOW)
+    assert caught.value.check == "out-of-range"
+
+
+class _Accepting(EngineModel):
+    """Takes any UPDATE."""
+
+    def losing(self, *args: object) -> list[object]:  # type: ignore[override]
+        return []
+
+
+def test_a_statement_that_should_be_refused_is_a_finding() -> None:  # M9, M11
+    kind = Shape(
+        (Column("k", "int"), Column("g", "int"), Column("a", "int")),
+        ("k",),
+        engine="partial-update",
+        groups=(Group(("g",), ("a",)),),
+    )
+    late = Statement("UPDATE", (Case(MATCHED, "UPDATE", None, (("g", literal("int", 1)),)),))
+    history = History(kind, (Upsert((((1, 2, 1),),)), Change(late)))
+    play(ModelSubject(), history)
+    with pytest.raises(NonConformance, match="M9") as caught:
+        play(ModelSubject(_Accepting), history)
+    assert caught.value.check == "engine-change"
+
+
+@GENERATED
+@given(ANY)
+def test_the_rules_say_what_every_statement_does(history: History) -> None:
+    assert is_settled(history)
+
+
+def test_refusals_have_names_and_codes() -> None:
+    assert check_of("engine-options").quotas == {"engine-refusal": len(ENGINE_REFUSALS)}
+    assert len({case.name for case in ENGINE_REFUSALS}) == len(ENGINE_REFUSALS)
+    assert all(case.codes and case.names for case in ENGINE_REFUSALS)
+    assert len({str((o.options, o.columns)) for o in BAD_OPTIONS}) == len(BAD_OPTIONS)
