@@ -14,6 +14,7 @@ import pyarrow as pa
 import trinity
 from trinity.errors import TrinityError
 from trinity.spi import arrow_type
+from trinity.sql.errors import spark_errors
 from trinity_conformance.conditions import Condition
 from trinity_conformance.dml_model import Counts
 from trinity_conformance.model import Row
@@ -226,7 +227,8 @@ class TrinitySubject:
             frame = frame.where(where)
         if columns is not None:
             frame = frame.select(*columns)
-        rows: list[Row] = frame.toArrow().to_pylist()
+        with spark_errors():
+            rows: list[Row] = frame.toArrow().to_pylist()
         return rows
 
     def log(self) -> list[LogRow]:

@@ -23,7 +23,7 @@ from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.functions import folds_without_order
 from trinity.merge.literal import quoted
 from trinity.merge.spec import MergeSpec
-from trinity.spi import ROW_KIND, DataFile, SplitSource
+from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataF
 
 def folded(rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
     """One row per key in storage form, with ``DELETED`` (True for a key that is not visible) and ``SINCE``."""
-    found = ColumnFold(splits.definition, spec)(
+    found = ColumnFold(splits.definition, spec, omits=_may_omit(splits))(
         contributions(rows, spec, cuts=_may_cut(splits)), f"max({SINCE}) AS {SINCE}"
     )
     return found.withColumn(DELETED, ~F.col(VISIBLE)).drop(VISIBLE, FITS)
@@ -57,11 +57,17 @@ def folded(rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
 
 def _may_cut(splits: SplitSource) -> bool:
     """False when the statistics say that no row is a hard delete."""
-    return bool(splits.sidecar) or not all(map(_without_deletes, splits.files))
+    return bool(splits.sidecar) or not all(_lacks(file, ROW_KIND) for file in splits.files)
 
 
-def _without_deletes(file: DataFile) -> bool:
-    known = file.stats.get(ROW_KIND)
+def _may_omit(splits: SplitSource) -> bool:
+    """False when the statistics say that every row was ingested with all columns."""
+    return bool(splits.sidecar) or not all(_lacks(file, CARRIED) for file in splits.files)
+
+
+def _lacks(file: DataFile, column: str) -> bool:
+    """Whether the column is known to be NULL in all rows of a file."""
+    known = file.stats.get(column)
     return known is not None and known.nulls == file.rows
 
 
@@ -101,7 +107,7 @@ class _Rewrite:
     def __init__(self, spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> None:
         self.spec = spec
         self.storage = [quoted(f.name) for f in splits.storage]
-        self.fold = ColumnFold(splits.definition, spec, raises=False)
+        self.fold = ColumnFold(splits.definition, spec, omits=_may_omit(splits), raises=False)
         self.counted = contributions(versions(spark, splits, spec), spec, cuts=_may_cut(splits))
         self.folded = self.fold(self.counted)
         self.now = int(time.time() * 1000)

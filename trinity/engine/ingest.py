@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 
 from trinity.engine.casts import assignable, cast_array
 from trinity.errors import TrinityError, nearest
+from trinity.merge.carried import ingested_columns
 from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.merge.write_rules import WriteRules
-from trinity.spi import Column, DataType, TableDefinition, parse_type, type_text
+from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_type, type_text
 
 __all__ = ["PageConformer", "plan_ingest"]
 
@@ -163,7 +164,9 @@ def plan_ingest(
     """
     source = _match(name, definition, given.names)
     if spec and spec.engine is MergeEngine.PARTIAL_UPDATE:
-        defaults = {}  # what is left out is not carried (P1)
+        # what is left out is not carried (P1)
+        given_columns = [c.name for c in definition.columns if c.name.lower() in source]
+        defaults = {CARRIED: ingested_columns(spec, definition, given_columns)}
     key = spec.key if spec else ()
     plans = []
     for column, field in zip(definition.columns, storage, strict=True):

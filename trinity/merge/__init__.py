@@ -1,6 +1,6 @@
 """Merge engines: options to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
 
-from trinity.merge.carried import carried_columns
+from trinity.merge.carried import carried_columns, ingested_columns
 from trinity.merge.options import TABLE_PROPERTIES, canonical_properties, commit_timeout_s, duration_ms
 from trinity.merge.spec import MergeEngine, MergeSpec, statistics_columns
 from trinity.merge.tombstone import tombstone_marks
@@ -13,6 +13,7 @@ __all__ = [
     "carried_columns",
     "commit_timeout_s",
     "duration_ms",
+    "ingested_columns",
     "statistics_columns",
     "tombstone_marks",
 ]

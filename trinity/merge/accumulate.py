@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.merge.fold import ARRIVAL
-from trinity.merge.functions import AggregateFunction, Field, aggregate_function, aggregated
+from trinity.merge.functions import AggregateFunction, Field, aggregate_function
+from trinity.merge.groups import GroupFold, takes_part
 from trinity.merge.literal import quoted, text_literal
 from trinity.merge.removal import kept_after_removal
 from trinity.merge.spec import FieldFunction, MergeEngine, MergeSpec, SequenceGroup
@@ -83,11 +84,13 @@ class ColumnFold:
     Attributes:
         definition: the table; its columns are stored under their names.
         spec: its options.
+        omits: False when every row has all columns of the groups in which it takes part.
         raises: True when a value out of range is an error; else it is NULL, and :data:`FITS` tells (A4).
     """
 
     definition: TableDefinition
     spec: MergeSpec
+    omits: bool = True
     raises: bool = True
 
     def __call__(self, rows: DataFrame, *further: str) -> DataFrame:
@@ -98,6 +101,8 @@ class ColumnFold:
             further: more aggregate expressions, with their names.
         """
         rows = self.counting(rows)
+        if prepared := [text for group in self._groups for text in group.prepared()]:
+            rows = rows.selectExpr("*", *prepared)
         states = [f"{state} AS {name}" for name, state in self._states().items()]
         visible = f"max({KIND} = {_ADD}) AS {VISIBLE}"
         key = [quoted(k) for k in self.spec.key]
@@ -125,7 +130,7 @@ class ColumnFold:
             function = self.spec.functions.get(column.name, FieldFunction("last_non_null_value"))
             known = aggregate_function(function.name)
             assert known is not None
-            carries = f"({CARRIED} IS NULL OR {self._explicit(column)})"
+            carries = self._carries(column)
             if known.commutes and column.nullable:  # a row that does not carry it has NULL, which changes no sum
                 carries = "true"
             found[column.name] = known, self._field(column, function, group, carries)
@@ -133,7 +138,7 @@ class ColumnFold:
 
     def _field(self, column: Column, function: FieldFunction, group: SequenceGroup | None, carries: str) -> Field:
         retract = f"({KIND} IN (1, 2))"
-        when = f"{_takes_part(group)} AND {carries}" if group else carries
+        when = f"{takes_part(group)} AND {carries}" if group else carries
         retracts = bool(self.spec.row_kind) and not self.spec.ignore_delete
         if function.ignore_retract or self._unmoved_by_retracts(column, group):
             when, retracts = f"{when} AND NOT {retract}", False
@@ -155,9 +160,14 @@ class ColumnFold:
         """Columns outside groups do not follow retracts, nor does the row kind itself (D4)."""
         return column.name == self.spec.row_kind or (self.spec.engine is MergeEngine.PARTIAL_UPDATE and group is None)
 
+    def _mark(self, column: Column) -> str:
+        return f"substr({CARRIED}, {self.definition.columns.index(column) + 1}, 1)"
+
     def _explicit(self, column: Column) -> str:
-        place = self.definition.columns.index(column)
-        return f"coalesce(substr({CARRIED}, {place + 1}, 1) = '1', false)"
+        return f"coalesce({self._mark(column)} = '1', false)"
+
+    def _carries(self, column: Column) -> str:
+        return f"({CARRIED} IS NULL OR {self._mark(column)} <> '0')"
 
     def _key_text(self) -> str:
         parts = [f"concat({text_literal(k + ' = ')}, CAST({quoted(k)} AS STRING))" for k in self.spec.key]
@@ -165,20 +175,26 @@ class ColumnFold:
 
     def _states(self) -> dict[str, str]:
         """Name -> aggregate expression."""
-        found = {_group(n): self._group_state(group) for n, group in enumerate(self.spec.groups)}
+        found = {group.name: group.state() for group in self._groups}
         for n, (name, (function, field)) in enumerate(self._single.items()):
             found[_column(n)] = self._ordering_state(name) or function.aggregate(field)
         return found
 
-    def _group_state(self, group: SequenceGroup) -> str:
-        """Sequence and plain columns of the row that is newest in the group (G4, D4)."""
-        sequence = ", ".join(map(quoted, group.sequence))
-        plain = [quoted(c) for c in group.protected if c not in self.spec.functions]
-        if self.spec.row_kind and not self.spec.ignore_delete:
-            plain = [f"IF({KIND} = 0, {c}, NULL)" for c in plain]
-        values = ", ".join(f"{value} AS c{n}" for n, value in enumerate((*map(quoted, group.sequence), *plain)))
-        order = f"struct({sequence}, {PLACE})"
-        return aggregated(f"max_by(struct({values}), {order})", _takes_part(group))
+    @cached_property
+    def _groups(self) -> list[GroupFold]:
+        retracts = bool(self.spec.row_kind) and not self.spec.ignore_delete
+        return [
+            GroupFold(
+                number=n,
+                group=group,
+                plain=tuple(c for c in group.protected if c not in self.spec.functions),
+                place=PLACE,
+                key=_key(self.spec),
+                retract=f"{KIND} IN (1, 2)" if retracts else None,
+                carries=(lambda name: self._carries(self.definition.column(name))) if self.omits else None,
+            )
+            for n, group in enumerate(self.spec.groups)
+        ]
 
     def _ordering_state(self, name: str) -> str | None:
         """Of an aggregation table's sequence column: that of the last row, retract or not."""
@@ -189,9 +205,8 @@ class ColumnFold:
     def _results(self, rows: DataFrame) -> list[str]:
         kinds = dict(rows.dtypes)
         found: dict[str, str] = {}
-        for n, group in enumerate(self.spec.groups):
-            plain = [c for c in group.protected if c not in self.spec.functions]
-            found |= {column: f"{_group(n)}.c{place}" for place, column in enumerate((*group.sequence, *plain))}
+        for group in self._groups:
+            found |= group.results()
         for n, (name, (function, field)) in enumerate(self._single.items()):
             found[name] = function.result(field, _column(n))
         for key in self.spec.key:
@@ -203,15 +218,6 @@ class ColumnFold:
     def _fits(self) -> str:
         checks = [function.fits(field, _column(n)) for n, (function, field) in enumerate(self._single.values())]
         return " AND ".join(c for c in checks if c) or "true"
-
-
-def _takes_part(group: SequenceGroup) -> str:
-    """Spark SQL: the row's sequence is not all NULL (G2)."""
-    return f"({' OR '.join(f'{quoted(c)} IS NOT NULL' for c in group.sequence)})"
-
-
-def _group(number: int) -> str:
-    return f"_trinity_group_{number}"
 
 
 def _column(number: int) -> str:

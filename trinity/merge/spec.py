@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from trinity.spi import ROW_KIND, TableDefinition, parse_type
+from trinity.spi import CARRIED, ROW_KIND, TableDefinition, parse_type
 
 __all__ = ["FieldFunction", "MergeEngine", "MergeSpec", "SequenceGroup", "statistics_columns"]
 
@@ -102,7 +102,7 @@ class MergeSpec:
     @property
     def statistics(self) -> tuple[str, ...]:
         """Columns whose bounds are worth keeping for every file."""
-        marks = [c for c in (self.row_kind, ROW_KIND) if c and self.by_column]
+        marks = [c for c in (self.row_kind, ROW_KIND, CARRIED) if c and self.by_column]
         return tuple(dict.fromkeys((*self.key, *self.ordering, *marks)))
 
     @property

@@ -21,8 +21,9 @@ ROW_KIND = "_trinity_row_kind"
 """INT: NULL or 0 an added row, 3 a deleted one. Only in keyed tables without a tombstone key (U6)."""
 
 CARRIED = "_trinity_carried"
-"""STRING: of a row that SQL UPDATE wrote, a 1 for each column in table order that it carries and a 0 for the others;
-NULL in ingested rows. Only in ``partial-update`` and ``aggregation`` tables (P1)."""
+"""STRING: a mark for each column in table order: 0 not carried; 1 carried, also when it is NULL; + carried as an
+ingested row carries it. NULL for an ingested row with every column. Only in ``partial-update`` and ``aggregation``
+tables (P1)."""
 
 
 @dataclass(frozen=True)

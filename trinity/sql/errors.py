@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from trinity.errors import ErrorCode, TrinityError
+from trinity.errors import CODES, ErrorCode, TrinityError
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -54,9 +54,17 @@ def from_spark(error: PySparkException) -> TrinityError:
     from pyspark.errors import ParseException
 
     condition = error.getCondition() or ""
+    message = _message(error)
+    raised = _RAISED.match(message)
+    if condition == "USER_RAISED_EXCEPTION" and raised and raised[1] in CODES:
+        return TrinityError(raised[1], raised[2])  # type: ignore[arg-type]
     fallback: ErrorCode = "SYNTAX_ERROR" if isinstance(error, ParseException) else "INVALID_ARGUMENTS"
     code = next((c for prefix, c in _CODES if condition.startswith(prefix)), fallback)
-    return TrinityError(code, _message(error))
+    return TrinityError(code, message)
+
+
+_RAISED: Final = re.compile(r"([A-Z_]+): (.*)", re.DOTALL)
+"""What a fold's own raise_error says: a code of Trinity's, then the message."""
 
 
 def _message(error: PySparkException) -> str:
