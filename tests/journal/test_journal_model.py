@@ -62,7 +62,7 @@ def test_every_property() -> None:
     assert (table.backend_schema, table.journal, table.version, table.subsequent) == ("human", "depts_log", "v", "s")
     assert table.version_type == "BIGINT"
     assert table.unique_keys == (("name",), ("a", "b"))
-    assert loaded.catalogs == {"sales"}
+    assert loaded.journal.catalogs == {"sales"}
     assert loaded.options is not None
     assert (loaded.options["user"], loaded.options["password"]) == ("me", "s")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,7 @@ class Connection:
 def connect(
     model: ModelSource | None = None,
     *,
+    warehouse: str | Path | None = None,
     autocommit: bool | None = None,
     **options: Any,
 ) -> Connection:
@@ -131,6 +133,7 @@ def connect(
 
     Args:
         model: which tables are journalled, and where PostgreSQL is: a path, ``inline:`` and JSON, or a dict.
+        warehouse: folder of Trinity tables; with a model its journalled tables are Trinity tables.
         autocommit: whether each statement is its own transaction; by default not, and always so on Trinity tables.
         **options: on PostgreSQL libpq's parameters (``host``, ``user``, ``password``, ...), which win over the model's;
             on a warehouse the arguments of :func:`trinity.connect`.
@@ -140,8 +143,14 @@ def connect(
         OperationalError: the server cannot be reached, or the model not be read.
     """
     with raised_here():
+        if warehouse is not None:
+            from trinity.journal.backends.warehouse import WarehouseBackend
+
+            if autocommit is False:
+                raise TrinityError("NOT_SUPPORTED", "On Trinity tables every statement is its own transaction.")
+            return Connection(WarehouseBackend(warehouse, load_model(model) if model is not None else None, options))
         if model is None:
-            raise TrinityError("CONFIGURATION_INVALID", "Nothing to connect to: give model=.")
+            raise TrinityError("CONFIGURATION_INVALID", "Nothing to connect to: give model=, warehouse= or both.")
         loaded = load_model(model)
         if loaded.options is None and not options:
             raise TrinityError(

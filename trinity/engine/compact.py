@@ -16,6 +16,7 @@ from trinity.engine.read import folded, tiers
 from trinity.engine.scan import log_scan, plain_scan
 from trinity.engine.writer import DELETED, RewriteTask, run_on_spark, sidecar_target
 from trinity.merge.fold import SINCE, is_deleted, quoted, winners
+from trinity.merge.options import keeps_versions
 from trinity.merge.spec import MergeSpec
 from trinity.spi import CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
 
@@ -46,6 +47,8 @@ def compact(
     if not splits.definition.keyed:
         plain = _concatenate_partitions if splits.definition.partition_by else _concatenate
         return plain(spark, connector, table, splits)
+    if keeps_versions(splits.definition.properties):
+        return CommitResult(splits.version, skipped=True)
     spec = MergeSpec.of(splits.definition)
     if not log and (not full or not splits.files or (base and _is_compact(splits, spec))):
         return CommitResult(splits.version, skipped=True)

@@ -17,8 +17,7 @@ def assignments(nodes: Iterable[exp.Expr], table: JournalTable, dialect: str) ->
     """Column -> new value, over the old row.
 
     Raises:
-        TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME; NOT_SUPPORTED for a part of a column, or a subquery of
-            several columns that cannot be taken apart.
+        TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME; NOT_SUPPORTED for a part of a column.
     """
     found: dict[str, exp.Expr] = {}
     for node in nodes:
@@ -60,15 +59,16 @@ def _parts(value: exp.Expr, count: int, table: JournalTable) -> list[exp.Expr]:
     if isinstance(value, (exp.Tuple, exp.Anonymous)) and len(value.expressions) == count:
         return list(value.expressions)
     query = value.this if isinstance(value, exp.Subquery) else value
-    if isinstance(query, exp.Select) and len(query.expressions) == count and not query.is_star:
-        return [_only(query, i) for i in range(count)]
+    if isinstance(query, exp.Query):
+        return [_only(query, i, count) for i in range(count)]
     raise TrinityError(
         "NOT_SUPPORTED", f"UPDATE {table}: assign {count} columns from a row or a SELECT of {count} columns."
     )
 
 
-def _only(query: exp.Select, index: int) -> exp.Expr:
-    """The query with one of its projections."""
-    one = query.copy()
-    one.set("expressions", [one.expressions[index]])
-    return exp.Subquery(this=one)
+def _only(query: exp.Query, index: int, count: int) -> exp.Expr:
+    """One column of a query of several."""
+    names = [trees.identifier(f"c{i}") for i in range(count)]
+    return exp.Subquery(
+        this=trees.select([trees.column(f"c{index}", "row_")], trees.derived(query.copy(), "row_", names))
+    )

@@ -15,7 +15,7 @@ from sqlglot.errors import TokenError
 from trinity.errors import TrinityError
 from trinity.journal import trees
 
-__all__ = ["LOCKED_KEYS", "Bound", "Numbered", "bind", "locked_keys", "number", "tokens_of"]
+__all__ = ["LOCKED_KEYS", "Bound", "Numbered", "bind", "locked_keys", "number", "statements_in", "tokens_of"]
 
 LOCKED_KEYS: Final = -1
 """Position of the parameter that holds the hashes of the locked keys, or NULL when the whole table is locked."""
@@ -43,11 +43,13 @@ class Numbered:
         text: the statement.
         count: how many parameters it has.
         tokens: the tokens of the original text.
+        places: where in that text the parameters stand.
     """
 
     text: str
     count: int
     tokens: tuple[Token, ...]
+    places: tuple[int, ...]
 
 
 def tokens_of(sql: str, dialect: str) -> list[Token]:
@@ -77,7 +79,8 @@ def number(sql: str, dialect: str) -> Numbered:
     if not tokens:
         raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
     pieces: list[str] = []
-    start = count = 0
+    places: list[int] = []
+    start = 0
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
             raise TrinityError(
@@ -86,11 +89,29 @@ def number(sql: str, dialect: str) -> Numbered:
         if token.token_type is TokenType.PARAMETER and token.text == "$":
             raise TrinityError("SYNTAX_ERROR", f"Line {token.line}: parameters are written '?', not '$1'.")
         if token.text in ("?", "?::") and token.token_type in (TokenType.PLACEHOLDER, TokenType.QDCOLON):
-            count += 1
-            pieces += [sql[start : token.start], f"${count}"]
+            places.append(token.start)
+            pieces += [sql[start : token.start], f"${len(places)}"]
             start = token.start + 1
     pieces.append(sql[start : tokens[-1].end + 1])
-    return Numbered("".join(pieces), count, tuple(tokens))
+    return Numbered("".join(pieces), len(places), tuple(tokens), tuple(places))
+
+
+def statements_in(text: str, dialect: str) -> tuple[list[str], str]:
+    """The statements of a text that are closed by a semicolon, and what follows the last one."""
+    try:
+        tokens = tokens_of(text, dialect)
+    except TrinityError:  # a string or comment goes on in the next line
+        return [], text
+    found: list[str] = []
+    start, empty = 0, True
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            if not empty:
+                found.append(text[start : token.start].strip())
+            start, empty = token.end + 1, True
+        else:
+            empty = False
+    return found, "" if empty else text[start:]
 
 
 def locked_keys() -> exp.Expr:

@@ -87,7 +87,7 @@ class Changes:
             query.append("joins", self._action_join())
             action = trees.column(_ACTION, "_trinity_case")
             doing = [exp.Literal.number(i) for i, a in enumerate(self.actions) if a.kind != "N"]
-            query.where(exp.In(this=action.copy(), expressions=doing), copy=False)
+            query.where(exp.In(this=action.copy(), expressions=doing) if doing else exp.false(), copy=False)
         old = [trees.column(c.name, self.alias) for c in self.table.written]
         new = [self._new_value(c.name, action) for c in self.table.written]
         kinds = [(i, exp.Literal.string(a.kind)) for i, a in enumerate(self.actions)]

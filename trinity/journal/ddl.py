@@ -51,7 +51,17 @@ def _create(tree: exp.Create, scopes: Scopes) -> exp.Expr:
     schema = tree.this
     schema.set("this", trees.journal(table))
     schema.set("expressions", _journal_columns(schema, table))
+    if table.merged:
+        _add_merge_properties(tree, table)
     return tree
+
+
+def _add_merge_properties(tree: exp.Create, table: JournalTable) -> None:
+    """What makes a Trinity table a journal: watermark, tombstone, and a compaction that keeps old versions."""
+    options = {"watermark-key": table.version, "tombstone-key": table.subsequent, "keep-versions": "true"}
+    found = [exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in options.items()]
+    properties = tree.args.get("properties") or exp.Properties(expressions=[])
+    tree.set("properties", exp.Properties(expressions=[*(p.copy() for p in properties.expressions), *found]))
 
 
 def _journal_columns(schema: exp.Schema, table: JournalTable) -> list[exp.Expr]:
@@ -87,6 +97,8 @@ def _journal_columns(schema: exp.Schema, table: JournalTable) -> list[exp.Expr]:
 
 
 def _version_columns(table: JournalTable) -> list[exp.Expr]:
+    if table.merged:
+        return _merged_version_columns(table)
     now = table.version_type == "TIMESTAMP"
     kind = exp.DataType.build("TIMESTAMPTZ" if now else "BIGINT", dialect="postgres")
     first = exp.CurrentTimestamp() if now else exp.Literal.number(1)
@@ -101,6 +113,13 @@ def _version_columns(table: JournalTable) -> list[exp.Expr]:
     subsequent = exp.ColumnDef(this=trees.identifier(table.subsequent), kind=kind.copy())
     key = exp.PrimaryKey(expressions=[trees.identifier(c) for c in (*table.key, table.version)])
     return [version, subsequent, key]
+
+
+def _merged_version_columns(table: JournalTable) -> list[exp.Expr]:
+    kind = exp.DataType.build(table.version_type, dialect="spark")
+    columns = [exp.ColumnDef(this=trees.identifier(c), kind=kind.copy()) for c in (table.version, table.subsequent)]
+    columns[0].set("constraints", [exp.ColumnConstraint(kind=exp.NotNullColumnConstraint())])
+    return [*columns, exp.PrimaryKey(expressions=[trees.identifier(k) for k in table.key])]
 
 
 def _taken(node: exp.ColumnDef, kind: type[exp.Expr]) -> list[str]:

@@ -14,7 +14,7 @@ from trinity.journal.returning import expand
 from trinity.journal.tables import JournalTable
 from trinity.journal.writing import Names, Written
 
-__all__ = ["merge"]
+__all__ = ["key_of_source", "merge"]
 
 _PRESENT = "_trinity_source"
 
@@ -29,7 +29,7 @@ def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: 
     by_source = any(w.args.get("source") for w in whens)
     actions = [_action(w, table, alias, name, dialect) for w in whens]
     on: exp.Expr = node.args["on"]
-    key = _key_of_source(on, table, alias)
+    key = key_of_source(on, table, alias)
     lock = Lock(table)
     plain = source.copy()
     if key is not None and not by_source and not table.unique_keys and _inserts_key(actions, table, key):
@@ -100,7 +100,7 @@ def _of_source(node: exp.Expr, source: exp.Identifier) -> exp.Expr:
     return node
 
 
-def _key_of_source(on: exp.Expr, table: JournalTable, alias: exp.Identifier) -> list[exp.Expr] | None:
+def key_of_source(on: exp.Expr, table: JournalTable, alias: exp.Identifier) -> list[exp.Expr] | None:
     """The source's expressions that ON equates with the key; None when it does not do so for all of the key."""
     name = trees.folded(alias)
     found: dict[str, exp.Expr] = {}

@@ -122,12 +122,10 @@ class LoadedModel:
     Attributes:
         journal: its journalled tables, without the backend's columns as yet.
         options: libpq's parameters; None when the model names no backend.
-        catalogs: ``jdbcCatalog`` values: names of the backend's database that may prefix a table's name.
     """
 
     journal: JournalModel
     options: dict[str, str] | None
-    catalogs: frozenset[str]
 
 
 def load_model(source: ModelSource) -> LoadedModel:
@@ -146,11 +144,14 @@ def load_model(source: ModelSource) -> LoadedModel:
     if len(set(names)) != len(names):
         raise _invalid(label, "schemas: a schema is listed twice")
     tables = tuple(t for schema in model.schemas for t in _tables(schema, label))
+    operands = {s.name: s.operand for s in model.schemas}
     journal = JournalModel(
-        tables, model.default_schema, {s.name: s.operand.jdbc_schema or s.name for s in model.schemas}
+        tables,
+        model.default_schema,
+        {name: operand.jdbc_schema or name for name, operand in operands.items()},
+        catalogs=frozenset(o.jdbc_catalog for o in operands.values() if o.jdbc_catalog),
     )
-    catalogs = frozenset(s.operand.jdbc_catalog for s in model.schemas if s.operand.jdbc_catalog)
-    return LoadedModel(journal, _one_backend(model, folder, label), catalogs)
+    return LoadedModel(journal, _one_backend(model, folder, label))
 
 
 def _text(source: ModelSource) -> tuple[Any, str, Path]:
@@ -237,7 +238,11 @@ def _tables(schema: _Schema, label: str) -> list[JournalTable]:
         for columns, what in [(key, "key"), *((u, "journalUniqueKeys") for u in unique)]:
             _check_columns(label, f"{where}, table '{name}', {what}", columns, versions)
         place = (schema.name, name, operand.jdbc_schema or schema.name, name + operand.journal_suffix)
-        found.append(JournalTable(*place, key, *versions, operand.journal_version_type, unique))
+        found.append(
+            JournalTable(
+                *place, key, *versions, operand.journal_version_type, unique, catalog=operand.jdbc_catalog or ""
+            )
+        )
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -24,7 +25,7 @@ from trinity.journal.unique import unique_checks
 from trinity.journal.updates import delete, update
 from trinity.journal.writing import Names, Written
 
-__all__ = ["KeyLock", "Rewritten", "UniqueCheck", "rewrite"]
+__all__ = ["KeyLock", "Rewritten", "UniqueCheck", "numbered_and_parsed", "rewrite"]
 
 Kind = Literal["plain", "query", "change", "ddl"]
 
@@ -75,16 +76,13 @@ class Rewritten:
     table: JournalTable | None = None
 
 
-def rewrite(
-    sql: str, model: JournalModel, dialect: str = "postgres", catalogs: frozenset[str] = frozenset()
-) -> Rewritten:
+def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritten:
     """Rewrites one statement.
 
     Args:
         sql: the statement, parameters written ``?``; a trailing ``;`` is fine.
         model: the journalled tables, with the columns of their journals.
         dialect: sqlglot's name of the backend's SQL.
-        catalogs: names that may stand before a schema.
 
     Returns:
         the statement to send. One that names no journalled table is returned as it was written.
@@ -99,15 +97,21 @@ def rewrite(
         return plain
     words = words_of(numbered)
     if words[:1] == ("EXPLAIN",):
-        return _explained(sql, numbered, model, dialect, catalogs)
+        return _explained(sql, numbered, model, dialect)
     if check_unread(words, model, numbered):
         return plain
     tree = _parse(numbered.text, dialect)
-    statement = _Statement(model, dialect, Scopes(model, dialect, catalogs), numbered)
+    statement = _Statement(model, dialect, Scopes(model, dialect), numbered)
     if (definition := ddl.rewrite_ddl(tree, statement.scopes)) is not None:
         bound = bind(definition, dialect)
         return Rewritten(bound.sql, bound.parameters, numbered.count, "ddl")
     return statement.rewrite(tree)
+
+
+def numbered_and_parsed(sql: str, dialect: str) -> tuple[Numbered, Callable[[], exp.Expr]]:
+    """A statement with its parameters numbered, and its tree for whoever wants it. Raises SYNTAX_ERROR."""
+    numbered = number(sql, dialect)
+    return numbered, lambda: _parse(numbered.text, dialect)
 
 
 def _parse(text: str, dialect: str) -> exp.Expr:
@@ -124,7 +128,7 @@ def _parse(text: str, dialect: str) -> exp.Expr:
     return tree
 
 
-def _explained(sql: str, numbered: Numbered, model: JournalModel, dialect: str, catalogs: frozenset[str]) -> Rewritten:
+def _explained(sql: str, numbered: Numbered, model: JournalModel, dialect: str) -> Rewritten:
     """EXPLAIN [options] statement: the plan of what would be sent."""
     tokens = numbered.tokens
     at = 1
@@ -133,13 +137,19 @@ def _explained(sql: str, numbered: Numbered, model: JournalModel, dialect: str, 
     while at < len(tokens) - 1 and tokens[at].text.upper() in ("ANALYZE", "VERBOSE"):
         at += 1
     prefix, inner = sql[: tokens[at].start], sql[tokens[at].start :]
-    found = rewrite(inner, model, dialect, catalogs)
+    found = rewrite(inner, model, dialect)
     if found.kind in ("change", "ddl") and "ANALYZE" in prefix.upper():
         raise TrinityError(
             "NOT_SUPPORTED", "EXPLAIN ANALYZE would carry out the change; leave ANALYZE out, or explain a query."
         )
     return replace(found, sql=prefix + found.sql, kind="query", locks=(), counted=False, returns=True, checks=())
 
+
+_ORDERED_OTHERWISE: Final = frozenset({
+    "joins", "laterals", "order", "limit", "offset", "fetch", "group", "having", "distinct", "windows", "qualify",
+    "into",
+})  # fmt: skip
+"""Clauses of a SELECT that say how its rows come, or how many."""
 
 _DML: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 
@@ -176,7 +186,8 @@ class _Statement:
                 body.set("with_", clause)
                 return self._result(body, counted, found, changing)
         elif isinstance(tree, exp.Query):
-            self._lock_rows(tree, hidden)
+            _refuse_row_locks(tree)
+            self._in_key_order(tree, hidden)
             self.scopes.replace(tree, hidden)
         else:
             raise TrinityError(
@@ -232,11 +243,25 @@ class _Statement:
             return insert_on_conflict(node, table, alias, self.dialect, self.computed, self.names)
         return insert(node, table, alias, self.dialect, self.computed)
 
-    def _lock_rows(self, tree: exp.Query, hidden: frozenset[str]) -> None:
-        """FOR UPDATE: not yet."""
-        for select in tree.find_all(exp.Select):
-            if select.args.get("locks"):
-                raise TrinityError("NOT_SUPPORTED", "SELECT … FOR UPDATE on a journalled table is not supported.")
+    def _in_key_order(self, tree: exp.Query, hidden: frozenset[str]) -> None:
+        """Orders a plain SELECT from one table by its key.
+
+        The journal's index is read backwards, so rows would come with the highest key first, which surprises people.
+        """
+        source = tree.args["from_"].this if tree.args.get("from_") is not None else None
+        if not isinstance(tree, exp.Select) or not isinstance(source, exp.Table) or source.args.get("joins"):
+            return
+        alias = source.args.get("alias")
+        if tree.args.keys() & _ORDERED_OTHERWISE & {k for k, v in tree.args.items() if v} or (
+            alias is not None and alias.args.get("columns")
+        ):
+            return
+        if any(e.find(exp.AggFunc, exp.Window, exp.Anonymous) for e in tree.expressions):
+            return
+        table = self.scopes.find(source, hidden | _names(tree))
+        if table is not None and table.columns:
+            order = [trees.column(k, trees.alias_name(source)) for k in table.key]
+            tree.order_by(*order, copy=False)
 
     def _result(self, body: exp.Expr, counted: bool, found: Written | None, changing: bool) -> Rewritten:
         main = bind(body, self.dialect)
@@ -265,6 +290,21 @@ class _Statement:
         # what a change in WITH returns is not known before it has happened
         keys = bind(lock.keys, self.dialect) if lock.keys is not None and not changing else None
         return KeyLock(lock.table, keys)
+
+
+def _names(tree: exp.Query) -> frozenset[str]:
+    """The names of a query's own CTEs."""
+    clause = tree.args.get("with_")
+    members = clause.expressions if isinstance(clause, exp.With) else []
+    return frozenset(trees.folded(c.args["alias"].this) for c in members)
+
+
+def _refuse_row_locks(tree: exp.Query) -> None:
+    for select in tree.find_all(exp.Select):
+        if select.args.get("locks"):
+            raise TrinityError(
+                "NOT_SUPPORTED", "SELECT … FOR UPDATE with a journalled table is not supported; UPDATE locks the keys."
+            )
 
 
 def _nested(node: exp.Expr, found: Written) -> exp.Expr:

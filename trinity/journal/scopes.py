@@ -21,17 +21,16 @@ _CARRIED: Final = ("joins", "laterals")
 class Scopes:
     """Resolves and replaces table references for one model and dialect."""
 
-    def __init__(self, model: JournalModel, dialect: str, catalogs: frozenset[str] = frozenset()) -> None:
+    def __init__(self, model: JournalModel, dialect: str) -> None:
         self._model = model
         self._dialect = dialect
-        self._catalogs = catalogs
 
     def find(self, table: exp.Table, hidden: frozenset[str] = frozenset()) -> JournalTable | None:
         """The journalled table that a reference means; ``hidden`` are the names of CTEs that are in scope."""
         if not isinstance(table.this, exp.Identifier):
             return None
         name, schema, catalog = (trees.folded(p) if p is not None else "" for p in _parts(table))
-        if (not schema and name in hidden) or (catalog and catalog not in self._catalogs):
+        if (not schema and name in hidden) or (catalog and catalog not in self._model.catalogs):
             return None
         return self._model.find(schema, name)
 

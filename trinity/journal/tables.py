@@ -49,6 +49,7 @@ class JournalTable:
         columns: the journal's columns in order; empty while the journal does not exist.
         guarded: a unique index over key and version exists, which writes rely on.
         merged: the backend merges the versions itself: a Trinity table.
+        catalog: the catalog or database that its schema is in (``jdbcCatalog``); empty for the current one.
     """
 
     schema: str
@@ -63,6 +64,7 @@ class JournalTable:
     columns: tuple[JournalColumn, ...] = ()
     guarded: bool = True
     merged: bool = False
+    catalog: str = ""
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
@@ -113,6 +115,7 @@ class JournalModel:
         search_path: further schemas for unqualified names, as the backend has them.
         relations: (schema, name) of the backend's ordinary relations that bear a journalled table's name. In its own
             schema such a relation is hidden; in a schema earlier on the search path it is what the name means.
+        catalogs: names that may stand before a schema (``jdbcCatalog``).
     """
 
     tables: tuple[JournalTable, ...]
@@ -120,6 +123,7 @@ class JournalModel:
     schemas: Mapping[str, str] = field(default_factory=dict)
     search_path: tuple[str, ...] = ()
     relations: frozenset[tuple[str, str]] = frozenset()
+    catalogs: frozenset[str] = frozenset()
 
     def find(self, schema: str, name: str) -> JournalTable | None:
         """The journalled table of that name; ``schema`` is empty for an unqualified one."""

@@ -52,7 +52,8 @@ def column(name: str, table: str | exp.Identifier | None = None) -> exp.Column:
 def journal(table: JournalTable, alias: str | None = None) -> exp.Table:
     """The journal as a table of the backend."""
     named = exp.TableAlias(this=identifier(alias)) if alias else None
-    return exp.Table(this=identifier(table.journal), db=identifier(table.backend_schema), alias=named)
+    catalog = identifier(table.catalog) if table.catalog else None
+    return exp.Table(this=identifier(table.journal), db=identifier(table.backend_schema), catalog=catalog, alias=named)
 
 
 def select(

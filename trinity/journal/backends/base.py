@@ -32,10 +32,12 @@ class Backend(Protocol):
 
     Attributes:
         name: what messages and prompts call it.
+        dialect: sqlglot's name of its SQL.
         autocommit: whether each statement is its own transaction.
     """
 
     name: str
+    dialect: str
     autocommit: bool
 
     def execute(self, sql: str, parameters: Sequence[Any]) -> Result:

@@ -41,6 +41,7 @@ class PostgresBackend:
     """
 
     name = "postgresql"
+    dialect = "postgres"
 
     def __init__(self, loaded: LoadedModel, options: Mapping[str, Any], autocommit: bool) -> None:
         self._loaded = loaded
@@ -92,12 +93,12 @@ class PostgresBackend:
         found = self._rewritten.get(sql)
         if found is None:
             try:
-                found = rewrite(sql, self._model, "postgres", self._loaded.catalogs)
+                found = rewrite(sql, self._model, "postgres")
             except TrinityError as error:
                 if error.code not in ("TABLE_NOT_FOUND", "COLUMN_NOT_FOUND") or not self._usable():
                     raise
                 self._refresh()  # another connection may have changed the table
-                found = rewrite(sql, self._model, "postgres", self._loaded.catalogs)
+                found = rewrite(sql, self._model, "postgres")
             if len(self._rewritten) >= _REMEMBERED:
                 self._rewritten.clear()
             if len(sql) < 10_000:
