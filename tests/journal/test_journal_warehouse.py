@@ -11,6 +11,8 @@ from typing import Any
 
 import dbapi20
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -151,6 +153,59 @@ def test_the_seeds_session(
     ]
     assert sorted(got[:2]) == sorted(expected[:2])
     assert got[2:] == expected[2:]
+
+
+KEYS, NUMBERS = st.integers(0, 4), st.sampled_from(["NULL", "0", "7", "-3"])
+WHERE = st.sampled_from(["k > 1", "a IS NULL", "b = 'x'", "k IN (SELECT max(k) FROM t)", "a > 0 OR k = 2", "true"])
+STATEMENTS = st.one_of(
+    st.builds("INSERT INTO t (k, a, b) VALUES ({}, {}, 'x'), ({}, 1, 'y')".format, KEYS, NUMBERS, KEYS),
+    st.builds("INSERT INTO t (k, a, b) SELECT k + {}, a, b FROM t WHERE {}".format, KEYS, WHERE),
+    st.builds("UPDATE t SET a = a + 1, b = {} WHERE {}".format, st.sampled_from(["b || 'u'", "'x'", "NULL"]), WHERE),
+    st.builds("UPDATE t SET k = k + {} WHERE {}".format, st.integers(-1, 1), WHERE),
+    st.builds("DELETE FROM t WHERE {}".format, WHERE),
+    st.builds(
+        """MERGE INTO t USING (SELECT {} AS s, {} AS w UNION ALL SELECT 1, 5) AS u ON t.k = u.s
+           WHEN MATCHED AND u.w > 3 THEN DELETE WHEN MATCHED THEN UPDATE SET a = u.w
+           WHEN NOT MATCHED THEN INSERT (k, a, b) VALUES (u.s, u.w, 'm')""".format, KEYS, KEYS,
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.full
+def test_histories_are_those_of_an_ordinary_postgresql_table(
+    warehouse: Path, spark: SparkSession, server: dict[str, str], tmp_path: Path
+) -> None:
+    """Keys of the ordinary table are checked at the end of a statement, as a journal's are."""
+    unused = {"dataSource": "org.postgresql.ds.PGSimpleDataSource", "journalTables": {"none": ["k"]}}
+    ordinary_model = model("parquet", "BIGINT", {}, "none")
+    ordinary_model["schemas"][0]["operand"] = unused
+    options: dict[str, Any] = server
+    create = "CREATE TABLE t (k INT, a INT, b VARCHAR(99) NOT NULL, PRIMARY KEY (k){})"
+
+    @settings(max_examples=6, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
+    @given(st.lists(STATEMENTS, min_size=6, max_size=10))
+    def agree(history: list[str]) -> None:
+        with (
+            dbapi.connect(ordinary_model, autocommit=True, **options) as ordinary,
+            dbapi.connect(model("parquet", "BIGINT", {"t": ["k"]}), warehouse=warehouse) as journalled,
+        ):
+            ordinary.execute("DROP TABLE IF EXISTS t")
+            ordinary.execute(create.format(" DEFERRABLE"))
+            journalled.execute("DROP TABLE IF EXISTS t")
+            journalled.execute(create.format(""))
+            for i, text in enumerate(history):
+                seen = [(outcome(c, text), rows(c, "SELECT * FROM t ORDER BY k")) for c in (journalled, ordinary)]
+                assert seen[0] == seen[1], f"step {i} differs; history = {history!r}"
+
+    agree()
+
+
+def outcome(connection: dbapi.Connection, text: str) -> int | str:
+    """The count, or the class of the error."""
+    try:
+        return count(connection, text)
+    except dbapi.Error as error:
+        return type(error).__name__
 
 
 class Suite(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]  # it has no types

@@ -150,6 +150,9 @@ class Shell:
         except TrinityError as error:
             self.failed = True
             self._console.print(f"{error.code}: {error.message}", style="red", markup=False, highlight=False)
+        except KeyboardInterrupt:
+            self.failed = True
+            self._console.print("interrupted", style="red")
 
     def _command(self, line: str) -> None:
         name, _, rest = line[1:].partition(" ")
