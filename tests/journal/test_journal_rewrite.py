@@ -59,7 +59,16 @@ def test_one_model_gives_one_text(journal: JournalModel) -> None:
     assert rewrite(text, journal) == rewrite(text + " ; -- the same", journal)
 
 
-@pytest.mark.parametrize("text", ["SELECT * FROM other WHERE a ->> 'depts' = ?::text", "CREATE EXTENSION x", "FROB a"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM other WHERE a ->> 'depts' = ?::text",
+        "CREATE EXTENSION x",
+        "FROB a",
+        "select depts /* hr.depts */ from fin.depts",
+        "SELECT depts FROM other AS depts(depts)",
+    ],
+)
 def test_what_names_no_journalled_table_is_left_alone(journal: JournalModel, text: str) -> None:
     found = rewrite(text, journal)
     assert (found.sql, found.kind) == (text.replace("?", "$1"), "plain")

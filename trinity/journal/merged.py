@@ -54,8 +54,12 @@ def rewrite_merged(sql: str, model: JournalModel) -> Merged:
         return Merged(sql)
     if check_unread(words_of(numbered), model, numbered):
         return Merged(sql)
-    tree = parse()
     scopes = Scopes(model, "spark")
+    found = _rewritten(parse(), scopes)
+    return found if scopes.met else Merged(sql)
+
+
+def _rewritten(tree: exp.Expr, scopes: Scopes) -> Merged:
     if (definition := rewrite_ddl(tree, scopes)) is not None:
         return Merged(definition.sql(dialect="spark"), defines=True)
     clause = tree.args.get("with_")
@@ -66,10 +70,10 @@ def rewrite_merged(sql: str, model: JournalModel) -> Merged:
         return Merged(tree.sql(dialect="spark"))
     if not isinstance(tree, (exp.Insert, exp.Update, exp.Delete, exp.Merge)):
         raise TrinityError("NOT_SUPPORTED", f"{tree.key.upper()} of a journalled table is not supported.")
-    return _change(tree, scopes, sql)
+    return _change(tree, scopes)
 
 
-def _change(tree: exp.Insert | exp.Update | exp.Delete | exp.Merge, scopes: Scopes, sql: str) -> Merged:
+def _change(tree: exp.Insert | exp.Update | exp.Delete | exp.Merge, scopes: Scopes) -> Merged:
     target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     table = scopes.journalled(target)
     scopes.replace(tree, target=target)

@@ -101,11 +101,13 @@ def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritt
     if check_unread(words, model, numbered):
         return plain
     tree = _parse(numbered.text, dialect)
-    statement = _Statement(model, dialect, Scopes(model, dialect), numbered)
-    if (definition := ddl.rewrite_ddl(tree, statement.scopes)) is not None:
+    scopes = Scopes(model, dialect)
+    if (definition := ddl.rewrite_ddl(tree, scopes)) is not None:
         bound = bind(definition, dialect)
-        return Rewritten(bound.sql, bound.parameters, numbered.count, "ddl")
-    return statement.rewrite(tree)
+        found = Rewritten(bound.sql, bound.parameters, numbered.count, "ddl")
+    else:
+        found = _Statement(dialect, scopes, numbered.count).rewrite(tree)
+    return found if scopes.met else plain  # the name was a column's, or another schema's table
 
 
 def numbered_and_parsed(sql: str, dialect: str) -> tuple[Numbered, Callable[[], exp.Expr]]:
@@ -157,12 +159,12 @@ _DML: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 class _Statement:
     """One query or data-modifying statement while it is rewritten."""
 
-    def __init__(self, model: JournalModel, dialect: str, scopes: Scopes, numbered: Numbered) -> None:
+    def __init__(self, dialect: str, scopes: Scopes, count: int) -> None:
         self.dialect = dialect
         self.scopes = scopes
-        self.count = numbered.count
+        self.count = count
         self.names = Names()
-        self.computed = Computed(numbered.count + 1)
+        self.computed = Computed(count + 1)
         self.written: list[Written] = []
 
     def rewrite(self, tree: exp.Expr) -> Rewritten:

@@ -19,11 +19,16 @@ _CARRIED: Final = ("joins", "laterals")
 
 
 class Scopes:
-    """Resolves and replaces table references for one model and dialect."""
+    """Resolves and replaces table references of one statement.
+
+    Attributes:
+        met: whether a reference meant a journalled table, or a schema that has another name on the backend.
+    """
 
     def __init__(self, model: JournalModel, dialect: str) -> None:
         self._model = model
         self._dialect = dialect
+        self.met = False
 
     def find(self, table: exp.Table, hidden: frozenset[str] = frozenset()) -> JournalTable | None:
         """The journalled table that a reference means; ``hidden`` are the names of CTEs that are in scope."""
@@ -32,7 +37,9 @@ class Scopes:
         name, schema, catalog = (trees.folded(p) if p is not None else "" for p in _parts(table))
         if (not schema and name in hidden) or (catalog and catalog not in self._model.catalogs):
             return None
-        return self._model.find(schema, name)
+        found = self._model.find(schema, name)
+        self.met = self.met or found is not None
+        return found
 
     def journalled(self, table: exp.Table, hidden: frozenset[str] = frozenset()) -> JournalTable | None:
         """As :meth:`find`; the table must exist. Raises TABLE_NOT_FOUND."""
@@ -91,6 +98,7 @@ class Scopes:
             backend = self._model.schemas.get(name, name)
             if backend != name:
                 table.set("db", trees.identifier(backend))
+                self.met = True
 
     def _unqualify(self, column: exp.Column) -> None:
         """``hr.depts.deptno`` is ``depts.deptno`` of the derived table."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
+from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal.archive import archive_statements
@@ -19,6 +20,7 @@ from trinity.journal.backends.postgres_locks import Locks, fail
 from trinity.journal.binding import LOCKED_KEYS
 from trinity.journal.model import LoadedModel
 from trinity.journal.rewrite import Rewritten, rewrite
+from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalTable
 
 __all__ = ["PostgresBackend"]
@@ -214,8 +216,8 @@ class PostgresBackend:
 
     def archive(self, table: str, retention: str | None) -> tuple[int, int]:
         """Fills subsequent versions of superseded rows and drops those that are older than the retention."""
-        name = [p for p in table.replace('"', "").split(".") if p]
-        found = self._model.find(name[0] if len(name) > 1 else "", name[-1])
+        named = exp.to_table(table, dialect="postgres")
+        found = Scopes(self._model, "postgres").find(named)
         if found is None or not found.columns:
             raise TrinityError("TABLE_NOT_FOUND", f"There is no journalled table '{table}'.")
         with self._one_transaction():
