@@ -1,4 +1,4 @@
-"""Fixtures: one Spark for the whole run, a fresh warehouse for each test."""
+"""Fixtures: one Spark and one PostgreSQL for the whole run, a fresh warehouse for each test."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
+from tests.postgres import running_server
 from trinity import Column, Session
 from trinity.session import connect
 from trinity.table import Table
@@ -31,6 +32,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     folder = tmp_path_factory.mktemp("spark")
     settings = {**SPARK_SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse")}
     return connect(folder, spark_settings=settings).spark
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[dict[str, str]]:
+    """The PostgreSQL of the whole run, started by its first use: what psycopg needs to reach it."""
+    with running_server() as options:
+        yield options
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import doctest
 import re
 from pathlib import Path
 
+import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,9 +15,22 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
+@pytest.fixture
+def postgres(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has libpq find the tests' server, without the schema that a page makes."""
+    for name, value in server.items():
+        monkeypatch.setenv({"dbname": "PGDATABASE"}.get(name, f"PG{name.upper()}"), value)
+    with psycopg.connect(autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS hr CASCADE")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+def test_examples(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, request: pytest.FixtureRequest
+) -> None:
     monkeypatch.chdir(tmp_path)
+    if page.name == "journal.md":
+        request.getfixturevalue("postgres")
     # without the fence's end, which doctest would take for output
     text = re.sub(r"^```\w*$", "", page.read_text(), flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)

@@ -1,7 +1,8 @@
-"""The command ``trinity``: ``demo``, ``sql``, ``version``."""
+"""The command ``trinity``: ``demo``, ``sql``, ``shell``, ``version``."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -58,6 +59,41 @@ def sql(
             _print(session.sql(statement, dialect=dialect), limit)
     except TrinityError as error:
         _fail(error)
+
+
+@app.command()
+def shell(
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Model of journalled tables.")] = None,
+    warehouse: Annotated[str | None, typer.Option("--warehouse", "-w", help="Folder of Trinity tables.")] = None,
+    execute: Annotated[list[str] | None, typer.Option("--execute", "-e", help="Statements to run.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", exists=True, dir_okay=False, help="Script.")] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="table, csv or json.")] = "table",
+) -> None:
+    """Run statements in the manner of sqlline: type them, or give them with -e, -f or through a pipe.
+
+    Exits with 1 when a statement failed (-e and -f stop there), with 2 when there is no connection.
+    """
+    from trinity.cli.output import FORMATS
+    from trinity.cli.shell import Shell, interactive
+
+    kind = next((f for f in FORMATS if f == output), None)
+    if kind is None:
+        raise typer.BadParameter(f"'{output}' is not one of {', '.join(FORMATS)}", param_hint="--output")
+    runner = Shell(sys.stdout, kind, Console(stderr=True))
+    try:
+        if model is not None or warehouse is not None:
+            runner.connect(model, warehouse)
+    except TrinityError as error:
+        _fail(error)
+    try:
+        if execute or file is not None:
+            given = [*(execute or []), *([file.read_text(encoding="utf-8")] if file is not None else [])]
+            runner.run([line for text in given for line in [*text.splitlines(keepends=True), ";\n"]], stop=True)
+        else:
+            runner.run(interactive(runner) if sys.stdin.isatty() else sys.stdin, stop=False)
+    finally:
+        runner.close()
+    raise typer.Exit(1 if runner.failed else 0)
 
 
 @app.command()

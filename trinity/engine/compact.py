@@ -19,6 +19,7 @@ from trinity.engine.scan import log_scan, plain_scan, tiers
 from trinity.engine.writer import DELETED, RewriteTask, run_on_spark, sidecar_target
 from trinity.merge.fold import ARRIVAL, SINCE, is_deleted, winners
 from trinity.merge.literal import quoted
+from trinity.merge.options import keeps_versions
 from trinity.merge.spec import MergeSpec
 from trinity.spi import CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
 
@@ -49,6 +50,8 @@ def compact(
     if not splits.definition.keyed:
         plain = _concatenate_partitions if splits.definition.partition_by else _concatenate
         return plain(spark, connector, table, splits)
+    if keeps_versions(splits.definition.properties):
+        return CommitResult(splits.version, skipped=True)
     spec = MergeSpec.of(splits.definition)
     if not log and (not full or not splits.files or (base and _is_compact(splits, spec))):
         return CommitResult(splits.version, skipped=True)

@@ -16,6 +16,7 @@ __all__ = [
     "column_options",
     "commit_timeout_s",
     "duration_ms",
+    "keeps_versions",
 ]
 
 TABLE_PROPERTIES: Final[dict[str, str]] = {
@@ -26,6 +27,7 @@ TABLE_PROPERTIES: Final[dict[str, str]] = {
     "tombstone-key": "the column that marks a deleted row",
     "tombstone-string-key-value": "the value of a string tombstone column that means deleted",
     "tombstone.retention": "how long compaction keeps tombstones, as '30 days'; for ever by default",
+    "keep-versions": "true: compaction leaves old row versions readable, unless tombstone.retention is set",
     "rowkind.field": "a string column with +I, -U, +U or -D",
     "ignore-delete": "true: retracts (-U, -D) are dropped",
     "partial-update.remove-record-on-delete": "true: a -D deletes the row, a -U is ignored",
@@ -135,6 +137,11 @@ def duration_ms(text: str, what: str) -> int:
             "INVALID_ARGUMENTS", f"{what}: '{text}' is no duration; write a number and a unit, such as '7 days'."
         )
     return int(match[1]) * unit
+
+
+def keeps_versions(properties: Mapping[str, str]) -> bool:
+    """Whether compaction has to leave all row versions: a journal without a retention."""
+    return properties.get("keep-versions", "").lower() == "true" and "tombstone.retention" not in properties
 
 
 def commit_timeout_s(properties: Mapping[str, str]) -> float:

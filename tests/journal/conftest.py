@@ -1,0 +1,78 @@
+"""Fixtures: an empty schema hr, a model and connections for each test."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from trinity import dbapi
+
+
+@pytest.fixture
+def plain(server: dict[str, str]) -> Iterator[psycopg.Connection[Any]]:
+    """A connection without the rewriter, and an empty schema hr."""
+    with psycopg.connect(**server, autocommit=True) as connection:  # type: ignore[arg-type]  # not all are str
+        connection.execute("DROP SCHEMA IF EXISTS hr CASCADE")
+        connection.execute("CREATE SCHEMA hr")
+        connection.execute("SET search_path = hr")
+        yield connection
+
+
+@pytest.fixture(params=["BIGINT", "TIMESTAMP"])
+def versions(request: pytest.FixtureRequest) -> str:
+    """Each version type in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def model(server: dict[str, str], versions: str) -> dict[str, Any]:
+    """The seed's model: hr.depts by deptno and hr.emps by empid."""
+    operand = {
+        "jdbcDriver": "org.postgresql.Driver",
+        "jdbcUrl": f"jdbc:postgresql://{server['host']}:{server['port']}/{server['dbname']}",
+        "jdbcUser": server["user"],
+        "jdbcSchema": "hr",
+        "journalVersionType": versions,
+        "journalDefaultKey": ["id"],
+        "journalTables": {"depts": ["deptno"], "emps": ["empid"]},
+    }
+    factory = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
+    schema = {"name": "hr", "type": "custom", "factory": factory, "operand": operand}
+    return {"version": "1.0", "defaultSchema": "hr", "schemas": [schema]}
+
+
+Open = Callable[..., dbapi.Connection]
+
+
+@pytest.fixture
+def opened(plain: psycopg.Connection[Any], model: dict[str, Any]) -> Iterator[Open]:
+    """Opens connections with the model; they are closed after the test."""
+    with contextlib.ExitStack() as stack:
+
+        def connect(**options: Any) -> dbapi.Connection:
+            connection = dbapi.connect(model, **options)
+            stack.callback(_close, connection)
+            return connection
+
+        yield connect
+
+
+def _close(connection: dbapi.Connection) -> None:
+    with contextlib.suppress(dbapi.Error):
+        connection.close()
+
+
+@pytest.fixture
+def hr(opened: Open) -> dbapi.Connection:
+    """A connection with empty journalled tables depts and emps."""
+    connection = opened()
+    connection.execute("CREATE TABLE hr.depts (deptno SERIAL PRIMARY KEY, name VARCHAR(10) NOT NULL)")
+    connection.execute(
+        "CREATE TABLE hr.emps (empid INT PRIMARY KEY, deptno INT DEFAULT 7, salary NUMERIC(8,2), born DATE)"
+    )
+    connection.commit()
+    return connection

@@ -1,0 +1,105 @@
+"""Definitions of journalled tables land on their journals, and views over them read live rows (journal.md L4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from trinity import dbapi
+
+
+def journal_columns(plain: psycopg.Connection[Any]) -> list[str]:
+    text = """SELECT column_name FROM information_schema.columns
+              WHERE table_name = 'depts_journal' ORDER BY ordinal_position"""
+    return [n for (n,) in plain.execute(text)]
+
+
+def test_create_alter_and_drop(hr: dbapi.Connection, plain: psycopg.Connection[Any]) -> None:
+    assert journal_columns(plain) == ["deptno", "name", "version_number", "subsequent_version_number"]
+    keys = plain.execute(
+        "SELECT indexdef FROM pg_indexes WHERE tablename = 'depts_journal' AND indexname LIKE '%pkey'"
+    ).fetchall()
+    assert "(deptno, version_number)" in keys[0][0]
+    hr.execute("INSERT INTO depts VALUES (1, 'one')")
+    hr.execute("ALTER TABLE hr.depts ADD COLUMN budget INT DEFAULT 5, ADD COLUMN note TEXT")
+    assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "one", 5, None)]
+    hr.execute("ALTER TABLE depts RENAME COLUMN note TO remark")
+    hr.execute("ALTER TABLE depts ALTER COLUMN name TYPE TEXT")
+    hr.execute("UPDATE depts SET remark = 'x', name = 'longer than ten'")
+    hr.execute("ALTER TABLE depts DROP COLUMN budget")
+    assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "longer than ten", "x")]
+    hr.execute("CREATE INDEX depts_name ON hr.depts (name, lower(remark))")
+    hr.commit()
+    [(index,)] = plain.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'depts_name'").fetchall()
+    assert "hr.depts_journal" in index
+    hr.execute("TRUNCATE TABLE depts")
+    assert hr.execute("SELECT * FROM depts").fetchall() == []
+    hr.execute("DROP TABLE hr.depts, emps")
+    with pytest.raises(dbapi.ProgrammingError, match=r"CREATE TABLE hr\.depts"):
+        hr.execute("SELECT * FROM depts")
+    hr.rollback()
+    assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "longer than ten", "x")]
+
+
+def test_definitions_roll_back(hr: dbapi.Connection) -> None:
+    hr.execute("ALTER TABLE depts ADD COLUMN extra INT")
+    hr.rollback()
+    hr.execute("INSERT INTO depts VALUES (1, 'one')")
+    assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "one")]
+
+
+def test_another_connection_sees_a_changed_table(hr: dbapi.Connection, opened: Callable[..., dbapi.Connection]) -> None:
+    other = opened(autocommit=True)
+    other.execute("ALTER TABLE depts ADD COLUMN extra INT")
+    hr.execute("INSERT INTO depts (deptno, name, extra) VALUES (1, 'one', 7)")
+    assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "one", 7)]
+
+
+def test_views_read_live_rows(hr: dbapi.Connection) -> None:
+    hr.execute("CREATE VIEW hr.names(n) AS SELECT name FROM depts WHERE deptno > 0")
+    hr.execute("CREATE TABLE hr.copied AS SELECT * FROM depts")
+    hr.execute("INSERT INTO depts VALUES (1, 'one'), (2, 'two')")
+    hr.execute("UPDATE depts SET name = 'new' WHERE deptno = 1")
+    hr.execute("DELETE FROM depts WHERE deptno = 2")
+    assert hr.execute("SELECT * FROM hr.names").fetchall() == [("new",)]
+    assert hr.execute("SELECT * FROM hr.copied").fetchall() == []
+
+
+def test_constraints_of_columns_hold(hr: dbapi.Connection) -> None:
+    hr.execute("DROP TABLE depts")
+    hr.execute(
+        "CREATE TABLE depts (deptno INT, name TEXT CHECK (name <> ''), size INT DEFAULT 3, "
+        "twice INT GENERATED ALWAYS AS (size * 2) STORED, CONSTRAINT k PRIMARY KEY (deptno), CHECK (size > 0))"
+    )
+    hr.execute("INSERT INTO depts (deptno, name) VALUES (1, 'one')")
+    hr.execute("UPDATE depts SET size = 4")
+    assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "one", 4, 8)]
+    hr.execute("UPDATE depts SET deptno = 2, size = DEFAULT RETURNING *")
+    assert hr.execute("SELECT * FROM depts").fetchall() == [(2, "one", 3, 6)]
+    hr.commit()
+    for text in ("UPDATE depts SET name = ''", "UPDATE depts SET size = 0", "INSERT INTO depts VALUES (NULL, 'x')"):
+        with pytest.raises(dbapi.IntegrityError):
+            hr.execute(text)
+        hr.rollback()
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("CREATE TABLE depts (deptno INT, name TEXT PRIMARY KEY)", ["PRIMARY KEY (name)", "deptno"]),
+        ("CREATE TABLE depts (deptno INT PRIMARY KEY, name TEXT UNIQUE)", ["UNIQUE (name)", "journalUniqueKeys"]),
+        ("CREATE TABLE depts (deptno INT, version_number INT)", ["version_number"]),
+        ("CREATE TABLE depts (deptno INT REFERENCES other (id))", ["REFERENCES"]),
+        ("CREATE TABLE depts AS SELECT 1 AS deptno", ["hr.depts", "INSERT"]),
+        ("CREATE VIEW depts AS SELECT 1 AS deptno", ["hr.depts"]),
+    ],
+)
+def test_what_a_journal_cannot_hold(hr: dbapi.Connection, text: str, named: list[str]) -> None:
+    hr.execute("DROP TABLE depts")
+    with pytest.raises(dbapi.DatabaseError) as caught:
+        hr.execute(text)
+    for name in named:
+        assert name in str(caught.value)

@@ -1,0 +1,407 @@
+"""What statements do to journalled tables on PostgreSQL: what they would do to ordinary ones (journal.md)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+
+from trinity import dbapi
+
+Rows = list[tuple[Any, ...]]
+
+
+@pytest.fixture
+def depts(hr: dbapi.Connection) -> dbapi.Connection:
+    """depts: (1, one), (2, two), (3, three); an ordinary table x: (1, uno, F), (2, dos, T), (4, cuatro, F)."""
+    hr.execute("INSERT INTO depts VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    hr.execute("CREATE TABLE hr.x (id INT, n TEXT, gone BOOLEAN)")
+    hr.execute("INSERT INTO hr.x VALUES (1, 'uno', false), (2, 'dos', true), (4, 'cuatro', false)")
+    hr.execute("SET search_path = hr")
+    hr.commit()
+    return hr
+
+
+def rows(connection: dbapi.Connection, text: str = "SELECT * FROM depts ORDER BY 1", *values: Any) -> Rows:
+    return connection.execute(text, values).fetchall()
+
+
+def count(connection: dbapi.Connection, text: str, *values: Any) -> int:
+    return connection.execute(text, values).rowcount
+
+
+def test_the_versions_are_rows_of_the_journal(depts: dbapi.Connection, versions: str) -> None:
+    count(depts, "UPDATE depts SET name = 'x' WHERE deptno = 1")
+    count(depts, "DELETE FROM depts WHERE deptno = 1")
+    count(depts, "INSERT INTO depts VALUES (1, 'again')")
+    found = rows(
+        depts,
+        """SELECT name, row_number() OVER (ORDER BY version_number), subsequent_version_number IS NOT NULL,
+           subsequent_version_number = version_number FROM hr.depts_journal WHERE deptno = 1 ORDER BY version_number""",
+    )
+    assert found == [("one", 1, False, None), ("x", 2, False, None), ("x", 3, True, True), ("again", 4, False, None)]
+    assert rows(depts, "SELECT name FROM depts WHERE deptno = 1") == [("again",)]
+    if versions == "BIGINT":
+        numbers = "SELECT version_number FROM hr.depts_journal WHERE deptno = 1 ORDER BY 1"
+        assert rows(depts, numbers) == [(1,), (2,), (3,), (4,)]
+
+
+QUERIES: list[tuple[str, Rows]] = [
+    ("SELECT * FROM hr.depts ORDER BY deptno", [(1, "one"), (3, "three")]),
+    ("SELECT d.* FROM depts AS d(k, n) WHERE k > 1", [(3, "three")]),
+    ("SELECT hr.depts.name FROM hr.depts WHERE depts.deptno = 1", [("one",)]),
+    ("SELECT a.name, b.name FROM depts a JOIN depts b ON a.deptno < b.deptno", [("one", "three")]),
+    ("WITH depts AS (SELECT deptno FROM depts WHERE deptno > 1) SELECT * FROM depts", [(3,)]),
+    ("WITH depts AS (SELECT 9 AS deptno) SELECT deptno FROM depts UNION SELECT deptno FROM hr.depts ORDER BY 1",
+     [(1,), (3,), (9,)]),
+    (("WITH RECURSIVE depts(deptno) AS (SELECT 1 UNION ALL SELECT deptno + 1 FROM depts WHERE deptno < 3) "
+      "SELECT count(*) FROM depts"), [(3,)]),
+    ("SELECT id FROM x WHERE NOT EXISTS (SELECT 1 FROM depts WHERE deptno = id) ORDER BY 1", [(2,), (4,)]),
+    ("SELECT (SELECT max(deptno) FROM depts d WHERE d.deptno <= o.deptno) FROM depts o ORDER BY 1", [(1,), (3,)]),
+    ("SELECT deptno FROM depts EXCEPT SELECT id FROM x", [(3,)]),
+    ("SELECT * FROM depts NATURAL JOIN (SELECT deptno FROM depts WHERE deptno = 3) s", [(3, "three")]),
+    ("SELECT name FROM depts JOIN (VALUES (3)) AS v(deptno) USING (deptno)", [("three",)]),
+    ("SELECT z.name FROM (depts d JOIN x ON d.deptno = x.id) JOIN depts z ON true WHERE z.deptno = 3", [("three",)]),
+    ("SELECT d.deptno, y.n FROM depts d, LATERAL (SELECT n FROM x WHERE id = d.deptno) y", [(1, "uno")]),
+    ("SELECT count(*), max(name) FROM depts GROUP BY deptno > 1 ORDER BY 2", [(1, "one"), (1, "three")]),
+    ("TABLE depts ORDER BY deptno LIMIT 1", [(1, "one")]),
+    ("SELECT 'depts', /* depts */ \"depts\".name FROM \"depts\" ORDER BY 2 LIMIT 1 -- depts", [("depts", "one")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), QUERIES)
+def test_queries_see_the_newest_live_rows_in_every_scope(depts: dbapi.Connection, text: str, expected: Rows) -> None:
+    count(depts, "UPDATE depts SET name = 'tmp' WHERE deptno = 3")
+    count(depts, "UPDATE depts SET name = 'three' WHERE deptno = 3")
+    count(depts, "DELETE FROM depts WHERE deptno = 2")
+    assert rows(depts, text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT version_number FROM depts",
+        "SELECT * FROM depts WHERE subsequent_version_number IS NULL",
+        "UPDATE depts SET name = 'x' WHERE version_number = 1",
+        "UPDATE depts SET version_number = DEFAULT",
+        "UPDATE depts SET name = 'x' RETURNING version_number",
+        "INSERT INTO depts (deptno, name, version_number) VALUES (9, 'x', DEFAULT)",
+        "INSERT INTO depts VALUES (9, 'x') RETURNING subsequent_version_number",
+        "DELETE FROM depts WHERE _trinity_version IS NULL RETURNING depts.version_number",
+    ],
+)
+def test_the_version_columns_are_hidden(depts: dbapi.Connection, text: str) -> None:
+    with pytest.raises(dbapi.ProgrammingError) as caught:
+        depts.execute(text)
+    assert caught.value.code == "COLUMN_NOT_FOUND"
+
+
+# (statement, its count, the rows afterwards)
+CHANGES: list[tuple[str, int, Rows]] = [
+    ("UPDATE depts SET name = 'x' WHERE deptno > 1", 2, [(1, "one"), (2, "x"), (3, "x")]),
+    ("UPDATE depts SET name = name WHERE deptno = 1 OR deptno = 2", 2, [(1, "one"), (2, "two"), (3, "three")]),
+    ("UPDATE depts SET name = 'x' WHERE deptno = 9", 0, [(1, "one"), (2, "two"), (3, "three")]),
+    ("UPDATE depts SET deptno = deptno + 1", 3, [(2, "one"), (3, "two"), (4, "three")]),
+    ("UPDATE depts SET deptno = 3 - deptno WHERE deptno < 3", 2, [(1, "two"), (2, "one"), (3, "three")]),
+    ("UPDATE depts SET deptno = deptno * 10, name = 'x' WHERE deptno = 2", 1, [(1, "one"), (3, "three"), (20, "x")]),
+    ("UPDATE depts d SET name = x.n FROM x WHERE x.id = d.deptno", 2, [(1, "uno"), (2, "dos"), (3, "three")]),
+    ("UPDATE depts SET name = 'x' WHERE EXISTS (SELECT 1 FROM x WHERE id = deptno AND name = 'one')", 1,
+     [(1, "x"), (2, "two"), (3, "three")]),
+    ("UPDATE depts SET (name) = (SELECT 'y') WHERE deptno = 1", 1, [(1, "y"), (2, "two"), (3, "three")]),
+    ("WITH s AS (SELECT 2 AS k) UPDATE depts SET name = 's' FROM s WHERE deptno = s.k", 1,
+     [(1, "one"), (2, "s"), (3, "three")]),
+    ("UPDATE depts SET name = 'x' FROM x a, x b WHERE deptno = 1", 1, [(1, "x"), (2, "two"), (3, "three")]),
+    ("DELETE FROM depts WHERE name LIKE 't%'", 2, [(1, "one")]),
+    ("DELETE FROM depts USING x WHERE id = deptno AND gone", 1, [(1, "one"), (3, "three")]),
+    ("DELETE FROM depts WHERE deptno IN (SELECT max(deptno) FROM depts)", 1, [(1, "one"), (2, "two")]),
+    ("WITH s AS (SELECT id FROM x) DELETE FROM depts WHERE deptno IN (SELECT id FROM s)", 2, [(3, "three")]),
+    ("INSERT INTO depts (name, deptno) VALUES ('four', 4), ('five', 5)", 2,
+     [(1, "one"), (2, "two"), (3, "three"), (4, "four"), (5, "five")]),
+    ("INSERT INTO depts SELECT deptno + 10, upper(name) FROM depts WHERE deptno < 3", 2,
+     [(1, "one"), (2, "two"), (3, "three"), (11, "ONE"), (12, "TWO")]),
+    ("INSERT INTO depts SELECT 8, 'a' UNION ALL SELECT 9, 'b'", 2,
+     [(1, "one"), (2, "two"), (3, "three"), (8, "a"), (9, "b")]),
+    ("WITH s AS (SELECT 7 AS k, 'w' AS n) INSERT INTO depts SELECT * FROM s", 1,
+     [(1, "one"), (2, "two"), (3, "three"), (7, "w")]),
+    (("INSERT INTO depts AS d VALUES (1, 'new'), (4, 'four') ON CONFLICT (deptno) DO UPDATE "
+      "SET name = excluded.name || d.name WHERE d.deptno < 2"), 2,
+     [(1, "newone"), (2, "two"), (3, "three"), (4, "four")]),
+    ("INSERT INTO depts VALUES (1, 'new'), (4, 'a'), (4, 'b') ON CONFLICT DO NOTHING", 1,
+     [(1, "one"), (2, "two"), (3, "three"), (4, "a")]),
+    (("MERGE INTO depts d USING x ON d.deptno = x.id WHEN MATCHED AND gone THEN DELETE "
+      "WHEN MATCHED THEN UPDATE SET name = n WHEN NOT MATCHED THEN INSERT VALUES (id, n)"), 3,
+     [(1, "uno"), (3, "three"), (4, "cuatro")]),
+    (("MERGE INTO depts USING x ON deptno = id AND NOT gone WHEN MATCHED THEN DO NOTHING "
+      "WHEN NOT MATCHED AND id > 3 THEN INSERT (deptno, name) VALUES (id * 10, n)"), 1,
+     [(1, "one"), (2, "two"), (3, "three"), (40, "cuatro")]),
+    ("MERGE INTO depts d USING x ON d.deptno = x.id WHEN NOT MATCHED BY SOURCE THEN DELETE", 1,
+     [(1, "one"), (2, "two")]),
+    ("MERGE INTO depts d USING (SELECT 1 AS k) s ON d.deptno = s.k WHEN MATCHED THEN UPDATE SET deptno = 50", 1,
+     [(2, "two"), (3, "three"), (50, "one")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "changed", "after"), CHANGES)
+def test_changes(depts: dbapi.Connection, text: str, changed: int, after: Rows) -> None:
+    assert count(depts, text) == changed
+    assert rows(depts) == after
+
+
+RETURNING: list[tuple[str, Rows]] = [
+    ("INSERT INTO depts (name) VALUES ('x'), ('y') RETURNING *", [(1, "x"), (2, "y")]),
+    ("INSERT INTO depts VALUES (10, 'x') RETURNING name, deptno * 2 AS twice", [("x", 20)]),
+    ("UPDATE depts d SET name = 'x' RETURNING d.*, upper(name)", [(30, "x", "X")]),
+    ("UPDATE depts SET deptno = 31 RETURNING deptno, name", [(31, "old")]),
+    ("UPDATE depts SET name = n FROM x WHERE id = 1 RETURNING depts.name, x.n, id + deptno", [("uno", "uno", 31)]),
+    ("DELETE FROM depts RETURNING *", [(30, "old")]),
+    ("DELETE FROM depts USING x WHERE id = 2 RETURNING name, x.n", [("old", "dos")]),
+    ("INSERT INTO depts VALUES (30, 'new') ON CONFLICT (deptno) DO UPDATE SET name = excluded.name RETURNING *",
+     [(30, "new")]),
+    ("MERGE INTO depts d USING x ON deptno = id + 28 WHEN MATCHED AND gone THEN UPDATE SET name = n RETURNING name",
+     [("dos",)]),
+    ("WITH d AS (DELETE FROM depts RETURNING deptno) SELECT deptno + 1 FROM d", [(31,)]),
+    ("WITH d AS (UPDATE depts SET deptno = 5 RETURNING *) INSERT INTO x (id, n) SELECT * FROM d RETURNING id", [(5,)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), RETURNING)
+def test_returning(hr: dbapi.Connection, text: str, expected: Rows) -> None:
+    hr.execute("CREATE TABLE hr.x (id INT, n TEXT, gone BOOLEAN)")
+    hr.execute("INSERT INTO hr.x VALUES (1, 'uno', false), (2, 'dos', true)")
+    hr.execute("INSERT INTO depts VALUES (30, 'old')")
+    hr.execute("SET search_path = hr")
+    cursor = hr.execute(text)
+    assert cursor.fetchall() == expected
+    assert cursor.rowcount == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "code"),
+    [
+        ("INSERT INTO depts VALUES (1, 'x')", dbapi.IntegrityError, "CONSTRAINT_VIOLATION"),
+        ("INSERT INTO depts VALUES (8, 'x'), (8, 'y')", dbapi.IntegrityError, "CONSTRAINT_VIOLATION"),
+        ("INSERT INTO depts SELECT id, n FROM x", dbapi.IntegrityError, "CONSTRAINT_VIOLATION"),
+        ("UPDATE depts SET deptno = 3 WHERE deptno = 1", dbapi.IntegrityError, "CONSTRAINT_VIOLATION"),
+        ("UPDATE depts SET deptno = 9", dbapi.IntegrityError, "CONSTRAINT_VIOLATION"),
+        ("UPDATE depts SET deptno = NULL", dbapi.IntegrityError, "CONSTRAINT_VIOLATION"),
+        ("INSERT INTO depts (deptno) VALUES (7)", dbapi.IntegrityError, "CONSTRAINT_VIOLATION"),
+        ("UPDATE depts SET name = 'longer than ten'", dbapi.DataError, "BAD_DATA"),
+        ("UPDATE depts SET name = x.n || repeat('x', 9) FROM x", dbapi.DataError, "BAD_DATA"),
+        ("INSERT INTO depts VALUES (1, 'a'), (1, 'b') ON CONFLICT (deptno) DO UPDATE SET name = 'c'",
+         dbapi.ProgrammingError, "SUBQUERY_MULTIPLE_ROWS"),
+        ("MERGE INTO depts USING (VALUES (1), (1)) s(k) ON deptno = k WHEN MATCHED THEN UPDATE SET name = 'x'",
+         dbapi.ProgrammingError, "SUBQUERY_MULTIPLE_ROWS"),
+        ("MERGE INTO depts USING (VALUES (1)) s(k) ON deptno = k + 8 WHEN NOT MATCHED THEN INSERT VALUES (1, 'x')",
+         dbapi.IntegrityError, "CONSTRAINT_VIOLATION"),
+        ("INSERT INTO depts VALUES (1, 'x', 2)", dbapi.ProgrammingError, "SYNTAX_ERROR"),
+        ("INSERT INTO depts (deptno, deptno) VALUES (1, 2)", dbapi.ProgrammingError, "DUPLICATE_COLUMN_NAME"),
+        ("INSERT INTO depts (nope) VALUES (1)", dbapi.ProgrammingError, "COLUMN_NOT_FOUND"),
+        ("UPDATE depts SET nope = 1", dbapi.ProgrammingError, "COLUMN_NOT_FOUND"),
+        ("UPDATE depts SET name = 'a', name = 'b'", dbapi.ProgrammingError, "DUPLICATE_COLUMN_NAME"),
+        ("SELECT nope FROM depts", dbapi.ProgrammingError, "COLUMN_NOT_FOUND"),
+        ("INSERT INTO depts VALUES (5, 'a') ON CONFLICT (name) DO NOTHING",
+         dbapi.ProgrammingError, "INVALID_ARGUMENTS"),
+        ("SELECT * FROM depts WHERE", dbapi.ProgrammingError, "SYNTAX_ERROR"),
+        ("SELECT 1 / 0 FROM depts", dbapi.DataError, "BAD_DATA"),
+    ],
+)  # fmt: skip
+def test_what_an_ordinary_table_refuses(depts: dbapi.Connection, text: str, kind: type[dbapi.Error], code: str) -> None:
+    with pytest.raises(kind) as caught:
+        depts.execute(text)
+    assert caught.value.code == code
+    depts.rollback()
+    assert rows(depts) == [(1, "one"), (2, "two"), (3, "three")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LOCK TABLE depts", "VACUUM depts", "COPY depts FROM STDIN", "DO $$ BEGIN DELETE FROM depts; END $$",
+        "SELECT * FROM ONLY depts", "SELECT * FROM depts TABLESAMPLE BERNOULLI (10)", "SELECT * FROM depts FOR UPDATE",
+        "ALTER TABLE depts RENAME TO d", "CREATE UNIQUE INDEX ON depts (name)", "GRANT SELECT ON depts TO PUBLIC",
+        "ALTER TABLE depts DROP COLUMN deptno", "CREATE TABLE t (d INT REFERENCES depts (deptno))",
+        "COMMENT ON TABLE depts IS 'x'", "DROP VIEW depts", "EXPLAIN ANALYZE DELETE FROM depts",
+        "SELECT * FROM (WITH d AS (DELETE FROM depts RETURNING *) SELECT * FROM d) s", "CALL depts(1)",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_rewritten_is_refused(depts: dbapi.Connection, text: str) -> None:
+    with pytest.raises(dbapi.NotSupportedError):
+        depts.execute(text)
+    assert len(rows(depts)) == 3
+
+
+def test_a_table_or_view_that_bears_the_name_is_hidden(depts: dbapi.Connection, plain: psycopg.Connection[Any]) -> None:
+    plain.execute("CREATE TABLE hr.depts (deptno INT, name TEXT)")
+    plain.execute("INSERT INTO hr.depts VALUES (99, 'hidden')")
+    assert len(rows(depts, "SELECT * FROM hr.depts")) == 3
+    count(depts, "DELETE FROM hr.depts")
+    depts.commit()
+    assert plain.execute("SELECT count(*) FROM hr.depts").fetchone() == (1,)
+    assert ("hr", "depts", "JOURNALLED TABLE") in depts.backend.tables()
+    assert ("hr", "depts", "BASE TABLE") not in depts.backend.tables()
+
+
+def test_unqualified_names_follow_the_search_path(
+    opened: Callable[..., dbapi.Connection], hr: dbapi.Connection, model: dict[str, Any], plain: psycopg.Connection[Any]
+) -> None:
+    hr.execute("INSERT INTO hr.depts VALUES (1, 'journalled')")
+    hr.commit()
+    model["defaultSchema"] = ""
+    other = opened()
+    plain.execute("CREATE SCHEMA IF NOT EXISTS before; DROP TABLE IF EXISTS before.depts")
+    plain.execute("CREATE TABLE before.depts AS SELECT 2 AS deptno, 'ordinary' AS name")
+    other.execute("SET search_path = hr, before")
+    assert rows(other) == [(1, "journalled")]
+    other.execute("SET search_path = before, hr")
+    assert rows(other) == [(2, "ordinary")]
+    with pytest.raises(dbapi.ProgrammingError):
+        other.execute("SET search_path = public") and rows(other)
+
+
+def test_values_of_every_kind_are_bound(hr: dbapi.Connection) -> None:
+    day = dt.date(2024, 2, 29)
+    assert count(hr, "INSERT INTO emps VALUES (?, ?, ?, ?)", 1, None, Decimal("1.25"), day) == 1
+    assert rows(hr, "SELECT *, ? FROM emps WHERE born = ?", "t", day) == [(1, None, Decimal("1.25"), day, "t")]
+    assert count(hr, "UPDATE emps SET salary = salary + ?, deptno = DEFAULT WHERE empid = ?", 1, 1) == 1
+    assert rows(hr, "SELECT deptno, salary FROM emps") == [(7, Decimal("2.25"))]
+    assert count(hr, "UPDATE emps SET empid = empid + ?, born = ? WHERE salary > ?", 5, "2024-01-01", 2) == 1
+    assert rows(hr, "SELECT empid, born FROM emps") == [(6, dt.date(2024, 1, 1))]
+    merge = """MERGE INTO emps USING (SELECT CAST(? AS int) AS k) s ON empid = k WHEN MATCHED AND salary > ?
+               THEN UPDATE SET salary = ? WHEN NOT MATCHED THEN INSERT (empid, salary) VALUES (k, ?)"""
+    assert [count(hr, merge, k, 1, 3, 4) for k in (6, 7)] == [1, 1]
+    assert rows(hr, "SELECT empid, salary FROM emps ORDER BY 1") == [(6, 3), (7, 4)]
+    many = hr.cursor().executemany("INSERT INTO emps (empid) VALUES (?)", [(8,), (9,), (10,)])
+    assert many.rowcount == 3
+
+
+@pytest.mark.parametrize("value", ["'; DROP TABLE hr.depts_journal; --", "\\", "$1 ? %s", "depts", "Ünï ☃ 'q'", "\n\t"])
+def test_parameters_and_literals_are_data(hr: dbapi.Connection, value: str) -> None:
+    hr.execute("ALTER TABLE depts ADD COLUMN note TEXT")
+    assert count(hr, "INSERT INTO depts VALUES (1, 'a', ?)", value) == 1
+    literal = "'" + value.replace("'", "''") + "'"
+    assert rows(hr, f"SELECT note = {literal} FROM depts WHERE note = ?", value) == [(True,)]
+    assert count(hr, f"UPDATE depts SET note = note || {literal}") == 1
+    assert rows(hr, "SELECT note FROM depts") == [(value * 2,)]
+
+
+def test_names_that_need_quotes(opened: Callable[..., dbapi.Connection], model: dict[str, Any]) -> None:
+    model["schemas"][0]["operand"]["journalTables"] = {'Order "x"': ["The Key", "select"], "naïve": ["é"]}
+    other = opened()
+    other.execute(
+        'CREATE TABLE hr."Order ""x""" ("The Key" INT, "select" TEXT, "Wörld" TEXT, PRIMARY KEY ("The Key", "select"))'
+    )
+    assert count(other, 'INSERT INTO "Order ""x""" VALUES (1, \'a\', \'b\')') == 1
+    assert count(other, 'UPDATE "Order ""x""" AS "T t" SET "select" = \'c\' WHERE "T t"."The Key" = 1') == 1
+    assert rows(other, 'SELECT * FROM hr."Order ""x"""') == [(1, "c", "b")]
+    assert count(other, 'DELETE FROM "Order ""x""" WHERE "Wörld" = ?', "b") == 1
+    with pytest.raises(dbapi.ProgrammingError):
+        other.execute('SELECT * FROM "order ""x"""')
+
+
+@pytest.mark.parametrize("versions", ["BIGINT"])  # the length has nothing to do with them
+def test_statements_of_a_megabyte(hr: dbapi.Connection) -> None:
+    hr.execute("ALTER TABLE depts ADD COLUMN note TEXT")
+    big = "x'" * 500_000
+    hr.execute("INSERT INTO depts VALUES (0, 'big', '" + big.replace("'", "''") + "')")
+    assert rows(hr, "SELECT note = ? FROM depts", big) == [(True,)]
+    values = ", ".join(f"({i}, 'name {i % 9999}', '{'note ' * 30}')" for i in range(1, 6_000))
+    assert len(values) > 1_000_000
+    assert count(hr, f"INSERT INTO depts VALUES {values}") == 5_999
+    assert rows(hr, "SELECT count(*), max(deptno) FROM depts") == [(6_000, 5_999)]
+
+
+def test_unique_keys(opened: Callable[..., dbapi.Connection], model: dict[str, Any]) -> None:
+    model["schemas"][0]["operand"]["journalUniqueKeys"] = {"depts": [["name"]]}
+    other = opened()
+    other.execute("CREATE TABLE depts (deptno INT PRIMARY KEY, name TEXT UNIQUE, n INT)")
+    other.execute("INSERT INTO depts VALUES (1, 'a', 0), (2, 'b', 0), (3, NULL, 0), (4, NULL, 0)")
+    other.commit()
+    for text in ("INSERT INTO depts VALUES (5, 'a', 0)", "UPDATE depts SET name = 'b' WHERE deptno = 1"):
+        with pytest.raises(dbapi.IntegrityError):
+            other.execute(text)
+        other.rollback()
+    assert count(other, "UPDATE depts SET n = 1, name = name") == 4
+    assert count(other, "INSERT INTO depts VALUES (9, 'a', 5) ON CONFLICT (name) DO UPDATE SET n = excluded.n") == 1
+    assert rows(other, "SELECT deptno, n FROM depts WHERE name = 'a'") == [(1, 5)]
+    assert count(other, "INSERT INTO depts VALUES (9, 'a', 5), (10, 'c', 5) ON CONFLICT DO NOTHING") == 1
+    other.execute("DELETE FROM depts WHERE deptno = 1")
+    assert count(other, "INSERT INTO depts VALUES (5, 'a', 0)") == 1
+
+
+def test_the_past(depts: dbapi.Connection, versions: str) -> None:
+    depts.autocommit = True
+    if versions == "BIGINT":
+        count(depts, "UPDATE depts SET name = 'new' WHERE deptno < 3")
+        count(depts, "DELETE FROM depts WHERE deptno = 2")
+        assert rows(depts, "SELECT name FROM depts FOR VERSION AS OF 1 ORDER BY deptno") == [
+            ("one",),
+            ("two",),
+            ("three",),
+        ]
+        assert rows(depts, "SELECT name FROM depts FOR VERSION AS OF ? d WHERE d.deptno = 2", 2) == [("new",)]
+        assert rows(depts) == [(1, "new"), (3, "three")]
+        wrong = "SELECT * FROM depts FOR TIMESTAMP AS OF '2020-01-01'"
+    else:
+        [(before,)] = rows(depts, "SELECT clock_timestamp()")
+        count(depts, "UPDATE depts SET name = 'new' WHERE deptno < 3")
+        count(depts, "DELETE FROM depts WHERE deptno = 2")
+        assert rows(depts, "SELECT deptno, name FROM depts FOR TIMESTAMP AS OF ? ORDER BY 1", before) == [
+            (1, "one"), (2, "two"), (3, "three")
+        ]  # fmt: skip
+        assert rows(depts, "SELECT * FROM depts FOR TIMESTAMP AS OF '2000-01-01'") == []
+        wrong = "SELECT * FROM depts FOR VERSION AS OF 1"
+    with pytest.raises(dbapi.ProgrammingError, match="AS OF"):
+        depts.execute(wrong)
+
+
+def test_explain_shows_what_is_sent(depts: dbapi.Connection) -> None:
+    sent = depts.explain("UPDATE depts SET name = ? WHERE deptno = 1")
+    assert "hash_record_extended" in sent[0].lower()
+    assert "pg_advisory_xact_lock" in sent[1]
+    assert sent[2].startswith("INSERT INTO hr.depts_journal (deptno, name, version_number) SELECT")
+    assert depts.explain("SELECT * FROM hr.x") == ["SELECT * FROM hr.x"]
+    assert "depts_journal" in str(rows(depts, "EXPLAIN SELECT * FROM depts"))
+    assert len(rows(depts)) == 3
+
+
+def test_what_is_not_journalled_passes_unchanged(depts: dbapi.Connection) -> None:
+    assert rows(depts, "SELECT ('{\"a\": 1}'::jsonb ->> 'a')::int, $$it's ? %s$$, ?::text", "v") == [
+        (1, "it's ? %s", "v")
+    ]
+    assert count(depts, "UPDATE hr.depts_journal SET name = 'changed' WHERE deptno = 1") == 1
+    assert rows(depts, "SELECT name FROM depts WHERE deptno = 1") == [("changed",)]
+    assert count(depts, "INSERT INTO x SELECT deptno, name, false FROM depts") == 3
+    assert count(depts, "UPDATE x SET n = d.name FROM depts d WHERE d.deptno = x.id AND x.gone") == 1
+    assert count(depts, "DELETE FROM x WHERE id IN (SELECT deptno FROM depts)") == 5
+
+
+def test_a_prepared_model_meets_the_database(
+    opened: Callable[..., dbapi.Connection], plain: psycopg.Connection[Any], versions: str
+) -> None:
+    kind = "BIGINT" if versions == "BIGINT" else "TIMESTAMPTZ"
+    other = "TIMESTAMPTZ" if versions == "BIGINT" else "BIGINT"
+    for columns, named in [
+        (f"deptno INT, version_number {other}, subsequent_version_number {other}", ["journalVersionType", versions]),
+        (f"no INT, version_number {kind}, subsequent_version_number {kind}", ["key", "deptno"]),
+        (f"deptno INT, subsequent_version_number {kind}", ["journalVersionField", "version_number"]),
+    ]:
+        plain.execute("DROP TABLE IF EXISTS hr.depts_journal")
+        plain.execute(f"CREATE TABLE hr.depts_journal ({columns})")
+        with pytest.raises(dbapi.InterfaceError) as caught:
+            opened()
+        for name in ["'hr'", "'depts'", *named]:
+            assert name in str(caught.value)
+    plain.execute("DROP TABLE hr.depts_journal")
+    plain.execute(
+        f"CREATE TABLE hr.depts_journal (version_number {kind}, deptno INT, subsequent_version_number {kind})"
+    )
+    keyless = opened()
+    assert rows(keyless, "SELECT * FROM depts") == []
+    with pytest.raises(dbapi.InterfaceError, match="unique index"):
+        keyless.execute("DELETE FROM depts")
+    with pytest.raises(dbapi.ProgrammingError, match=r"CREATE TABLE hr\.emps"):
+        keyless.execute("SELECT * FROM emps")

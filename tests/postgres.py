@@ -1,0 +1,77 @@
+"""A PostgreSQL server of the tests' own: a temporary folder, a free port of the loopback interface, no passwords."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["running_server"]
+
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "60",
+    "timezone": "UTC",
+    "deadlock_timeout": "200ms",
+}
+
+
+def _binary(name: str) -> str:
+    """``initdb`` or ``pg_ctl``: on the PATH, or where Debian has it."""
+    if found := shutil.which(name):
+        return found
+    known = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda p: int(p.parts[-3]))
+    assert known, f"PostgreSQL's {name} is not on this machine: install the package postgresql"
+    return str(known[-1])
+
+
+def _user() -> str | None:
+    """Who runs the server, which refuses root; None for the user of the tests."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in known else "nobody"
+
+
+@contextlib.contextmanager
+def running_server() -> Iterator[dict[str, str]]:
+    """Starts a server and stops it afterwards; what psycopg needs to reach it."""
+    folder = Path(tempfile.mkdtemp(prefix="trinity-postgres-"))
+    user = _user()
+    if user is not None:
+        os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+
+    def run(*command: str) -> None:
+        subprocess.run(
+            command, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]}
+        )
+
+    try:
+        run(
+            _binary("initdb"), "-D", "data", "-U", "tests", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"
+        )
+        port = _free_port()
+        options = " ".join(f"-c {name}={value or chr(39) * 2}" for name, value in {**_SETTINGS, "port": port}.items())
+        run(_binary("pg_ctl"), "-D", "data", "-w", "-l", "log", "-o", options, "start")
+        try:
+            yield {"host": "127.0.0.1", "port": port, "user": "tests", "dbname": "postgres"}
+        finally:
+            run(_binary("pg_ctl"), "-D", "data", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_port() -> str:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])

@@ -1,0 +1,231 @@
+"""The shell: statements and commands in the manner of sqlline, over a connection of :mod:`trinity.dbapi`."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from trinity import dbapi
+from trinity.cli.output import FORMATS, Format, write_rows
+from trinity.errors import TrinityError, nearest
+from trinity.journal.binding import statements_in
+
+__all__ = ["Shell", "interactive"]
+
+_PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*)> ")
+"""What sqlline prints before a line, so that a session can be pasted."""
+
+_HELP: Final = """\
+!connect MODEL | WAREHOUSE | jdbc:calcite:model=MODEL   open another connection
+!tables                 tables and views
+!describe TABLE         columns of a table
+!explain STATEMENT      the statements that would be sent
+!archive TABLE [RETENTION]   fill subsequent versions of old rows; drop those past the retention
+!autocommit on|off, !commit, !rollback
+!outputformat table|csv|json
+!timing on|off
+!quit
+Statements end with a semicolon."""
+
+
+class Shell:
+    """Runs lines of input.
+
+    Args:
+        out: where results go.
+        kind: their format.
+        console: where progress and errors go.
+
+    Attributes:
+        failed: whether a statement or command has failed.
+    """
+
+    def __init__(self, out: TextIO, kind: Format, console: Console) -> None:
+        self._out = out
+        self._kind: Format = kind
+        self._console = console
+        self._connection: dbapi.Connection | None = None
+        self._timing = True
+        self.failed = False
+        self._commands: dict[str, Callable[[str], None]] = {
+            "connect": self._connect_to,
+            "tables": lambda _: self._show(["schema", "table", "kind"], self._open.backend.tables()),
+            "describe": lambda rest: self._show(["column", "type"], self._open.backend.columns(rest.rstrip("; "))),
+            "explain": self._explain,
+            "archive": self._archive,
+            "autocommit": self._autocommit,
+            "commit": lambda _: self._open.commit(),
+            "rollback": lambda _: self._open.rollback(),
+            "outputformat": self._output_format,
+            "timing": lambda rest: setattr(self, "_timing", rest != "off"),
+            "help": lambda _: self._say(_HELP),
+        }
+
+    # -- connections ------------------------------------------------------------------------------------
+
+    def connect(self, model: str | None, warehouse: str | None) -> None:
+        """Opens a connection in the place of the one there is; each statement is its own transaction, as in sqlline.
+
+        Raises:
+            Error: as :func:`trinity.dbapi.connect`.
+        """
+        self.close()
+        self._connection = dbapi.connect(model, warehouse=warehouse, autocommit=True)
+
+    def close(self) -> None:
+        """Closes the connection, if there is one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @property
+    def _open(self) -> dbapi.Connection:
+        if self._connection is None:
+            raise TrinityError("CONFIGURATION_INVALID", "No connection: !connect a model or a warehouse first.")
+        return self._connection
+
+    def _connect_to(self, place: str) -> None:
+        words = place.split()
+        place = words[0] if words else ""
+        if place.startswith("jdbc:calcite:"):
+            options = dict(o.split("=", 1) for o in place.removeprefix("jdbc:calcite:").split(";") if "=" in o)
+            if "model" not in options:
+                raise TrinityError("INVALID_ARGUMENTS", "The URL names no model: write jdbc:calcite:model=model.json.")
+            return self.connect(options["model"], None)
+        if not place:
+            raise TrinityError("INVALID_ARGUMENTS", "!connect what? A model's path, a warehouse's folder, or a URL.")
+        is_folder = Path(place).is_dir()
+        return self.connect(None if is_folder else place, place if is_folder else None)
+
+    # -- input ------------------------------------------------------------------------------------------
+
+    def run(self, lines: Iterable[str], stop: bool) -> None:
+        """Runs lines; a statement ends with a semicolon or with the input.
+
+        Args:
+            lines: the input.
+            stop: whether the first failure ends it.
+        """
+        for item in self._items(lines):
+            if item in ("!quit", "!exit", "!q"):
+                break
+            self._try(item)
+            if stop and self.failed:
+                break
+
+    def _items(self, lines: Iterable[str]) -> Iterator[str]:
+        """Commands, one a line, and statements, over as many lines as they take."""
+        pending = ""
+        for line in lines:
+            text = _PROMPT.sub("", line, count=1) if _PROMPT.match(line) else line
+            if not pending and text.lstrip().startswith("!"):
+                yield text.strip()
+                continue
+            pending += text if text.endswith("\n") else text + "\n"
+            found, pending = statements_in(pending, self._dialect)
+            yield from found
+        if pending.strip():
+            yield pending.strip()
+
+    @property
+    def _dialect(self) -> str:
+        return self._connection.backend.dialect if self._connection is not None else "postgres"
+
+    @property
+    def prompt(self) -> str:
+        """What stands before a line of input."""
+        return f"0: {self._connection.backend.name}> " if self._connection is not None else "trinity> "
+
+    def _try(self, item: str) -> None:
+        try:
+            self._command(item) if item.startswith("!") else self._statement(item)
+        except TrinityError as error:
+            self.failed = True
+            self._console.print(f"{error.code}: {error.message}", style="red", markup=False, highlight=False)
+        except KeyboardInterrupt:
+            self.failed = True
+            self._console.print("interrupted", style="red")
+
+    def _command(self, line: str) -> None:
+        name, _, rest = line[1:].partition(" ")
+        handler = self._commands.get(name.lower())
+        if handler is None:
+            known = list(self._commands)
+            raise TrinityError("SYNTAX_ERROR", f"There is no command !{name}.{nearest(name, known)} See !help.")
+        handler(rest.strip())
+
+    # -- statements and commands ------------------------------------------------------------------------
+
+    def _statement(self, text: str) -> None:
+        started = time.perf_counter()
+        with self._progress():
+            cursor = self._open.execute(text)
+            rows = cursor.fetchall() if cursor.description is not None else None
+        took = f" ({time.perf_counter() - started:.3f} seconds)" if self._timing else ""
+        if rows is not None and cursor.description is not None:
+            self._show([d[0] for d in cursor.description], rows)
+            self._say(f"{_rows(len(rows))} selected{took}")
+        elif cursor.rowcount >= 0:
+            self._say(f"{_rows(cursor.rowcount)} affected{took}")
+        else:
+            self._say(f"No rows affected{took}")
+
+    def _progress(self) -> Progress:
+        """A spinner with the time that has gone by; on a terminal only, and gone when the statement is done."""
+        columns = SpinnerColumn(), TextColumn("running"), TimeElapsedColumn()
+        shown = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+        shown.add_task("running", total=None)
+        return shown
+
+    def _show(self, columns: list[str], rows: Any) -> None:
+        write_rows(self._out, self._kind, columns, list(rows))
+
+    def _say(self, text: str) -> None:
+        """A remark: beside a table, but not into data."""
+        if self._kind == "table":
+            self._out.write(text + "\n")
+        else:
+            self._console.print(text, markup=False, highlight=False)
+
+    def _explain(self, text: str) -> None:
+        for sent in self._open.explain(text):
+            self._out.write(sent + ";\n")
+
+    def _archive(self, rest: str) -> None:
+        table, _, retention = rest.partition(" ")
+        filled, dropped = self._open.archive(table, retention.strip() or None)
+        self._say(f"{_rows(filled)} filled, {_rows(dropped)} dropped")
+
+    def _autocommit(self, rest: str) -> None:
+        self._open.autocommit = rest != "off"
+
+    def _output_format(self, rest: str) -> None:
+        if rest not in FORMATS:
+            raise TrinityError("INVALID_ARGUMENTS", f"'{rest}' is no output format; there are {', '.join(FORMATS)}.")
+        self._kind = rest
+
+
+def interactive(shell: Shell) -> Iterator[str]:
+    """Lines that a person types, with line editing and history where Python has them."""
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - input() uses it once it is loaded
+    while True:
+        try:
+            yield input(shell.prompt) + "\n"
+        except EOFError:
+            sys.stdout.write("\n")
+            return
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"

@@ -1,0 +1,153 @@
+"""PEP 249's cursor."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from trinity.dbapi.errors import InterfaceError, ProgrammingError, raised_here
+from trinity.journal.backends.base import Described, Result
+
+if TYPE_CHECKING:
+    from trinity.dbapi.connection import Connection
+
+__all__ = ["Cursor"]
+
+Row = tuple[Any, ...]
+
+
+class Cursor:
+    """Runs statements and fetches their rows. PEP 249's optional ``callproc`` and ``nextset`` are not there.
+
+    Attributes:
+        connection: whose cursor it is.
+        arraysize: how many rows :meth:`fetchmany` fetches by default.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._closed = False
+        self._result: Result | None = None
+        self._rowcount = -1
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def description(self) -> Sequence[Described] | None:
+        """(name, type code, ...) of each column; None after a statement without rows."""
+        return self._result.description if self._result is not None else None
+
+    @property
+    def rowcount(self) -> int:
+        """Rows found or changed by the last statement; -1 before the first, and when it is not known."""
+        return self._rowcount
+
+    def close(self) -> None:
+        """The cursor cannot be used afterwards."""
+        self._closed = True
+        self._result = None
+
+    # -- statements -------------------------------------------------------------------------------------
+
+    def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Cursor:
+        """Runs one statement.
+
+        Args:
+            operation: SQL, with ``?`` for each parameter.
+            parameters: their values.
+
+        Returns:
+            the cursor itself.
+
+        Raises:
+            Error: whatever went wrong; see :mod:`trinity.dbapi.errors`.
+        """
+        self._check()
+        self._result, self._rowcount = None, -1
+        with raised_here():
+            self._result = self.connection.backend.execute(operation, _values(parameters))
+        self._rowcount = self._result.rowcount
+        return self
+
+    def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Cursor:
+        """Runs one statement for each list of parameters; ``rowcount`` is the sum.
+
+        Raises:
+            ProgrammingError: the statement returns rows.
+        """
+        self._check()
+        total = 0
+        for parameters in seq_of_parameters:
+            self.execute(operation, parameters)
+            if self.description is not None:
+                self._result = None
+                raise ProgrammingError(
+                    "INVALID_ARGUMENTS", "executemany() of a statement that returns rows; use execute()."
+                )
+            total += max(self._rowcount, 0)
+        self._result, self._rowcount = None, total
+        return self
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Does nothing; types are those of the values."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Does nothing; values come whole."""
+
+    # -- rows -------------------------------------------------------------------------------------------
+
+    def fetchone(self) -> Row | None:
+        """The next row; None after the last."""
+        rows = self._rows()
+        with raised_here():
+            return next(rows, None)
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next rows, :attr:`arraysize` of them unless told."""
+        rows = self._rows()
+        with raised_here():
+            return list(itertools.islice(rows, self.arraysize if size is None else size))
+
+    def fetchall(self) -> list[Row]:
+        """The rows that are left."""
+        rows = self._rows()
+        with raised_here():
+            return list(rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def _rows(self) -> Iterator[Row]:
+        self._check()
+        if self._result is None or self._result.description is None:
+            raise ProgrammingError("INVALID_ARGUMENTS", "There are no rows to fetch: execute a query first.")
+        return self._result.rows
+
+    def _check(self) -> None:
+        if self._closed:
+            raise InterfaceError("INVALID_ARGUMENTS", "The cursor is closed.")
+        self.connection.check_open()
+
+
+def _values(parameters: Any) -> list[Any]:
+    if isinstance(parameters, (str, bytes)) or not hasattr(parameters, "__iter__") or hasattr(parameters, "keys"):
+        raise ProgrammingError(
+            "INVALID_ARGUMENTS",
+            f"Parameters are a sequence of values, one for each '?', not {type(parameters).__name__}.",
+        )
+    return list(parameters)

@@ -1,0 +1,133 @@
+"""PEP 249's exceptions. Each is a TrinityError, so it has a code; one from PostgreSQL has its SQLSTATE too."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from trinity.errors import ErrorCode, TrinityError
+
+__all__ = [
+    "DataError", "DatabaseError", "Error", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
+    "OperationalError", "ProgrammingError", "Warning", "raised_here", "translated",
+]  # fmt: skip
+
+
+class Warning(Exception):  # noqa: A001 - PEP 249's name
+    """Something important that is no error; PEP 249 asks for it, nothing raises it."""
+
+
+class Error(TrinityError):
+    """Base of all errors of this module.
+
+    Attributes:
+        sqlstate: PostgreSQL's SQLSTATE, when the error comes from there.
+    """
+
+    sqlstate: str | None = None
+
+
+class InterfaceError(Error):
+    """The module or the model is used wrongly: a closed connection, a model that does not fit."""
+
+
+class DatabaseError(Error):
+    """Something about the database."""
+
+
+class DataError(DatabaseError):
+    """A value that cannot be processed: out of range, division by zero."""
+
+
+class OperationalError(DatabaseError):
+    """Beyond the program's control: the connection is lost, another transaction was first."""
+
+
+class IntegrityError(DatabaseError):
+    """A key, NOT NULL or check would be broken."""
+
+
+class InternalError(DatabaseError):
+    """The database is in an unexpected state: the transaction has failed already."""
+
+
+class ProgrammingError(DatabaseError):
+    """The statement is wrong: syntax, unknown names, wrong number of parameters."""
+
+
+class NotSupportedError(DatabaseError):
+    """Understood, and not offered."""
+
+
+_CLASSES: Final[dict[str, type[Error]]] = {
+    "NOT_SUPPORTED": NotSupportedError,
+    "CONSTRAINT_VIOLATION": IntegrityError,
+    "NUMERIC_VALUE_OUT_OF_RANGE": DataError,
+    "BAD_DATA": DataError,
+    "TRANSACTION_CONFLICT": OperationalError,
+    "FILESYSTEM_ERROR": OperationalError,
+    "CONFIGURATION_INVALID": InterfaceError,
+}
+"""Code -> class; all others are ProgrammingError."""
+
+_CODES: Final[dict[str, ErrorCode]] = {
+    "0A": "NOT_SUPPORTED",
+    "21": "SUBQUERY_MULTIPLE_ROWS",
+    "22003": "NUMERIC_VALUE_OUT_OF_RANGE",
+    "22": "BAD_DATA",
+    "23": "CONSTRAINT_VIOLATION",
+    "25": "INVALID_ARGUMENTS",
+    "40": "TRANSACTION_CONFLICT",
+    "42501": "PERMISSION_DENIED",
+    "42601": "SYNTAX_ERROR",
+    "42701": "DUPLICATE_COLUMN_NAME",
+    "42703": "COLUMN_NOT_FOUND",
+    "42804": "TYPE_MISMATCH",
+    "42P01": "TABLE_NOT_FOUND",
+    "42P06": "SCHEMA_ALREADY_EXISTS",
+    "42P07": "TABLE_ALREADY_EXISTS",
+    "3F000": "SCHEMA_NOT_FOUND",
+    "55P03": "TRANSACTION_CONFLICT",
+    "57": "TRANSACTION_CONFLICT",
+    "08": "CONFIGURATION_INVALID",
+    "28": "PERMISSION_DENIED",
+}
+"""SQLSTATE, or its class -> code; all others are INVALID_ARGUMENTS."""
+
+
+def translated(error: TrinityError) -> Error:
+    """The exception of PEP 249 for an error of Trinity."""
+    if isinstance(error, Error):
+        return error
+    return _CLASSES.get(error.code, ProgrammingError)(error.code, error.message)
+
+
+def _from_psycopg(error: Any) -> Error:
+    """The exception of PEP 249 for one of psycopg, whose classes have the same names."""
+    names = (c.__name__ for c in type(error).__mro__)
+    known = {c.__name__: c for c in Error.__subclasses__() + DatabaseError.__subclasses__()}
+    kind = next((known[n] for n in names if n in known), DatabaseError)
+    state: str | None = error.sqlstate
+    code = _CODES.get(state or "", _CODES.get((state or "")[:2], "INVALID_ARGUMENTS"))
+    if state is None and kind is OperationalError:
+        code = "CONFIGURATION_INVALID"
+    found = kind(code, str(error).strip())
+    found.sqlstate = state
+    return found
+
+
+@contextlib.contextmanager
+def raised_here() -> Iterator[None]:
+    """Turns errors of Trinity and of the backend's driver into those of PEP 249."""
+    try:
+        yield
+    except TrinityError as error:
+        found = translated(error)
+        if found is error:
+            raise
+        raise found from error
+    except Exception as error:
+        if type(error).__module__.split(".")[0] != "psycopg":
+            raise
+        raise _from_psycopg(error) from error

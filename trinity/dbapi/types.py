@@ -1,0 +1,72 @@
+"""PEP 249's type objects and constructors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+__all__ = [
+    "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "Date", "DateFromTicks", "Time", "TimeFromTicks",
+    "Timestamp", "TimestampFromTicks",
+]  # fmt: skip
+
+
+class TypeObject:
+    """Equal to the type codes of a kind of columns: PostgreSQL's type oids, and the type names of Trinity tables."""
+
+    def __init__(self, name: str, oids: Iterable[int], names: Iterable[str]) -> None:
+        self._name = name
+        self._codes = frozenset([*oids, *names])
+
+    def __repr__(self) -> str:
+        return f"trinity.dbapi.{self._name}"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TypeObject):
+            return self._codes == other._codes
+        code = other.split("(")[0].split("<")[0] if isinstance(other, str) else other
+        return code in self._codes
+
+    def __hash__(self) -> int:
+        return hash(self._codes)
+
+
+STRING: Final = TypeObject(
+    "STRING", (18, 19, 25, 114, 142, 705, 1042, 1043, 2950, 3802), ("string", "char", "varchar", "variant")
+)
+BINARY: Final = TypeObject("BINARY", (17,), ("binary",))
+NUMBER: Final = TypeObject(
+    "NUMBER",
+    (16, 20, 21, 23, 700, 701, 790, 1700),
+    ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
+)
+DATETIME: Final = TypeObject(
+    "DATETIME", (1082, 1083, 1114, 1184, 1186, 1266), ("date", "time", "timestamp", "timestamp_ntz", "interval")
+)
+ROWID: Final = TypeObject("ROWID", (26, 27), ())
+
+Date = dt.date
+Time = dt.time
+Timestamp = dt.datetime
+
+
+def DateFromTicks(ticks: float) -> dt.date:  # noqa: N802 - PEP 249's name
+    """The local date of a number of seconds since the epoch."""
+    return dt.date(*time.localtime(ticks)[:3])
+
+
+def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802 - PEP 249's name
+    """The local time of day of a number of seconds since the epoch."""
+    return dt.time(*time.localtime(ticks)[3:6])
+
+
+def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802 - PEP 249's name
+    """The local time of a number of seconds since the epoch."""
+    return dt.datetime(*time.localtime(ticks)[:6])
+
+
+def Binary(value: Any) -> bytes:  # noqa: N802 - PEP 249's name
+    """A value for a binary column: bytes, or text to be encoded as UTF-8."""
+    return value.encode() if isinstance(value, str) else bytes(value)

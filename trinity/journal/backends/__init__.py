@@ -1,0 +1,1 @@
+"""Where rewritten statements run: PostgreSQL, or Trinity's own tables."""

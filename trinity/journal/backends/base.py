@@ -1,0 +1,65 @@
+"""What a backend of :mod:`trinity.dbapi` offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["Backend", "Described", "Result"]
+
+Described = tuple[str, Any, int | None, int | None, int | None, int | None, bool | None]
+"""One item of PEP 249's ``description``."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a statement gave.
+
+    Attributes:
+        description: the columns; None when it returned no rows.
+        rows: the rows.
+        rowcount: rows found or changed; -1 when that is not known.
+    """
+
+    description: Sequence[Described] | None
+    rows: Iterator[tuple[Any, ...]]
+    rowcount: int
+
+
+class Backend(Protocol):
+    """Runs statements for one connection.
+
+    Attributes:
+        name: what messages and prompts call it.
+        dialect: sqlglot's name of its SQL.
+        autocommit: whether each statement is its own transaction.
+    """
+
+    name: str
+    dialect: str
+    autocommit: bool
+
+    def execute(self, sql: str, parameters: Sequence[Any]) -> Result:
+        """Runs one statement with ``?`` parameters."""
+
+    def explain(self, sql: str) -> list[str]:
+        """The statements that :meth:`execute` would send, in order."""
+
+    def tables(self) -> list[tuple[str, str, str]]:
+        """(schema, name, kind) of the tables that users see."""
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """(name, type) of a table's columns."""
+
+    def archive(self, table: str, retention: str | None) -> tuple[int, int]:
+        """Fills subsequent versions of old rows; (rows filled, rows dropped)."""
+
+    def commit(self) -> None:
+        """Ends the transaction."""
+
+    def rollback(self) -> None:
+        """Takes the transaction back."""
+
+    def close(self) -> None:
+        """Ends the connection; an open transaction is taken back."""

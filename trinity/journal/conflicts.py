@@ -1,0 +1,118 @@
+"""INSERT with ON CONFLICT: rows whose key is free are inserted, for others the live row is updated or left."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.journal import trees
+from trinity.journal.assignments import assignments
+from trinity.journal.changes import Action, Changes
+from trinity.journal.locks import Lock, is_locked, lock_of
+from trinity.journal.reading import VERSION, live_rows
+from trinity.journal.returning import expand
+from trinity.journal.sources import Computed, source_of
+from trinity.journal.tables import JournalTable
+from trinity.journal.writing import Names, Written
+
+__all__ = ["insert_on_conflict"]
+
+_NEW, _NTH = "excluded", "_trinity_nth"
+
+
+def insert_on_conflict(
+    node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect: str, computed: Computed, names: Names
+) -> Written:
+    """Rewrites INSERT … ON CONFLICT; references in its source have been replaced already."""
+    conflict: exp.OnConflict = node.args["conflict"]
+    updating = "UPDATE" in conflict.args["action"].name.upper()
+    columns = _conflicting(conflict, table)
+    if columns is None and updating:
+        raise TrinityError("SYNTAX_ERROR", "ON CONFLICT DO UPDATE needs the columns that conflict.")
+    source = source_of(node, table, dialect, computed, whole=True)
+    key = [trees.column(k, _NEW) for k in table.key]
+    lock = Lock(table)
+    if not table.unique_keys and not source.is_long:
+        lock = lock_of(table, source.as_query(_NEW, node), key, [source.rows])
+    on = columns or table.key
+    base = trees.select([], _numbered(source.as_table("given"), table, on))
+    if lock.keys is not None and not source.constant:
+        base.where(is_locked(table, key), copy=False)
+    base.append("joins", _live_join(table, alias, on, dialect))
+    absent = exp.Is(this=trees.column(VERSION, alias), expression=exp.Null())
+    again = exp.GT(this=trees.column(_NTH, _NEW), expression=exp.Literal.number(1))
+    inserting = {c.name: trees.column(c.name, _NEW) for c in table.written}
+    if updating:
+        where = conflict.args.get("where")
+        present = exp.Not(this=absent.copy())
+        matched = exp.and_(present, where.this.copy()) if where is not None else present
+        changing = assignments(conflict.expressions, table, dialect)
+        actions = [Action("U", matched, changing), Action("I", absent, inserting)]
+        changes = Changes(table, alias, base, actions, again)
+    else:
+        free = [absent, exp.Not(this=exp.paren(again)), *_other_unique(table, columns, dialect)]
+        changes = Changes(table, alias, base, [Action("I", exp.and_(*free, copy=False), inserting)])
+    clause = node.args.get("returning")
+    returning = expand(clause, table, alias, alone=True) if clause is not None else None
+    return changes.written(lock, names, returning)
+
+
+def _conflicting(conflict: exp.OnConflict, table: JournalTable) -> tuple[str, ...] | None:
+    """The key that ON CONFLICT names, in the table's order; None when it names none."""
+    if (constraint := conflict.args.get("constraint")) is not None:
+        if trees.folded(constraint) in (f"{table.name}_pkey", f"{table.journal}_pkey"):
+            return table.key
+        raise TrinityError("NOT_SUPPORTED", f"ON CONFLICT ON CONSTRAINT {constraint.name}: name the columns instead.")
+    given = conflict.args.get("conflict_keys") or []
+    if not given:
+        return None
+    if conflict.args.get("index_predicate") is not None:
+        raise TrinityError(
+            "NOT_SUPPORTED", f"ON CONFLICT … WHERE on {table}: a journalled table has no partial indexes."
+        )
+    inner = [k.this if isinstance(k, exp.Ordered) else k for k in given]
+    wanted = {trees.folded(k.this) if isinstance(k, exp.Column) else k.sql() for k in inner}
+    for key in (table.key, *table.unique_keys):
+        if set(key) == wanted:
+            return key
+    raise TrinityError(
+        "INVALID_ARGUMENTS",
+        f"ON CONFLICT ({', '.join(sorted(wanted))}): {table} has no such key; it has ({', '.join(table.key)})"
+        + "".join(f" and ({', '.join(u)})" for u in table.unique_keys)
+        + ".",
+    )
+
+
+def _numbered(source: exp.Expr, table: JournalTable, on: tuple[str, ...]) -> exp.Subquery:
+    """The new rows, each with its place among those of the same key."""
+    keys = [trees.cast(trees.column(c, "given"), table.column(c).declared) for c in on]
+    nth = exp.Window(this=exp.RowNumber(), partition_by=keys)
+    every = exp.Column(this=exp.Star(), table=trees.identifier("given"))
+    return trees.derived(trees.select([every, exp.alias_(nth, _NTH)], source), _NEW)
+
+
+def _live_join(table: JournalTable, alias: exp.Identifier, on: tuple[str, ...], dialect: str) -> exp.Join:
+    """The live row that a new row meets. For the key PostgreSQL pushes the condition into the lateral subquery."""
+    rows = trees.derived(live_rows(table, dialect, versioned=True), "live")
+    same = [
+        exp.EQ(this=trees.column(c, "live"), expression=trees.cast(trees.column(c, _NEW), table.column(c).declared))
+        for c in on
+    ]
+    every = exp.Column(this=exp.Star(), table=trees.identifier("live"))
+    met = exp.Lateral(
+        this=exp.Subquery(this=trees.select([every], rows, same)), alias=exp.TableAlias(this=alias.copy())
+    )
+    return exp.Join(this=met, side="LEFT", on=exp.true())
+
+
+def _other_unique(table: JournalTable, columns: tuple[str, ...] | None, dialect: str) -> list[exp.Expr]:
+    """Without named columns a conflict with any unique key counts."""
+    if columns is not None:
+        return []
+    found: list[exp.Expr] = []
+    for unique in table.unique_keys:
+        same = trees.equal(unique, "other", _NEW)
+        rows = trees.derived(live_rows(table, dialect), "other")
+        met = trees.select([exp.Literal.number(1)], rows, [same])
+        found.append(exp.Not(this=exp.Exists(this=met)))
+    return found

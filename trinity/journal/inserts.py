@@ -1,0 +1,48 @@
+"""INSERT without ON CONFLICT: an append whose keys must not be live."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.journal import trees
+from trinity.journal.locks import Lock, is_locked, lock_of
+from trinity.journal.reading import latest_of_key
+from trinity.journal.returning import expand, of_target
+from trinity.journal.sources import Computed, source_of
+from trinity.journal.tables import JournalTable
+from trinity.journal.versions import inserted_version
+from trinity.journal.writing import Written, append
+
+__all__ = ["insert"]
+
+_NEW, _OLD = "new", "old"
+
+
+def insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect: str, computed: Computed) -> Written:
+    """Rewrites an INSERT; references in its source have been replaced already."""
+    source = source_of(node, table, dialect, computed)
+    key = [trees.column(k, _NEW) for k in table.key]
+    lock = Lock(table)
+    if not table.unique_keys and not source.is_long:
+        lock = lock_of(table, source.as_query(_NEW, node), key, [source.rows])
+    version = inserted_version(table, trees.column(table.version, _OLD), trees.column(table.subsequent, _OLD))
+    every = exp.Column(this=exp.Star(), table=trees.identifier(_NEW))
+    wanted = [is_locked(table, key)] if lock.keys is not None and not source.constant else []
+    query = trees.select([every, version], source.as_table(_NEW), wanted)
+    query.append("joins", _newest(table, key))
+    returning: list[exp.Expr] = []
+    if (clause := node.args.get("returning")) is not None:
+        returning = expand(clause, table, alias, alone=True)
+        if not all(of_target(e, table, alias) for e in returning):
+            raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING of INSERT INTO {table} names a column that it has not.")
+    columns = [*(c.name for c in source.columns), table.version]
+    body = append(table, columns, query, returning, alias if returning else None)
+    return Written(body, lock, unique=table if table.unique_keys else None)
+
+
+def _newest(table: JournalTable, key: list[exp.Column]) -> exp.Join:
+    """The newest version of each new row's key, by a look into the index."""
+    rows = exp.Subquery(this=latest_of_key(table, key))
+    lateral = exp.Lateral(this=rows, alias=exp.TableAlias(this=trees.identifier(_OLD)))
+    return exp.Join(this=lateral, side="LEFT", on=exp.true())

@@ -1,0 +1,160 @@
+"""MERGE: one join of the source with the live rows, one searched CASE, one list of changes."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.journal import trees
+from trinity.journal.assignments import assignments
+from trinity.journal.changes import Action, Changes
+from trinity.journal.locks import Lock, is_locked, lock_of
+from trinity.journal.reading import VERSION, live_rows
+from trinity.journal.returning import expand
+from trinity.journal.tables import JournalTable
+from trinity.journal.writing import Names, Written
+
+__all__ = ["key_of_source", "merge"]
+
+_PRESENT = "_trinity_source"
+
+
+def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> Written:
+    """Rewrites a MERGE; references in its source and conditions have been replaced already."""
+    source = node.args["using"]
+    name = source.args["alias"].this if source.args.get("alias") is not None else source.this
+    if not isinstance(name, exp.Identifier):
+        raise TrinityError("SYNTAX_ERROR", "The source of MERGE needs an alias.")
+    whens = list(node.args["whens"].expressions)
+    by_source = any(w.args.get("source") for w in whens)
+    actions = [_action(w, table, alias, name, dialect) for w in whens]
+    on: exp.Expr = node.args["on"]
+    key = key_of_source(on, table, alias)
+    lock = Lock(table)
+    plain = source.copy()
+    if key is not None and not by_source and not table.unique_keys and _inserts_key(actions, table, key):
+        base = trees.select([], plain.copy())
+        if (clause := node.args.get("with_")) is not None:
+            base.set("with_", clause.copy())
+        lock = lock_of(table, base, key, [base, on])
+    base = trees.select([], _marked(plain, name) if by_source else plain)
+    if lock.keys is not None and key is not None:
+        base = trees.select([], trees.derived(_only_locked(plain, name, table, key), name))
+    live = trees.derived(live_rows(table, dialect, versioned=True), alias)
+    base.append("joins", exp.Join(this=live, side="FULL" if by_source else "LEFT", on=on.copy()))
+    clause = node.args.get("returning")
+    returning = expand(clause, table, alias, alone=False) if clause is not None else None
+    return Changes(table, alias, base, actions, _again(actions, table, alias)).written(lock, names, returning)
+
+
+def _action(when: exp.When, table: JournalTable, alias: exp.Identifier, source: exp.Identifier, dialect: str) -> Action:
+    present = exp.Not(this=exp.Is(this=trees.column(VERSION, alias), expression=exp.Null()))
+    absent = exp.Is(this=trees.column(VERSION, alias), expression=exp.Null())
+    by_source = bool(when.args.get("source"))
+    matched = bool(when.args.get("matched"))
+    condition: exp.Expr = present if matched else absent
+    if by_source:
+        missing = exp.Is(this=trees.column(_PRESENT, source), expression=exp.Null())
+        condition = missing
+    elif matched:
+        condition = present
+    extra = when.args.get("condition")
+    if extra is not None:
+        extra = extra.copy()
+        if not matched and not by_source:
+            extra = _of_source(extra, source)
+        condition = exp.and_(condition, extra, copy=False)
+    then = when.args["then"]
+    if isinstance(then, exp.Update):
+        return Action("U", condition, assignments(then.expressions, table, dialect))
+    if isinstance(then, exp.Insert):
+        return Action("I", condition, _inserted(then, table, source, dialect))
+    if str(then.name).upper() == "DELETE":
+        return Action("D", condition, {})
+    return Action("N", condition, {})
+
+
+def _inserted(then: exp.Insert, table: JournalTable, source: exp.Identifier, dialect: str) -> dict[str, exp.Expr]:
+    """A value for each column: given, or the DEFAULT."""
+    values = list(then.expression.expressions) if isinstance(then.expression, exp.Tuple) else []
+    listed = isinstance(then.this, exp.Tuple) and then.expression is not None
+    if listed:
+        columns = [table.visible_column(trees.folded(c.this)) for c in then.this.expressions]
+    else:
+        columns = list(table.visible)[: len(values)]
+    if len(columns) != len(values):
+        raise TrinityError(
+            "SYNTAX_ERROR", f"MERGE INTO {table}: INSERT lists {len(columns)} columns, {len(values)} values."
+        )
+    given = {
+        c.name: _of_source(v.copy(), source) for c, v in zip(columns, values, strict=True) if not trees.is_default(v)
+    }
+    return {c.name: given.get(c.name) or trees.default_of(c, dialect) for c in table.written}
+
+
+def _of_source(node: exp.Expr, source: exp.Identifier) -> exp.Expr:
+    """An expression in which an unqualified column is the source's; the target has no row there."""
+    for column in list(node.find_all(exp.Column)):
+        if column.args.get("table") is None and column.find_ancestor(exp.Query) is None:
+            column.set("table", source.copy())
+    return node
+
+
+def key_of_source(on: exp.Expr, table: JournalTable, alias: exp.Identifier) -> list[exp.Expr] | None:
+    """The source's expressions that ON equates with the key; None when it does not do so for all of the key."""
+    name = trees.folded(alias)
+    found: dict[str, exp.Expr] = {}
+    for part in on.flatten() if isinstance(on, exp.And) else [on]:
+        sides = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
+        for target, value in (sides, sides[::-1]) if sides else ():
+            if isinstance(target, exp.Column) and target.args.get("table") is not None:
+                own = trees.folded(target.args["table"]) == name and trees.folded(target.this) in table.key
+                if own and not _mentions(value, name):
+                    found[trees.folded(target.this)] = value
+    return [found[k] for k in table.key] if set(found) == set(table.key) else None
+
+
+def _mentions(value: exp.Expr, name: str) -> bool:
+    """Whether a column may belong to the target: one that is qualified by it, or not at all."""
+    columns = list(value.find_all(exp.Column))
+    return any(c.args.get("table") is None or trees.folded(c.args["table"]) == name for c in columns)
+
+
+def _inserts_key(actions: list[Action], table: JournalTable, key: list[exp.Expr]) -> bool:
+    """Whether the statement writes no other keys than those that ON equates: no key moves, and INSERT writes them."""
+    for action in actions:
+        if action.kind == "U" and action.values.keys() & set(table.key):
+            return False
+        if action.kind == "I" and any(action.values[k] != e for k, e in zip(table.key, key, strict=True)):
+            return False
+    return True
+
+
+def _only_locked(source: exp.Expr, name: exp.Identifier, table: JournalTable, key: list[exp.Expr]) -> exp.Select:
+    every = exp.Column(this=exp.Star(), table=name.copy())
+    return trees.select([every], source.copy(), [is_locked(table, key)])
+
+
+def _marked(source: exp.Expr, name: exp.Identifier) -> exp.Subquery:
+    """The source with a column that tells its rows from those that a FULL JOIN adds."""
+    every = exp.Column(this=exp.Star(), table=name.copy())
+    return trees.derived(trees.select([every, exp.alias_(exp.true(), _PRESENT)], source), name)
+
+
+def _again(actions: list[Action], table: JournalTable, alias: exp.Identifier) -> exp.Expr:
+    """Whether another source row changes the same target row."""
+    changing = [i for i, a in enumerate(actions) if a.kind in "UD"]
+    if not changing:
+        return exp.false()
+    numbers = [exp.Literal.number(i) for i in changing]
+    chosen = trees.column("action", "_trinity_case")
+    hits = exp.Window(
+        this=exp.Filter(
+            this=exp.Count(this=exp.Star(), big_int=True),
+            expression=exp.Where(this=exp.In(this=chosen, expressions=numbers)),
+        ),
+        partition_by=[trees.column(k, alias) for k in table.key],
+    )
+    several = exp.GT(this=hits, expression=exp.Literal.number(1))
+    present = exp.Not(this=exp.Is(this=trees.column(VERSION, alias), expression=exp.Null()))
+    return exp.and_(present, several, copy=False)

@@ -1,0 +1,65 @@
+"""Which statements have to be looked at, and which are refused because what they do cannot be seen."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sqlglot import TokenType
+
+from trinity.errors import TrinityError
+from trinity.journal.binding import Numbered
+from trinity.journal.tables import JournalModel
+
+__all__ = ["check_unread", "mentions", "words_of"]
+
+_READ: Final = frozenset({
+    "SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE", "VALUES", "TABLE", "(", "CREATE", "ALTER", "DROP",
+    "TRUNCATE",
+})  # fmt: skip
+"""First words of statements whose tree is interpreted."""
+
+_HARMLESS: Final = frozenset({
+    "SET", "RESET", "SHOW", "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE",
+    "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD", "CHECKPOINT",
+})  # fmt: skip
+"""First words of statements that touch no table."""
+
+
+def words_of(numbered: Numbered) -> tuple[str, ...]:
+    """The first words, in upper case."""
+    return tuple(t.text.upper() for t in numbered.tokens[:6])
+
+
+def mentions(numbered: Numbered, model: JournalModel) -> bool:
+    """Whether a journalled table's name stands anywhere in the statement, in strings too where these may be code."""
+    words = {w.lower() for w in model.words}
+    if any(t.text.lower() in words for t in numbered.tokens if t.token_type is not TokenType.STRING):
+        return True
+    if words_of(numbered)[:1][0] in _READ:
+        return False
+    pattern = "|".join(rf"(?<!\w){re.escape(w)}(?!\w)" for w in words)
+    return re.search(pattern, numbered.text, re.IGNORECASE) is not None
+
+
+def check_unread(words: tuple[str, ...], model: JournalModel, numbered: Numbered) -> bool:
+    """Whether a statement is passed on although a journalled name stands in it.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for one that is not interpreted and may reach the table.
+    """
+    if words[0] in _READ:
+        return False
+    if words[0] in _HARMLESS:
+        return True
+    raise TrinityError(
+        "NOT_SUPPORTED",
+        f"{words[0]} is not rewritten, and the statement names a journalled table. Name its journal instead, "
+        f"{_example(model, numbered)}, or use a connection without the model.",
+    )
+
+
+def _example(model: JournalModel, numbered: Numbered) -> str:
+    text = numbered.text.lower()
+    table = next((t for t in model.tables if t.name.lower() in text), model.tables[0])
+    return f"{table.backend_schema}.{table.journal}"

@@ -1,0 +1,332 @@
+"""The rewriter, a pure function on sqlglot's trees: from a statement on journalled tables to one on their journals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import sqlglot
+from sqlglot import TokenType, exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from trinity.errors import TrinityError
+from trinity.journal import ddl, trees
+from trinity.journal.binding import Bound, Numbered, bind, number
+from trinity.journal.conflicts import insert_on_conflict
+from trinity.journal.inserts import insert
+from trinity.journal.locks import Lock
+from trinity.journal.merges import merge
+from trinity.journal.refusals import check_unread, mentions, words_of
+from trinity.journal.scopes import Scopes
+from trinity.journal.sources import Computed
+from trinity.journal.tables import JournalModel, JournalTable
+from trinity.journal.unique import unique_checks
+from trinity.journal.updates import delete, update
+from trinity.journal.writing import Names, Written
+
+__all__ = ["KeyLock", "Rewritten", "UniqueCheck", "numbered_and_parsed", "rewrite"]
+
+Kind = Literal["plain", "query", "change", "ddl"]
+
+
+@dataclass(frozen=True)
+class KeyLock:
+    """A lock to take before the statement: on the keys whose hashes a query finds, or on the whole table."""
+
+    table: JournalTable
+    keys: Bound | None
+
+
+@dataclass(frozen=True)
+class UniqueCheck:
+    """A query that must find nothing after the statement: values of a unique key that two live rows have."""
+
+    table: JournalTable
+    columns: tuple[str, ...]
+    found: Bound
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What is sent to the backend.
+
+    Attributes:
+        sql: the statement; parameters are written ``$1``, ``$2``, ...
+        parameters: position (from 0) of each one's value; see :class:`trinity.journal.binding.Bound`.
+        count: how many parameters the original has.
+        kind: ``plain`` (no journalled table in it; sent as it was written), ``query``, ``change`` or ``ddl``.
+        locks: to take first.
+        computed: a query for values that are computed first, one row each; their positions follow the caller's.
+        counted: the result is one number, the count of changed rows.
+        returns: the statement returns rows: a query, or RETURNING.
+        checks: to run afterwards.
+        table: the journalled table that is written, if one is.
+    """
+
+    sql: str
+    parameters: tuple[int, ...]
+    count: int
+    kind: Kind = "plain"
+    locks: tuple[KeyLock, ...] = ()
+    computed: Bound | None = None
+    counted: bool = False
+    returns: bool = False
+    checks: tuple[UniqueCheck, ...] = ()
+    table: JournalTable | None = None
+
+
+def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritten:
+    """Rewrites one statement.
+
+    Args:
+        sql: the statement, parameters written ``?``; a trailing ``;`` is fine.
+        model: the journalled tables, with the columns of their journals.
+        dialect: sqlglot's name of the backend's SQL.
+
+    Returns:
+        the statement to send. One that names no journalled table is returned as it was written.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR, COLUMN_NOT_FOUND, TABLE_NOT_FOUND, and NOT_SUPPORTED for a statement that would
+            reach a journalled table in a way that cannot be rewritten.
+    """
+    numbered = number(sql, dialect)
+    plain = Rewritten(numbered.text, tuple(range(numbered.count)), numbered.count)
+    if not mentions(numbered, model):
+        return plain
+    words = words_of(numbered)
+    if words[:1] == ("EXPLAIN",):
+        return _explained(sql, numbered, model, dialect)
+    if check_unread(words, model, numbered):
+        return plain
+    tree = _parse(numbered.text, dialect)
+    scopes = Scopes(model, dialect)
+    if (definition := ddl.rewrite_ddl(tree, scopes)) is not None:
+        bound = bind(definition, dialect)
+        found = Rewritten(bound.sql, bound.parameters, numbered.count, "ddl")
+    else:
+        found = _Statement(dialect, scopes, numbered.count).rewrite(tree)
+    return found if scopes.met else plain  # the name was a column's, or another schema's table
+
+
+def numbered_and_parsed(sql: str, dialect: str) -> tuple[Numbered, Callable[[], exp.Expr]]:
+    """A statement with its parameters numbered, and its tree for whoever wants it. Raises SYNTAX_ERROR."""
+    numbered = number(sql, dialect)
+    return numbered, lambda: _parse(numbered.text, dialect)
+
+
+def _parse(text: str, dialect: str) -> exp.Expr:
+    try:
+        tree = sqlglot.parse_one(text, dialect=dialect)
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        place = f"Line {first.get('line')}, column {first.get('col')}: " if first else ""
+        raise TrinityError("SYNTAX_ERROR", f"{place}{first.get('description') or error}") from error
+    except (SqlglotError, ValueError) as error:
+        raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
+    except RecursionError as error:
+        raise TrinityError("NOT_SUPPORTED", "The statement is nested too deeply to be rewritten.") from error
+    return tree
+
+
+def _explained(sql: str, numbered: Numbered, model: JournalModel, dialect: str) -> Rewritten:
+    """EXPLAIN [options] statement: the plan of what would be sent."""
+    tokens = numbered.tokens
+    at = 1
+    if tokens[1].token_type is TokenType.L_PAREN:
+        at = next((i for i, t in enumerate(tokens) if t.token_type is TokenType.R_PAREN), 0) + 1
+    while at < len(tokens) - 1 and tokens[at].text.upper() in ("ANALYZE", "VERBOSE"):
+        at += 1
+    prefix, inner = sql[: tokens[at].start], sql[tokens[at].start :]
+    found = rewrite(inner, model, dialect)
+    if found.kind in ("change", "ddl") and "ANALYZE" in prefix.upper():
+        raise TrinityError(
+            "NOT_SUPPORTED", "EXPLAIN ANALYZE would carry out the change; leave ANALYZE out, or explain a query."
+        )
+    return replace(found, sql=prefix + found.sql, kind="query", locks=(), counted=False, returns=True, checks=())
+
+
+_ORDERED_OTHERWISE: Final = frozenset({
+    "joins", "laterals", "order", "limit", "offset", "fetch", "group", "having", "distinct", "windows", "qualify",
+    "into",
+})  # fmt: skip
+"""Clauses of a SELECT that say how its rows come, or how many."""
+
+_DML: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
+
+
+class _Statement:
+    """One query or data-modifying statement while it is rewritten."""
+
+    def __init__(self, dialect: str, scopes: Scopes, count: int) -> None:
+        self.dialect = dialect
+        self.scopes = scopes
+        self.count = count
+        self.names = Names()
+        self.computed = Computed(count + 1)
+        self.written: list[Written] = []
+
+    def rewrite(self, tree: exp.Expr) -> Rewritten:
+        clause = tree.args.get("with_")
+        changing = isinstance(clause, exp.With) and any(isinstance(c.this, _DML) for c in clause.expressions)
+        hidden: frozenset[str] = frozenset()
+        members: list[exp.CTE] = []
+        if isinstance(clause, exp.With) and changing:
+            members, hidden = self._members(clause)
+            tree.set("with_", None)
+        body: exp.Expr = tree
+        counted = False
+        if isinstance(tree, _DML):
+            found = self._modify(tree, hidden)
+            if isinstance(found, Written):
+                body, counted = found.body, found.counted
+                kept = tree.args.get("with_")
+                members += [*(kept.expressions if kept is not None else []), *found.members]
+                recursive = kept is not None and bool(kept.args.get("recursive"))
+                clause = exp.With(expressions=members, recursive=recursive) if members else None
+                body.set("with_", clause)
+                return self._result(body, counted, found, changing)
+        elif isinstance(tree, exp.Query):
+            _refuse_row_locks(tree)
+            self._in_key_order(tree, hidden)
+            self.scopes.replace(tree, hidden)
+        else:
+            raise TrinityError(
+                "NOT_SUPPORTED", f"{tree.key.upper()} of a journalled table is not supported: it cannot be rewritten."
+            )
+        if changing:
+            recursive = isinstance(clause, exp.With) and bool(clause.args.get("recursive"))
+            body.set("with_", exp.With(expressions=members, recursive=recursive))
+        return self._result(body, counted, None, changing)
+
+    def _members(self, clause: exp.With) -> tuple[list[exp.CTE], frozenset[str]]:
+        """The members of a WITH that holds changes; those of a change come before it."""
+        names = [trees.folded(c.args["alias"].this) for c in clause.expressions]
+        hidden = frozenset(names) if clause.args.get("recursive") else frozenset()
+        members: list[exp.CTE] = []
+        for member, name in zip(clause.expressions, names, strict=True):
+            if isinstance(member.this, _DML):
+                found = self._modify(member.this, hidden)
+                if isinstance(found, Written):
+                    members += found.members
+                    member.set("this", _nested(member.this, found))
+            else:
+                self.scopes.replace(member.this, hidden)
+            members.append(member)
+            hidden = hidden | {name}
+        return members, hidden
+
+    def _modify(self, node: exp.Expr, hidden: frozenset[str]) -> Written | None:
+        """Rewrites INSERT, UPDATE, DELETE or MERGE; None when its target is an ordinary table."""
+        target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+        if not isinstance(target, exp.Table):
+            raise TrinityError("NOT_SUPPORTED", f"{node.key.upper()} needs the name of a table as its target.")
+        table = self.scopes.journalled(target)
+        self.scopes.replace(node, hidden, target=target)
+        if table is None:
+            return None
+        _check_target(target, table)
+        alias = trees.alias_name(target)
+        if isinstance(node, exp.Insert):
+            found = self._insert(node, table, alias)
+        elif isinstance(node, exp.Update):
+            found = update(node, table, alias, self.dialect, self.names)
+        elif isinstance(node, exp.Delete):
+            found = delete(node, table, alias, self.dialect, self.names)
+        else:
+            assert isinstance(node, exp.Merge)
+            found = merge(node, table, alias, self.dialect, self.names)
+        self.written.append(found)
+        return found
+
+    def _insert(self, node: exp.Insert, table: JournalTable, alias: exp.Identifier) -> Written:
+        if node.args.get("conflict") is not None:
+            return insert_on_conflict(node, table, alias, self.dialect, self.computed, self.names)
+        return insert(node, table, alias, self.dialect, self.computed)
+
+    def _in_key_order(self, tree: exp.Query, hidden: frozenset[str]) -> None:
+        """Orders a plain SELECT from one table by its key.
+
+        The journal's index is read backwards, so rows would come with the highest key first, which surprises people.
+        """
+        source = tree.args["from_"].this if tree.args.get("from_") is not None else None
+        if not isinstance(tree, exp.Select) or not isinstance(source, exp.Table) or source.args.get("joins"):
+            return
+        alias = source.args.get("alias")
+        if tree.args.keys() & _ORDERED_OTHERWISE & {k for k, v in tree.args.items() if v} or (
+            alias is not None and alias.args.get("columns")
+        ):
+            return
+        if any(e.find(exp.AggFunc, exp.Window, exp.Anonymous) for e in tree.expressions):
+            return
+        table = self.scopes.find(source, hidden | _names(tree))
+        if table is not None and table.columns:
+            order = [trees.column(k, trees.alias_name(source)) for k in table.key]
+            tree.order_by(*order, copy=False)
+
+    def _result(self, body: exp.Expr, counted: bool, found: Written | None, changing: bool) -> Rewritten:
+        main = bind(body, self.dialect)
+        values = exp.Values(expressions=[exp.Tuple(expressions=[v]) for v in self.computed.values])
+        locks = tuple(self._lock(w.lock, changing) for w in self.written)
+        checked = {w.unique for w in self.written if w.unique is not None}
+        returns = not counted and (isinstance(body, exp.Query) or body.args.get("returning") is not None)
+        return Rewritten(
+            main.sql,
+            main.parameters,
+            self.count,
+            "change" if self.written or isinstance(body, exp.DML) else "query",
+            locks,
+            bind(values, self.dialect) if self.computed.values else None,
+            counted,
+            returns,
+            tuple(
+                UniqueCheck(t, columns, bind(query, self.dialect))
+                for t in checked
+                for columns, query in unique_checks(t, self.dialect)
+            ),
+            found.lock.table if found is not None else None,
+        )
+
+    def _lock(self, lock: Lock, changing: bool) -> KeyLock:
+        # what a change in WITH returns is not known before it has happened
+        keys = bind(lock.keys, self.dialect) if lock.keys is not None and not changing else None
+        return KeyLock(lock.table, keys)
+
+
+def _names(tree: exp.Query) -> frozenset[str]:
+    """The names of a query's own CTEs."""
+    clause = tree.args.get("with_")
+    members = clause.expressions if isinstance(clause, exp.With) else []
+    return frozenset(trees.folded(c.args["alias"].this) for c in members)
+
+
+def _refuse_row_locks(tree: exp.Query) -> None:
+    for select in tree.find_all(exp.Select):
+        if select.args.get("locks"):
+            raise TrinityError(
+                "NOT_SUPPORTED", "SELECT … FOR UPDATE with a journalled table is not supported; UPDATE locks the keys."
+            )
+
+
+def _nested(node: exp.Expr, found: Written) -> exp.Expr:
+    """A change as a member of WITH, which may have a WITH of its own."""
+    clause = node.args.get("with_")
+    if clause is not None and found.members:
+        raise TrinityError(
+            "NOT_SUPPORTED", "This change in WITH cannot have a WITH of its own; move that to the front."
+        )
+    found.body.set("with_", clause)
+    return found.body
+
+
+def _check_target(target: exp.Table, table: JournalTable) -> None:
+    if target.args.get("only"):
+        raise TrinityError("NOT_SUPPORTED", f"ONLY on journalled table {table} is not supported.")
+    if not table.guarded:
+        key = ", ".join((*table.key, table.version))
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"{table.backend_schema}.{table.journal} has no unique index over ({key}), which writes need to refuse "
+            "a second row of one version. Add a primary key over these columns.",
+        )

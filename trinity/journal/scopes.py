@@ -1,0 +1,132 @@
+"""Finds the references to journalled tables in a statement, as SQL's scopes have it, and replaces them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.journal import trees
+from trinity.journal.reading import live_rows
+from trinity.journal.tables import JournalModel, JournalTable
+
+__all__ = ["Scopes"]
+
+_CARRIED: Final = ("joins", "laterals")
+"""What sqlglot hangs on a table in FROM that belongs to the FROM clause."""
+
+
+class Scopes:
+    """Resolves and replaces table references of one statement.
+
+    Attributes:
+        met: whether a reference meant a journalled table, or a schema that has another name on the backend.
+    """
+
+    def __init__(self, model: JournalModel, dialect: str) -> None:
+        self._model = model
+        self._dialect = dialect
+        self.met = False
+
+    def find(self, table: exp.Table, hidden: frozenset[str] = frozenset()) -> JournalTable | None:
+        """The journalled table that a reference means; ``hidden`` are the names of CTEs that are in scope."""
+        if not isinstance(table.this, exp.Identifier):
+            return None
+        name, schema, catalog = (trees.folded(p) if p is not None else "" for p in _parts(table))
+        if (not schema and name in hidden) or (catalog and catalog not in self._model.catalogs):
+            return None
+        found = self._model.find(schema, name)
+        self.met = self.met or found is not None
+        return found
+
+    def journalled(self, table: exp.Table, hidden: frozenset[str] = frozenset()) -> JournalTable | None:
+        """As :meth:`find`; the table must exist. Raises TABLE_NOT_FOUND."""
+        found = self.find(table, hidden)
+        if found is not None and not found.columns:
+            raise TrinityError(
+                "TABLE_NOT_FOUND",
+                f"Table {found} is journalled, and its journal {found.backend_schema}.{found.journal} does not exist. "
+                f"CREATE TABLE {found} makes it.",
+            )
+        return found
+
+    def replace(self, root: exp.Expr, hidden: frozenset[str] = frozenset(), target: exp.Expr | None = None) -> None:
+        """Replaces every journalled table below ``root`` by its live rows.
+
+        Args:
+            root: a query, or a statement.
+            hidden: names of CTEs that are in scope already.
+            target: a table that is written and stays.
+        """
+        stack: list[tuple[exp.Expr, frozenset[str]]] = [(root, hidden)]
+        while stack:
+            node, names = stack.pop()
+            if isinstance(node, exp.Table) and node is not target:
+                node = self._replace_table(node, names)
+            elif isinstance(node, exp.Column):
+                self._unqualify(node)
+            elif isinstance(node, exp.DML) and node is not root and not isinstance(node.parent, exp.When):
+                raise TrinityError(
+                    "NOT_SUPPORTED", "INSERT, UPDATE, DELETE and MERGE stand in the outermost WITH only."
+                )
+            stack.extend(_children(node, names))
+
+    def _replace_table(self, table: exp.Table, hidden: frozenset[str]) -> exp.Expr:
+        found = self.journalled(table, hidden)
+        if found is None:
+            self._rename_schema(table)
+            return table
+        for name, value in table.args.items():
+            if value and name not in ("this", "db", "catalog", "alias", "version", *_CARRIED):
+                raise TrinityError("NOT_SUPPORTED", f"{name.upper()} on journalled table {found} is not supported.")
+        alias = table.args.get("alias")
+        columns = alias.args.get("columns") or [] if alias is not None else []
+        rows = live_rows(found, self._dialect, table.args.get("version"))
+        inner = trees.derived(rows, trees.alias_name(table), columns)
+        for name in _CARRIED:
+            inner.set(name, table.args.get(name))
+        table.replace(inner)
+        return inner
+
+    def _rename_schema(self, table: exp.Table) -> None:
+        """``jdbcSchema`` may differ from the schema's name; then its ordinary tables are there too."""
+        schema = table.args.get("db")
+        if isinstance(schema, exp.Identifier):
+            name = trees.folded(schema)
+            backend = self._model.schemas.get(name, name)
+            if backend != name:
+                table.set("db", trees.identifier(backend))
+                self.met = True
+
+    def _unqualify(self, column: exp.Column) -> None:
+        """``hr.depts.deptno`` is ``depts.deptno`` of the derived table."""
+        schema, table = column.args.get("db"), column.args.get("table")
+        if (
+            schema is not None
+            and table is not None
+            and self._model.find(trees.folded(schema), trees.folded(table)) is not None
+        ):
+            column.set("db", None)
+            column.set("catalog", None)
+
+
+def _parts(table: exp.Table) -> tuple[exp.Identifier | None, ...]:
+    return table.this, table.args.get("db"), table.args.get("catalog")
+
+
+def _children(node: exp.Expr, hidden: frozenset[str]) -> Iterator[tuple[exp.Expr, frozenset[str]]]:
+    """The nodes below, each with the CTE names that it sees."""
+    clause = node.args.get("with_")
+    inner = hidden
+    if isinstance(clause, exp.With):
+        names = [trees.folded(c.args["alias"].this) for c in clause.expressions]
+        if clause.args.get("recursive"):  # every member sees all of them
+            inner = hidden | frozenset(names)
+        for member, name in zip(clause.expressions, names, strict=True):
+            yield member.this, inner
+            inner = inner | {name}
+    for child in node.iter_expressions():
+        if child is not clause:
+            yield child, inner

@@ -1,0 +1,181 @@
+"""The rows that an INSERT brings: VALUES, a query or DEFAULT VALUES, as one derived table with typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.journal import trees
+from trinity.journal.locks import MAX_KEYS, repeatable
+from trinity.journal.tables import JournalColumn, JournalTable
+
+__all__ = ["Computed", "Source", "source_of"]
+
+
+@dataclass
+class Computed:
+    """Key values that are computed before the statement, so that they can be locked: a sequence's next number.
+
+    Attributes:
+        first: number of the first such value among the parameters.
+        values: one expression for each.
+    """
+
+    first: int
+    values: list[exp.Expr] = field(default_factory=list)
+
+    def add(self, value: exp.Expr, to: JournalColumn) -> exp.Expr:
+        """Has a value computed; returns the parameter that stands for it."""
+        self.values.append(trees.cast(value, "text"))
+        return trees.cast(trees.parameter(self.first + len(self.values) - 1), to.type)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows of an INSERT.
+
+    Attributes:
+        columns: the target's columns that they fill, in order.
+        rows: the query; its columns are in this order.
+        constant: whether they are VALUES whose keys are the same in every snapshot.
+    """
+
+    columns: tuple[JournalColumn, ...]
+    rows: exp.Values | exp.Query
+    constant: bool
+
+    @property
+    def is_long(self) -> bool:
+        """Whether these are VALUES of more rows than keys are locked one by one."""
+        return isinstance(self.rows, exp.Values) and len(self.rows.expressions) > MAX_KEYS
+
+    def as_table(self, alias: str) -> exp.Expr:
+        """The rows in FROM, under an alias, with the target's names for the columns. Long lists are not copied."""
+        names = [trees.identifier(c.name) for c in self.columns]
+        if isinstance(self.rows, exp.Values):
+            self.rows.set("alias", exp.TableAlias(this=trees.identifier(alias), columns=names))
+            return self.rows
+        return trees.derived(self.rows, alias, names)
+
+    def as_query(self, alias: str, insert: exp.Insert) -> exp.Select:
+        """A query over the rows, without projections, with the WITH of the statement."""
+        found = trees.select([], self.as_table(alias))
+        if (clause := insert.args.get("with_")) is not None:
+            found.set("with_", clause.copy())
+        return found
+
+
+def source_of(insert: exp.Insert, table: JournalTable, dialect: str, computed: Computed, whole: bool = False) -> Source:
+    """The rows of an INSERT whose own references have been replaced already.
+
+    Args:
+        insert: the statement.
+        table: its target.
+        dialect: of default expressions.
+        computed: takes the keys that cannot be computed twice.
+        whole: fill every column; else only those that are named, and the key.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, SYNTAX_ERROR.
+    """
+    given = insert.args.get("expression")
+    if insert.args.get("default"):
+        return _values([[]], [], table, whole, dialect, computed)
+    columns = _columns(insert, table)
+    if isinstance(given, exp.Values):
+        rows = [list(r.expressions) for r in given.expressions]
+        columns = _fitting(insert, columns, len(rows[0]), table)
+        return _values(rows, columns, table, whole, dialect, computed)
+    query = given.unnest() if isinstance(given, exp.Subquery) else given
+    if not isinstance(query, exp.Query):
+        raise TrinityError("SYNTAX_ERROR", "INSERT needs VALUES, a query or DEFAULT VALUES.")
+    return _query(insert, query.copy(), columns, table, whole, dialect)
+
+
+def _rest(columns: list[JournalColumn], table: JournalTable, whole: bool) -> list[JournalColumn]:
+    """The columns that the source does not have and that are filled with their defaults here."""
+    return [c for c in table.written if c not in columns and (whole or c.name in table.key)]
+
+
+def _columns(insert: exp.Insert, table: JournalTable) -> list[JournalColumn]:
+    target = insert.this
+    if not isinstance(target, exp.Schema):
+        return list(table.visible)
+    found = [table.visible_column(trees.folded(c)) for c in target.expressions]
+    names = [c.name for c in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise TrinityError("DUPLICATE_COLUMN_NAME", f"INSERT INTO {table} names column '{name}' twice.")
+    return found
+
+
+def _fitting(insert: exp.Insert, columns: list[JournalColumn], width: int, table: JournalTable) -> list[JournalColumn]:
+    """The columns that rows of this width fill: without a list, the first ones."""
+    listed = isinstance(insert.this, exp.Schema)
+    if width > len(columns) or (listed and width < len(columns)):
+        raise TrinityError(
+            "SYNTAX_ERROR",
+            f"INSERT INTO {table}: {len(columns)} columns are to be filled, and a row has {width} values.",
+        )
+    return columns[:width]
+
+
+def _values(
+    rows: Sequence[Sequence[exp.Expr]],
+    columns: list[JournalColumn],
+    table: JournalTable,
+    whole: bool,
+    dialect: str,
+    computed: Computed,
+) -> Source:
+    rest = _rest(columns, table, whole)
+    built: list[exp.Expr] = []
+    constant = True
+    for row in rows:
+        if len(row) != len(columns):
+            raise TrinityError("SYNTAX_ERROR", f"INSERT INTO {table}: the rows of VALUES differ in length.")
+        values: list[exp.Expr] = []
+        for column, value in [*zip(columns, row, strict=True), *((c, None) for c in rest)]:
+            plain = trees.default_of(column, dialect) if value is None or trees.is_default(value) else value
+            if column.name in table.key and not _lasting(plain):
+                if len(computed.values) < MAX_KEYS:
+                    plain = computed.add(plain, column)
+                else:
+                    constant = False
+            values.append(trees.bound(plain, column))
+        built.append(exp.Tuple(expressions=values))
+    return Source((*columns, *rest), exp.Values(expressions=built), constant)
+
+
+def _lasting(value: exp.Expr) -> bool:
+    """Whether a key's value is the same in every snapshot."""
+    return repeatable(value) and value.find(exp.Query) is None
+
+
+def _query(
+    insert: exp.Insert,
+    query: exp.Query,
+    columns: list[JournalColumn],
+    table: JournalTable,
+    whole: bool,
+    dialect: str,
+) -> Source:
+    if isinstance(query, exp.Select) and not query.is_star:
+        columns = _fitting(insert, columns, len(query.expressions), table)
+        typed = [_projection(e, c) for e, c in zip(query.expressions, columns, strict=True)]
+        query.set("expressions", typed)
+    rest = _rest(columns, table, whole)
+    if rest:
+        given = Source(tuple(columns), query, constant=False).as_table("given")
+        every = exp.Column(this=exp.Star(), table=trees.identifier("given"))
+        query = trees.select([every, *(trees.default_of(c, dialect) for c in rest)], given)
+    return Source((*columns, *rest), query, constant=False)
+
+
+def _projection(node: exp.Expr, to: JournalColumn) -> exp.Expr:
+    value = node.this if isinstance(node, exp.Alias) else node
+    typed = trees.bound(value.copy(), to)
+    return exp.alias_(typed, node.args["alias"].copy()) if isinstance(node, exp.Alias) else typed

@@ -1,0 +1,159 @@
+"""Journalled tables as the rewriter knows them: names, keys, version columns, and the columns of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from trinity.errors import TrinityError, nearest
+
+__all__ = ["JournalColumn", "JournalModel", "JournalTable", "VersionType"]
+
+VersionType = Literal["TIMESTAMP", "BIGINT"]
+
+
+@dataclass(frozen=True)
+class JournalColumn:
+    """One column of a journal table.
+
+    Attributes:
+        name: as the backend spells it.
+        type: the backend's type without length or precision: ``character varying``.
+        declared: the type with them: ``character varying(10)``.
+        default: SQL text of the DEFAULT, or None.
+        generated: computed by the backend, so never written.
+    """
+
+    name: str
+    type: str
+    declared: str
+    default: str | None = None
+    generated: bool = False
+
+
+@dataclass(frozen=True)
+class JournalTable:
+    """One journalled table.
+
+    Attributes:
+        schema: its schema as users write it (the model's ``name``).
+        name: its name as users write it.
+        backend_schema: the schema on the backend (``jdbcSchema``).
+        journal: name of the table that stores the versions.
+        key: key columns.
+        version: the version column (``journalVersionField``).
+        subsequent: the subsequent version column (``journalSubsequentVersionField``).
+        version_type: what both hold.
+        unique_keys: further column lists whose values are unique among live rows (``journalUniqueKeys``).
+        columns: the journal's columns in order; empty while the journal does not exist.
+        guarded: a unique index over key and version exists, which writes rely on.
+        merged: the backend merges the versions itself: a Trinity table.
+        catalog: the catalog or database that its schema is in (``jdbcCatalog``); empty for the current one.
+    """
+
+    schema: str
+    name: str
+    backend_schema: str
+    journal: str
+    key: tuple[str, ...]
+    version: str
+    subsequent: str
+    version_type: VersionType
+    unique_keys: tuple[tuple[str, ...], ...] = ()
+    columns: tuple[JournalColumn, ...] = ()
+    guarded: bool = True
+    merged: bool = False
+    catalog: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def visible(self) -> tuple[JournalColumn, ...]:
+        """What users see: all but the two version columns, in the journal's order."""
+        return tuple(c for c in self.columns if c.name not in (self.version, self.subsequent))
+
+    @property
+    def written(self) -> tuple[JournalColumn, ...]:
+        """The visible columns that an append lists."""
+        return tuple(c for c in self.visible if not c.generated)
+
+    @property
+    def version_column(self) -> JournalColumn:
+        """The version column."""
+        return self.column(self.version)
+
+    def column(self, name: str) -> JournalColumn:
+        """A column of the journal, version columns included. Raises COLUMN_NOT_FOUND."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        known = [c.name for c in self.visible]
+        raise TrinityError(
+            "COLUMN_NOT_FOUND",
+            f"Table {self} has no column '{name}'.{nearest(name, known)} It has: {', '.join(known)}.",
+        )
+
+    def visible_column(self, name: str) -> JournalColumn:
+        """A column that users may name. Raises COLUMN_NOT_FOUND, for the version columns too."""
+        if name in (self.version, self.subsequent):
+            raise TrinityError(
+                "COLUMN_NOT_FOUND", f"Table {self} has no column '{name}': versions are kept in {self.journal}."
+            )
+        return self.column(name)
+
+
+@dataclass(frozen=True)
+class JournalModel:
+    """All journalled tables of one connection, and how names find them.
+
+    Attributes:
+        tables: the journalled tables.
+        default_schema: where an unqualified name is looked up first, if a schema has this name.
+        schemas: schema as users write it -> schema on the backend.
+        search_path: further schemas for unqualified names, as the backend has them.
+        relations: (schema, name) of the backend's ordinary relations that bear a journalled table's name. In its own
+            schema such a relation is hidden; in a schema earlier on the search path it is what the name means.
+        catalogs: names that may stand before a schema (``jdbcCatalog``).
+    """
+
+    tables: tuple[JournalTable, ...]
+    default_schema: str = ""
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    search_path: tuple[str, ...] = ()
+    relations: frozenset[tuple[str, str]] = frozenset()
+    catalogs: frozenset[str] = frozenset()
+
+    def find(self, schema: str, name: str) -> JournalTable | None:
+        """The journalled table of that name; ``schema`` is empty for an unqualified one."""
+        if schema:
+            return self._exact(schema, name)
+        path = (self.default_schema, *self.search_path) if self.default_schema in self.schemas else self.search_path
+        for place in path:
+            if (found := self._exact(place, name)) is not None:
+                return found
+            if (place, name) in self.relations:
+                return None
+        return None
+
+    def _exact(self, schema: str, name: str) -> JournalTable | None:
+        return next((t for t in self.tables if t.name == name and t.schema == schema), None)
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Names whose appearance in a statement means that it has to be looked at."""
+        renamed = {user for user, backend in self.schemas.items() if user != backend}
+        return frozenset({t.name for t in self.tables} | renamed)
+
+    def with_columns(self, columns: Mapping[str, Mapping[str, str]]) -> JournalModel:
+        """This model with the columns of journal tables, for rewriting without a backend.
+
+        Args:
+            columns: ``schema.table`` -> column of the journal -> type, version columns included.
+        """
+        known = {
+            name: tuple(JournalColumn(column, kind.split("(")[0], kind) for column, kind in given.items())
+            for name, given in columns.items()
+        }
+        return replace(self, tables=tuple(replace(t, columns=known.get(str(t), t.columns)) for t in self.tables))

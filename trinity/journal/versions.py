@@ -1,0 +1,68 @@
+"""Which version an append gets. All rows of a statement that write one key get the same one.
+
+That is what refuses a second live row of a key: an INSERT of a key that is live asks for the version which the live row
+has, and two rows of one statement ask for the same; both meet the journal's unique index over key and version.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from trinity.journal import trees
+from trinity.journal.tables import JournalTable
+
+__all__ = ["first_version", "inserted_version", "next_version", "once"]
+
+
+def first_version(table: JournalTable) -> exp.Expr:
+    """The version of a key that never existed: 1, or the statement's time."""
+    return exp.Literal.number(1) if table.version_type == "BIGINT" else _now(table)
+
+
+def next_version(table: JournalTable, newest: exp.Expr) -> exp.Expr:
+    """The version after a key's newest one.
+
+    Not CURRENT_TIMESTAMP: that is the transaction's start, so a second statement of a transaction would repeat a
+    version, and a transaction that began earlier would write a version that is never seen. Clocks that step back do
+    no harm.
+    """
+    if table.version_type == "BIGINT":
+        return exp.Add(this=newest, expression=exp.Literal.number(1))
+    tick = exp.Add(this=newest, expression=trees.cast(exp.Literal.string("1 microsecond"), "interval"))
+    return exp.Greatest(this=_now(table), expressions=[tick])
+
+
+def inserted_version(
+    table: JournalTable, version: exp.Expr, subsequent: exp.Expr, leaves: exp.Expr | None = None
+) -> exp.Expr:
+    """The version of an inserted row.
+
+    Args:
+        table: the table.
+        version: newest version of its key; NULL for a new key.
+        subsequent: that version's subsequent version; NULL for a live row.
+        leaves: whether the live row gives way in the same statement.
+    """
+    free: exp.Expr = exp.Not(this=exp.Is(this=subsequent, expression=exp.Null()))
+    if leaves is not None:
+        free = exp.or_(free, leaves, copy=False)
+    taken = exp.Case(ifs=[exp.If(this=free, true=next_version(table, version.copy()))], default=version)
+    return exp.Coalesce(this=taken, expressions=[first_version(table)])
+
+
+def once(value: exp.Expr, again: exp.Expr) -> exp.Expr:
+    """The value, or PostgreSQL's error 21000 (cardinality violation) where ``again`` holds.
+
+    A subquery of two rows is the one expression that raises this error.
+    """
+    two = exp.Values(
+        expressions=[exp.Tuple(expressions=[exp.Boolean(this=True)]), exp.Tuple(expressions=[exp.Boolean(this=False)])],
+        alias=exp.TableAlias(this=trees.identifier("twice"), columns=[trees.identifier("hit")]),
+    )
+    fails = exp.Subquery(this=trees.select([trees.column("hit", "twice")], two))
+    refused = exp.and_(again, fails, copy=False)
+    return exp.Case(ifs=[exp.If(this=refused, true=exp.Null())], default=value)
+
+
+def _now(table: JournalTable) -> exp.Expr:
+    return trees.cast(exp.Anonymous(this="statement_timestamp"), table.version_column.type)

@@ -1,0 +1,64 @@
+"""What the rewriting of one INSERT, UPDATE, DELETE or MERGE gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from trinity.journal import trees
+from trinity.journal.locks import Lock
+from trinity.journal.tables import JournalTable
+
+__all__ = ["Names", "Written", "append"]
+
+
+@dataclass
+class Names:
+    """Names for the CTEs of a statement that do not meet each other, nor a user's."""
+
+    count: int = 0
+
+    def new(self, what: str) -> str:
+        """The next name for a CTE that does ``what``."""
+        self.count += 1
+        return f"_trinity_{what}_{self.count}"
+
+
+@dataclass(frozen=True)
+class Written:
+    """One rewritten data-modifying statement.
+
+    Attributes:
+        body: an INSERT into the journal, or a query over the members below.
+        lock: what to lock first.
+        members: further members for the outermost WITH, before the body.
+        counted: the body is a query of one value, the number of rows.
+        unique: the table whose unique keys have to be checked afterwards.
+    """
+
+    body: exp.Expr
+    lock: Lock
+    members: tuple[exp.CTE, ...] = ()
+    counted: bool = False
+    unique: JournalTable | None = None
+    computed: tuple[exp.Expr, ...] = field(default=())
+
+
+def append(
+    table: JournalTable,
+    columns: Sequence[str],
+    query: exp.Query,
+    returning: Sequence[exp.Expr] = (),
+    alias: exp.Identifier | None = None,
+) -> exp.Insert:
+    """``INSERT INTO journal AS alias (columns) query RETURNING returning``."""
+    target = trees.journal(table)
+    if alias is not None:
+        target.set("alias", exp.TableAlias(this=alias.copy()))
+    schema = exp.Schema(this=target, expressions=[trees.identifier(c) for c in columns])
+    found = exp.Insert(this=schema, expression=query)
+    if returning:
+        found.set("returning", exp.Returning(expressions=list(returning)))
+    return found
