@@ -116,7 +116,7 @@ def put(table: Table, *versions: dict[str, Any]) -> None:
     table.upsert(pa.Table.from_pylist([{n: v.get(n) for n in names} for v in versions], pa.schema(kinds)))
 
 
-@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("compact", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_delete_of_a_listed_group_removes_the_row_and_leaves_a_threshold(
     session: Session, fmt: str, compact: bool
 ) -> None:
