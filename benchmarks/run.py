@@ -16,6 +16,7 @@ from rich.table import Table
 
 import trinity
 from benchmarks.cases import Bench
+from benchmarks.folds import FoldBench
 from benchmarks.merges import NATIVE_SETTINGS, MergeBench
 from benchmarks.timing import Result
 from trinity import Session
@@ -36,7 +37,9 @@ def run(
     rows: Annotated[int, typer.Option(min=1000, help="Rows of the base.")] = 4_000_000,
     runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 5,
     formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
-    cases: Annotated[str, typer.Option(help="Which cases: tables, merges, or both with a comma.")] = "tables,merges",
+    cases: Annotated[
+        str, typer.Option(help="Which cases: tables, folds, merges, with commas.")
+    ] = "tables,folds,merges",
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "latest",
     scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs about 2 GB.")] = None,
 ) -> None:
@@ -65,6 +68,9 @@ def _measured(
     if "tables" in cases:
         for catalog in formats:
             yield from Bench(session, catalog, rows, runs, folder).cases()
+    if "folds" in cases:
+        for catalog in formats:
+            yield from FoldBench(session, catalog, rows // 4, runs).cases()
     if "merges" in cases:
         yield from MergeBench(session, formats, rows, min(runs, 3), folder).cases()
 

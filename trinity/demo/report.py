@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trinity.demo.flights import airlines
-from trinity.demo.show import answers_rows, figures_rows, readers_rows
+from trinity.demo.show import answers_rows, figures_rows, readers_rows, streams_rows
 
 if TYPE_CHECKING:
     from trinity.demo.run import Findings
@@ -28,6 +28,11 @@ th { font-weight: 600 } .text { text-align: left }
 svg { width: 100%; height: auto; font: 13px system-ui, sans-serif } svg text { fill: var(--ink) }
 .axis { stroke: var(--line) } .late { fill: var(--late) } .early { fill: var(--early) }
 """
+
+_STREAMS: Final = (
+    "Departures and arrivals come as two streams, each out of order in its own way, each with a sequence group of its "
+    "own (merge engine partial-update); a second table keeps sums by airline (aggregation)."
+)
 
 _WIDTH: Final = 860
 _ROW: Final = 26
@@ -58,6 +63,9 @@ def write_report(findings: Findings, target: Path) -> Path:
         "<h2>What other readers see in the files</h2>",
         "<p>Before compaction they see every row version; afterwards exactly the live rows.</p>",
         _table(*readers_rows(findings), text_columns=2),
+        "<h2>Two streams, one row per flight</h2>",
+        f"<p>{_STREAMS}</p>",
+        _table(*streams_rows(findings)),
     ]
     page = (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Trinity: flights of 2013</title>"

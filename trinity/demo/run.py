@@ -17,7 +17,8 @@ from trinity.demo.flights import ChangeStream, change_stream, extract_csv, read_
 from trinity.demo.load import Figures, create_tables, load, measure, table_of
 from trinity.demo.readers import READERS, Seen, look
 from trinity.demo.report import write_report
-from trinity.demo.show import answers_table, figures_table, readers_table
+from trinity.demo.show import answers_table, figures_table, readers_table, streams_table
+from trinity.demo.streams import StreamAnswers, create_stream_tables, load_streams, stream_answers
 from trinity.errors import TrinityError
 from trinity.session import Session, connect
 
@@ -35,6 +36,7 @@ class FormatFindings:
         compaction_s: seconds of the compaction, or None when an earlier run made it.
         before, after: figures before and after compaction; ``before`` is None when the table was compacted already.
         answers: the answers of every read of the merged table.
+        streams: what the second scene's tables say, before and after their compaction.
     """
 
     commits: list[float] = field(default_factory=list)
@@ -42,6 +44,7 @@ class FormatFindings:
     before: Figures | None = None
     after: Figures | None = None
     answers: list[Answers] = field(default_factory=list)
+    streams: list[StreamAnswers] = field(default_factory=list)
 
 
 @dataclass
@@ -69,6 +72,13 @@ class Findings:
             for catalog, findings in self.formats.items()
             for found in findings.answers
             if found != self.truth
+        ]
+        told = StreamAnswers(self.truth.flown, self.truth.delays, self.truth.delays)
+        wrong += [
+            f"{catalog}: the two streams differ from the source: {found}"
+            for catalog, findings in self.formats.items()
+            for found in findings.streams
+            if found != told
         ]
         expected = Seen(self.truth.live, sum(total for total, _ in self.truth.delays.values()))
         readers = [
@@ -107,7 +117,9 @@ def run_demo(output: Path, batches: int = 12, console: Console | None = None) ->
         _load_all(session, stream, findings, console)
         _measure_all(session, findings, console)
         _compact_all(session, findings, console)
-    for table in (figures_table(findings), answers_table(findings), readers_table(findings)):
+        _second_scene(session, stream, findings, console)
+    tables = figures_table(findings), answers_table(findings), readers_table(findings), streams_table(findings)
+    for table in tables:
         console.print(table)
     report = write_report(findings, output / "report.html")
     console.print(f"Report: {report}   ({time.perf_counter() - started:.0f} s in all)")
@@ -179,6 +191,26 @@ def _compact_all(session: Session, findings: Findings, console: Console) -> None
         for reader in READERS:
             findings.seen[reader.name] = (findings.seen[reader.name][0], look(session, reader))
             progress.advance(bar)
+
+
+def _second_scene(session: Session, stream: ChangeStream, findings: Findings, console: Console) -> None:
+    """Departures and arrivals apart, and totals by airline; read before and after a compaction."""
+    create_stream_tables(session, CATALOGS)
+    pieces = stream.batches(findings.batches)
+    with _progress(console) as progress:
+        for catalog, found in findings.formats.items():
+            bar = progress.add_task(f"two streams, {catalog}", total=len(pieces) + 2)
+
+            def advance(bar: int = bar) -> None:
+                progress.advance(bar)  # type: ignore[arg-type]
+
+            load_streams(session, catalog, pieces, advance)
+            found.streams.append(stream_answers(session, catalog))
+            advance()
+            for name in ("legs", "airlines"):
+                session.table(f"{catalog}.default.{name}").compact(full=True)
+            found.streams.append(stream_answers(session, catalog))
+            advance()
 
 
 def _compacted(session: Session, catalog: str) -> bool:

@@ -13,7 +13,16 @@ from trinity.demo.readers import READERS, Seen
 if TYPE_CHECKING:
     from trinity.demo.run import Findings, FormatFindings
 
-__all__ = ["answers_rows", "answers_table", "figures_rows", "figures_table", "readers_rows", "readers_table"]
+__all__ = [
+    "answers_rows",
+    "answers_table",
+    "figures_rows",
+    "figures_table",
+    "readers_rows",
+    "readers_table",
+    "streams_rows",
+    "streams_table",
+]
 
 _NONE = "-"
 
@@ -80,6 +89,24 @@ def answers_table(findings: Findings) -> Table:
 def readers_table(findings: Findings) -> Table:
     """What others see."""
     return _table("What other readers see in the files", *readers_rows(findings), text_columns=2)
+
+
+def streams_rows(findings: Findings) -> tuple[list[str], Rows]:
+    """Both tables of the second scene per format, beside the source."""
+    head = ["", "flights that departed", "arrival delay of all, minutes", "the same, kept by airline"]
+    told = sum(total for total, _ in findings.truth.delays.values())
+    rows: Rows = [["the source", f"{findings.truth.flown:,}", f"{told:,}", f"{told:,}"]]
+    for catalog, found in findings.formats.items():
+        for when, answers in zip(("log", "compacted"), found.streams, strict=True):
+            sums = [f"{sum(total for total, _ in d.values()):,}" for d in (answers.delays, answers.totals)]
+            rows.append([f"{catalog}, {when}", f"{answers.flown:,}", *sums])
+    return head, rows
+
+
+def streams_table(findings: Findings) -> Table:
+    """The second scene's answers."""
+    title = "Departures and arrivals as two streams (partial-update), totals by airline (aggregation)"
+    return _table(title, *streams_rows(findings))
 
 
 def _table(title: str, head: list[str], rows: Rows, text_columns: int = 1) -> Table:

@@ -1,0 +1,84 @@
+"""The folds of merge engines, beside Spark's own aggregation of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from benchmarks.timing import Result, in_turns
+from trinity import Session
+from trinity.table import Table
+
+__all__ = ["FoldBench"]
+
+_GROUPS: Final = (1, 2, 3)
+_PLAIN: Final = ", ".join(
+    [
+        "k",
+        *(f"max(g{n}) AS g{n}, max_by(a{n}, g{n}) AS a{n}, max_by(b{n}, g{n}) AS b{n}" for n in _GROUPS),
+        "sum(n) AS n",
+    ]
+)
+
+
+@dataclass
+class FoldBench:
+    """Ten log rows per key, of which a read has to make one.
+
+    Attributes:
+        session: where the tables are.
+        catalog: the format.
+        rows: log rows.
+        runs: rounds per case.
+    """
+
+    session: Session
+    catalog: str
+    rows: int
+    runs: int
+
+    def cases(self) -> Iterator[Result]:
+        """Three sequence groups of two columns and a sum; then sums alone."""
+        columns = ", ".join(f"g{n} BIGINT, a{n} BIGINT, b{n} BIGINT" for n in _GROUPS)
+        groups = {f"fields.g{n}.sequence-group": f"a{n},b{n}{',n' if n == 1 else ''}" for n in _GROUPS}
+        options = {"merge-engine": "partial-update", **groups, "fields.n.aggregate-function": "sum"}
+        table = self._table("groups", f"k INT, {columns}, n BIGINT", options, self._changes())
+        yield self._fold("fold, three sequence groups", table, _PLAIN, 2.0)
+        options = {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"}
+        table = self._table(
+            "sums", "k INT, n BIGINT, m BIGINT", options, self._changes().selectExpr("k", "n", "a1 AS m")
+        )
+        yield self._fold("fold, sums", table, "SELECT k, sum(n) AS n, sum(m) AS m FROM stored GROUP BY k", 1.2)
+
+    def _changes(self) -> DataFrame:
+        keys = max(1, self.rows // 10)
+        return self.session.spark.range(0, self.rows, 1, 2).selectExpr(
+            f"CAST(pmod(hash(id), {keys}) AS INT) AS k",
+            *[f"pmod(xxhash64(id, {n}), 1000) AS g{n}" for n in _GROUPS],
+            *[f"id * {n} AS a{n}" for n in _GROUPS],
+            *[f"id + {n} AS b{n}" for n in _GROUPS],
+            "id % 100 AS n",
+        )
+
+    def _table(self, name: str, columns: str, options: dict[str, str], rows: DataFrame) -> Table:
+        given = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
+        full = f"{self.catalog}.default.fold_{name}"
+        self.session.sql(f"CREATE TABLE {full} ({columns}, PRIMARY KEY (k)) TBLPROPERTIES ({given})")
+        table = self.session.table(full)
+        table.upsert(rows)
+        return table
+
+    def _fold(self, case: str, table: Table, plain: str, factor: float) -> Result:
+        """The merged read, beside Spark's aggregation over the same files."""
+        spark = self.session.spark
+        spark.read.parquet(*[f.path for f in table.splits().files]).createOrReplaceTempView("stored")
+        assert table.to_df().count() == spark.sql(plain).count(), case
+        ours, reference = in_turns(self.runs, lambda: _scan(table.to_df()), lambda: _scan(spark.sql(plain)))
+        return Result(case, self.catalog, ours, reference, factor)
+
+
+def _scan(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
