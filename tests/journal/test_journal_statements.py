@@ -421,3 +421,25 @@ def test_a_prepared_model_meets_the_database(
         keyless.execute("DELETE FROM depts")
     with pytest.raises(dbapi.ProgrammingError, match=r"CREATE TABLE hr\.emps"):
         keyless.execute("SELECT * FROM emps")
+
+
+def test_a_schema_that_has_another_name_on_the_backend(
+    opened: Callable[..., dbapi.Connection], model: dict[str, Any], plain: psycopg.Connection[Any]
+) -> None:
+    """For DML as well, and for ordinary tables beside the journalled ones."""
+    model["defaultSchema"] = model["schemas"][0]["name"] = "people"
+    model["schemas"][0]["operand"]["jdbcCatalog"] = "postgres"
+    other = opened(autocommit=True)
+    other.execute("CREATE TABLE people.depts (deptno SERIAL PRIMARY KEY, name TEXT)")
+    assert rows(other, "INSERT INTO postgres.people.depts (name) VALUES ('a'), ('b') RETURNING *") == [
+        (1, "a"),
+        (2, "b"),
+    ]
+    assert count(other, "UPDATE depts SET name = upper(name) WHERE deptno = 1") == 1
+    other.execute("CREATE TABLE people.plain AS SELECT deptno FROM people.depts")
+    assert rows(other, "SELECT d.name FROM people.depts d JOIN people.plain USING (deptno) ORDER BY 1") == [
+        ("A",),
+        ("b",),
+    ]
+    assert plain.execute("SELECT count(*) FROM hr.depts_journal").fetchone() == (3,)
+    assert plain.execute("SELECT count(*) FROM hr.plain").fetchone() == (2,)
