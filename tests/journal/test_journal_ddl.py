@@ -28,6 +28,9 @@ def test_create_alter_and_drop(hr: dbapi.Connection, plain: psycopg.Connection[A
     assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "one", 5, None)]
     hr.execute("ALTER TABLE depts RENAME COLUMN note TO remark")
     hr.execute("ALTER TABLE depts ALTER COLUMN name TYPE TEXT")
+    hr.execute("ALTER TABLE depts ALTER COLUMN budget SET NOT NULL, ALTER budget SET DEFAULT 6")
+    nullable = "SELECT is_nullable FROM information_schema.columns WHERE table_schema = 'hr' AND column_name = 'budget'"
+    assert hr.execute(nullable).fetchall() == [("NO",)]
     hr.execute("UPDATE depts SET remark = 'x', name = 'longer than ten'")
     hr.execute("ALTER TABLE depts DROP COLUMN budget")
     assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "longer than ten", "x")]

@@ -130,6 +130,8 @@ CHANGES: list[tuple[str, int, Rows]] = [
     (("INSERT INTO depts AS d VALUES (1, 'new'), (4, 'four') ON CONFLICT (deptno) DO UPDATE "
       "SET name = excluded.name || d.name WHERE d.deptno < 2"), 2,
      [(1, "newone"), (2, "two"), (3, "three"), (4, "four")]),
+    ("INSERT INTO depts SELECT id, n FROM x ON CONFLICT (deptno) DO UPDATE SET name = 'met'", 3,
+     [(1, "met"), (2, "met"), (3, "three"), (4, "cuatro")]),
     ("INSERT INTO depts VALUES (1, 'new'), (4, 'a'), (4, 'b') ON CONFLICT DO NOTHING", 1,
      [(1, "one"), (2, "two"), (3, "three"), (4, "a")]),
     (("MERGE INTO depts d USING x ON d.deptno = x.id WHEN MATCHED AND gone THEN DELETE "
@@ -221,7 +223,8 @@ def test_what_an_ordinary_table_refuses(depts: dbapi.Connection, text: str, kind
     "text",
     [
         "LOCK TABLE depts", "VACUUM depts", "COPY depts FROM STDIN", "DO $$ BEGIN DELETE FROM depts; END $$",
-        "SELECT * FROM ONLY depts", "SELECT * FROM depts TABLESAMPLE BERNOULLI (10)", "SELECT * FROM depts FOR UPDATE",
+        "SELECT * FROM ONLY depts", "SELECT * FROM depts TABLESAMPLE BERNOULLI (10)",
+        "SELECT * FROM depts LIMIT 1 FOR UPDATE SKIP LOCKED",
         "ALTER TABLE depts RENAME TO d", "CREATE UNIQUE INDEX ON depts (name)", "GRANT SELECT ON depts TO PUBLIC",
         "ALTER TABLE depts DROP COLUMN deptno", "CREATE TABLE t (d INT REFERENCES depts (deptno))",
         "COMMENT ON TABLE depts IS 'x'", "DROP VIEW depts", "EXPLAIN ANALYZE DELETE FROM depts",
@@ -286,6 +289,19 @@ def test_parameters_and_literals_are_data(hr: dbapi.Connection, value: str) -> N
     assert rows(hr, f"SELECT note = {literal} FROM depts WHERE note = ?", value) == [(True,)]
     assert count(hr, f"UPDATE depts SET note = note || {literal}") == 1
     assert rows(hr, "SELECT note FROM depts") == [(value * 2,)]
+
+
+def test_defaults_of_columns_that_a_query_leaves_out(hr: dbapi.Connection) -> None:
+    hr.execute("ALTER TABLE emps ADD COLUMN more JSONB, ADD COLUMN note TEXT DEFAULT 'n'")
+    for text in (
+        "INSERT INTO emps (empid, salary) SELECT i, 1 FROM generate_series(1, 2) i",
+        "INSERT INTO emps (empid, salary) SELECT i, 2 FROM generate_series(2, 3) i ON CONFLICT (empid) DO NOTHING",
+        "MERGE INTO emps USING (SELECT 4 AS i) s ON empid = s.i WHEN NOT MATCHED THEN INSERT (empid) VALUES (s.i)",
+    ):
+        hr.execute(text)
+    assert rows(hr, "SELECT empid, deptno, salary, more, note FROM emps ORDER BY 1") == [
+        (1, 7, 1, None, "n"), (2, 7, 1, None, "n"), (3, 7, 2, None, "n"), (4, 7, None, None, "n")
+    ]  # fmt: skip
 
 
 def test_names_that_need_quotes(opened: Callable[..., dbapi.Connection], model: dict[str, Any]) -> None:
@@ -405,3 +421,25 @@ def test_a_prepared_model_meets_the_database(
         keyless.execute("DELETE FROM depts")
     with pytest.raises(dbapi.ProgrammingError, match=r"CREATE TABLE hr\.emps"):
         keyless.execute("SELECT * FROM emps")
+
+
+def test_a_schema_that_has_another_name_on_the_backend(
+    opened: Callable[..., dbapi.Connection], model: dict[str, Any], plain: psycopg.Connection[Any]
+) -> None:
+    """For DML as well, and for ordinary tables beside the journalled ones."""
+    model["defaultSchema"] = model["schemas"][0]["name"] = "people"
+    model["schemas"][0]["operand"]["jdbcCatalog"] = "postgres"
+    other = opened(autocommit=True)
+    other.execute("CREATE TABLE people.depts (deptno SERIAL PRIMARY KEY, name TEXT)")
+    assert rows(other, "INSERT INTO postgres.people.depts (name) VALUES ('a'), ('b') RETURNING *") == [
+        (1, "a"),
+        (2, "b"),
+    ]
+    assert count(other, "UPDATE depts SET name = upper(name) WHERE deptno = 1") == 1
+    other.execute("CREATE TABLE people.plain AS SELECT deptno FROM people.depts")
+    assert rows(other, "SELECT d.name FROM people.depts d JOIN people.plain USING (deptno) ORDER BY 1") == [
+        ("A",),
+        ("b",),
+    ]
+    assert plain.execute("SELECT count(*) FROM hr.depts_journal").fetchone() == (3,)
+    assert plain.execute("SELECT count(*) FROM hr.plain").fetchone() == (2,)

@@ -176,6 +176,29 @@ def test_an_insert_waits_for_another_of_the_same_key(
     assert len(errors) == (ending == "commit")
 
 
+def test_rows_that_are_selected_for_update_stay_as_they_were_read(
+    one: dbapi.Connection, opened: Open, plain: psycopg.Connection[Any]
+) -> None:
+    other = opened()
+    found: list[Any] = []
+    one.execute("UPDATE depts SET name = 'first' WHERE deptno = 1")
+
+    def read_and_write() -> None:
+        found.extend(other.execute("SELECT d.name FROM depts d WHERE d.deptno = ? FOR UPDATE", (1,)).fetchall())
+        other.execute("UPDATE depts SET name = ? WHERE deptno = 1", (found[0][0] + "+",))
+        other.commit()
+
+    thread = threading.Thread(target=read_and_write)
+    thread.start()
+    waits_for(plain, 1)
+    one.commit()
+    thread.join()
+    assert found == [("first",)]
+    assert names(one) == ["first+"]
+    assert one.execute("SELECT * FROM depts ORDER BY name FOR UPDATE").fetchall() == [(1, "first+")]
+    assert one.execute("SELECT * FROM depts WHERE deptno = 9 FOR SHARE").fetchall() == []
+
+
 def test_writers_of_different_keys_do_not_wait(one: dbapi.Connection, opened: Open) -> None:
     other = opened()
     one.execute("UPDATE depts SET name = 'x' WHERE deptno = 1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -87,6 +88,31 @@ def test_statements_on_a_journalled_table(depts: dbapi.Connection, tiered_fmt: s
     assert len(journal.log().collect()) == 12
     assert journal.compact(full=True).skipped
     assert len(journal.log().collect()) == 12
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("versions", ["BIGINT", "TIMESTAMP"])
+def test_no_update_of_two_writers_is_lost(
+    depts: dbapi.Connection, warehouse: Path, tiered_fmt: str, versions: str
+) -> None:
+    given = model(tiered_fmt, versions, {"depts": ["deptno"]})
+    writers = [dbapi.connect(given, warehouse=warehouse) for _ in range(2)]
+    errors: list[Exception] = []
+
+    def work(connection: dbapi.Connection) -> None:
+        try:
+            for _ in range(3):
+                assert count(connection, "UPDATE depts SET n = n + 1 WHERE deptno = 2") == 1
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(w,)) for w in writers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert rows(depts, "SELECT n FROM depts WHERE deptno = 2") == [(6,)]
 
 
 @pytest.mark.parametrize("versions", ["BIGINT"])

@@ -20,7 +20,7 @@ from trinity.journal.binding import statements_in
 
 __all__ = ["Shell", "interactive"]
 
-_PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*)> ")
+_PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*|(\. )+)> ?")
 """What sqlline prints before a line, so that a session can be pasted."""
 
 _HELP: Final = """\
@@ -54,6 +54,7 @@ class Shell:
         self._console = console
         self._connection: dbapi.Connection | None = None
         self._timing = True
+        self._pending = ""
         self.failed = False
         self._commands: dict[str, Callable[[str], None]] = {
             "connect": self._connect_to,
@@ -123,17 +124,16 @@ class Shell:
 
     def _items(self, lines: Iterable[str]) -> Iterator[str]:
         """Commands, one a line, and statements, over as many lines as they take."""
-        pending = ""
         for line in lines:
             text = _PROMPT.sub("", line, count=1) if _PROMPT.match(line) else line
-            if not pending and text.lstrip().startswith("!"):
+            if not self._pending and text.lstrip().startswith("!"):
                 yield text.strip()
                 continue
-            pending += text if text.endswith("\n") else text + "\n"
-            found, pending = statements_in(pending, self._dialect)
+            self._pending += text if text.endswith("\n") else text + "\n"
+            found, self._pending = statements_in(self._pending, self._dialect)
             yield from found
-        if pending.strip():
-            yield pending.strip()
+        if self._pending.strip():
+            yield self._pending.strip()
 
     @property
     def _dialect(self) -> str:
@@ -142,6 +142,8 @@ class Shell:
     @property
     def prompt(self) -> str:
         """What stands before a line of input."""
+        if self._pending:
+            return ". . . . . .> "
         return f"0: {self._connection.backend.name}> " if self._connection is not None else "trinity> "
 
     def _try(self, item: str) -> None:

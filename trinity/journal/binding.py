@@ -10,12 +10,22 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import TokenError
+from sqlglot.errors import ErrorLevel, TokenError, UnsupportedError
 
 from trinity.errors import TrinityError
 from trinity.journal import trees
 
-__all__ = ["LOCKED_KEYS", "Bound", "Numbered", "bind", "locked_keys", "number", "statements_in", "tokens_of"]
+__all__ = [
+    "LOCKED_KEYS",
+    "Bound",
+    "Numbered",
+    "bind",
+    "generated",
+    "locked_keys",
+    "number",
+    "statements_in",
+    "tokens_of",
+]
 
 LOCKED_KEYS: Final = -1
 """Position of the parameter that holds the hashes of the locked keys, or NULL when the whole table is locked."""
@@ -128,4 +138,16 @@ def bind(tree: exp.Expr, dialect: str) -> Bound:
     for node in list(tree.find_all(exp.Parameter)):
         order.append(int(node.this.name) - 1)
         node.set("this", exp.Literal.number(len(order)))
-    return Bound(tree.sql(dialect=dialect, comments=False, copy=False), tuple(order))
+    return Bound(generated(tree, dialect), tuple(order))
+
+
+def generated(tree: exp.Expr, dialect: str) -> str:
+    """The text of a tree that is not needed any more.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for what sqlglot would leave out.
+    """
+    try:
+        return tree.sql(dialect=dialect, comments=False, copy=False, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        raise TrinityError("NOT_SUPPORTED", f"The statement cannot be rewritten: {error}.") from error

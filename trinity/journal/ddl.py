@@ -234,6 +234,10 @@ def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
         if named in fixed:
             raise TrinityError("NOT_SUPPORTED", f"ALTER TABLE {table}: '{named}' is a key or version column.")
         table.visible_column(named)
+        if isinstance(action, exp.AlterColumn) and action.args.get("allow_null") is False:
+            # sqlglot reads SET NOT NULL, and cannot write it
+            name = trees.identifier(named).sql(dialect="postgres")
+            action.replace(exp.Var(this=f"ALTER COLUMN {name} SET NOT NULL"))
     tree.set("this", trees.journal(table))
     return tree
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal import trees
+from trinity.journal.binding import generated
 from trinity.journal.ddl import rewrite_ddl
 from trinity.journal.merges import key_of_source
 from trinity.journal.refusals import check_unread, mentions, words_of
@@ -61,13 +62,15 @@ def rewrite_merged(sql: str, model: JournalModel) -> Merged:
 
 def _rewritten(tree: exp.Expr, scopes: Scopes) -> Merged:
     if (definition := rewrite_ddl(tree, scopes)) is not None:
-        return Merged(definition.sql(dialect="spark"), defines=True)
+        return Merged(generated(definition, "spark"), defines=True)
     clause = tree.args.get("with_")
     if isinstance(clause, exp.With) and any(isinstance(c.this, exp.DML) for c in clause.expressions):
         raise TrinityError("NOT_SUPPORTED", "INSERT, UPDATE, DELETE and MERGE in WITH need PostgreSQL.")
     if isinstance(tree, exp.Query):
+        if any(s.args.get("locks") for s in tree.find_all(exp.Select)):
+            raise TrinityError("NOT_SUPPORTED", "FOR UPDATE needs PostgreSQL.")
         scopes.replace(tree)
-        return Merged(tree.sql(dialect="spark"))
+        return Merged(generated(tree, "spark"))
     if not isinstance(tree, (exp.Insert, exp.Update, exp.Delete, exp.Merge)):
         raise TrinityError("NOT_SUPPORTED", f"{tree.key.upper()} of a journalled table is not supported.")
     return _change(tree, scopes)
@@ -78,21 +81,21 @@ def _change(tree: exp.Insert | exp.Update | exp.Delete | exp.Merge, scopes: Scop
     table = scopes.journalled(target)
     scopes.replace(tree, target=target)
     if table is None:
-        return Merged(tree.sql(dialect="spark"))
+        return Merged(generated(tree, "spark"))
     if tree.args.get("returning") is not None or tree.args.get("conflict") is not None:
         raise TrinityError("NOT_SUPPORTED", "RETURNING and ON CONFLICT need PostgreSQL; use MERGE on Trinity tables.")
     alias = trees.alias_name(target)
     target.replace(_aliased(table, alias))
     if isinstance(tree, exp.Insert):
-        return Merged(_insert(tree, table).sql(dialect="spark"), table)
+        return Merged(generated(_insert(tree, table), "spark"), table)
     if isinstance(tree, exp.Merge):
         _merge(tree, table, alias)
-        return Merged(tree.sql(dialect="spark"), table)
+        return Merged(generated(tree, "spark"), table)
     if isinstance(tree, exp.Delete):
         tree = _delete(tree, table, alias)
-        return Merged(tree.sql(dialect="spark"))
+        return Merged(generated(tree, "spark"))
     moves = _set_version(tree, table, alias)
-    return Merged(tree.sql(dialect="spark"), table if moves else None)
+    return Merged(generated(tree, "spark"), table if moves else None)
 
 
 def _aliased(table: JournalTable, alias: exp.Identifier) -> exp.Table:

@@ -18,6 +18,7 @@ from trinity.journal.inserts import insert
 from trinity.journal.locks import Lock
 from trinity.journal.merges import merge
 from trinity.journal.refusals import check_unread, mentions, words_of
+from trinity.journal.rowlocks import with_row_locks
 from trinity.journal.scopes import Scopes
 from trinity.journal.sources import Computed
 from trinity.journal.tables import JournalModel, JournalTable
@@ -188,9 +189,12 @@ class _Statement:
                 body.set("with_", clause)
                 return self._result(body, counted, found, changing)
         elif isinstance(tree, exp.Query):
-            _refuse_row_locks(tree)
             self._in_key_order(tree, hidden)
-            self.scopes.replace(tree, hidden)
+            locking = with_row_locks(tree, self.scopes, lambda: self.scopes.replace(tree, hidden))
+            if locking is not None:
+                self.written.append(locking)
+            else:
+                self.scopes.replace(tree, hidden)
         else:
             raise TrinityError(
                 "NOT_SUPPORTED", f"{tree.key.upper()} of a journalled table is not supported: it cannot be rewritten."
@@ -299,14 +303,6 @@ def _names(tree: exp.Query) -> frozenset[str]:
     clause = tree.args.get("with_")
     members = clause.expressions if isinstance(clause, exp.With) else []
     return frozenset(trees.folded(c.args["alias"].this) for c in members)
-
-
-def _refuse_row_locks(tree: exp.Query) -> None:
-    for select in tree.find_all(exp.Select):
-        if select.args.get("locks"):
-            raise TrinityError(
-                "NOT_SUPPORTED", "SELECT … FOR UPDATE with a journalled table is not supported; UPDATE locks the keys."
-            )
 
 
 def _nested(node: exp.Expr, found: Written) -> exp.Expr:

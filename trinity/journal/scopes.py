@@ -63,8 +63,8 @@ class Scopes:
         stack: list[tuple[exp.Expr, frozenset[str]]] = [(root, hidden)]
         while stack:
             node, names = stack.pop()
-            if isinstance(node, exp.Table) and node is not target:
-                node = self._replace_table(node, names)
+            if isinstance(node, exp.Table):
+                node = self._rename_schema(node) if node is target else self._replace_table(node, names)
             elif isinstance(node, exp.Column):
                 self._unqualify(node)
             elif isinstance(node, exp.DML) and node is not root and not isinstance(node.parent, exp.When):
@@ -76,8 +76,7 @@ class Scopes:
     def _replace_table(self, table: exp.Table, hidden: frozenset[str]) -> exp.Expr:
         found = self.journalled(table, hidden)
         if found is None:
-            self._rename_schema(table)
-            return table
+            return self._rename_schema(table)
         for name, value in table.args.items():
             if value and name not in ("this", "db", "catalog", "alias", "version", *_CARRIED):
                 raise TrinityError("NOT_SUPPORTED", f"{name.upper()} on journalled table {found} is not supported.")
@@ -90,7 +89,7 @@ class Scopes:
         table.replace(inner)
         return inner
 
-    def _rename_schema(self, table: exp.Table) -> None:
+    def _rename_schema(self, table: exp.Table) -> exp.Table:
         """``jdbcSchema`` may differ from the schema's name; then its ordinary tables are there too."""
         schema = table.args.get("db")
         if isinstance(schema, exp.Identifier):
@@ -99,6 +98,7 @@ class Scopes:
             if backend != name:
                 table.set("db", trees.identifier(backend))
                 self.met = True
+        return table
 
     def _unqualify(self, column: exp.Column) -> None:
         """``hr.depts.deptno`` is ``depts.deptno`` of the derived table."""

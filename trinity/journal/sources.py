@@ -171,7 +171,8 @@ def _query(
     if rest:
         given = Source(tuple(columns), query, constant=False).as_table("given")
         every = exp.Column(this=exp.Star(), table=trees.identifier("given"))
-        query = trees.select([every, *(trees.default_of(c, dialect) for c in rest)], given)
+        defaults = [trees.bound(trees.default_of(c, dialect), c) for c in rest]
+        query = trees.select([every, *defaults], given)
     return Source((*columns, *rest), query, constant=False)
 
 
