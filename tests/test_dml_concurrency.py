@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 import trinity
+from tests.threads import at_once
 from trinity import Session, TrinityError
 
 FULL = pytest.mark.full
@@ -23,26 +22,6 @@ def counter(session: Session, fmt: str, request: pytest.FixtureRequest) -> str:
     session.sql(f"CREATE TABLE {fmt}.default.counters (id INT, n INT{KINDS[request.param]})")
     session.sql(f"INSERT INTO {fmt}.default.counters VALUES (1, 0), (2, 0)")
     return f"{fmt}.default.counters"
-
-
-def at_once(works: Sequence[Callable[[], object]]) -> list[TrinityError]:
-    """Runs the works in threads; the errors that they raised."""
-    errors: list[TrinityError] = []
-    start = threading.Barrier(len(works))
-
-    def run(work: Callable[[], object]) -> None:
-        start.wait()
-        try:
-            work()
-        except TrinityError as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
 
 
 @pytest.mark.parametrize(("threads", "times"), [(2, 2), pytest.param(8, 25, marks=FULL)])

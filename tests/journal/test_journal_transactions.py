@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.threads import at_once
 from trinity import dbapi
 
 Open = Callable[..., dbapi.Connection]
-
-
-def at_once(works: Sequence[Callable[[], object]]) -> list[Exception]:
-    """Runs the works in threads; the errors that they raised."""
-    errors: list[Exception] = []
-    start = threading.Barrier(len(works))
-
-    def run(work: Callable[[], object]) -> None:
-        start.wait()
-        try:
-            work()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
 
 
 def names(connection: dbapi.Connection) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import threading
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from tests.threads import at_once
 from trinity import dbapi
 from trinity.cli.main import app
 
@@ -97,21 +98,12 @@ def test_no_update_of_two_writers_is_lost(
 ) -> None:
     given = model(tiered_fmt, versions, {"depts": ["deptno"]})
     writers = [dbapi.connect(given, warehouse=warehouse) for _ in range(2)]
-    errors: list[Exception] = []
 
     def work(connection: dbapi.Connection) -> None:
-        try:
-            for _ in range(3):
-                assert count(connection, "UPDATE depts SET n = n + 1 WHERE deptno = 2") == 1
-        except Exception as error:
-            errors.append(error)
+        for _ in range(3):
+            assert count(connection, "UPDATE depts SET n = n + 1 WHERE deptno = 2") == 1
 
-    threads = [threading.Thread(target=work, args=(w,)) for w in writers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    assert at_once([partial(work, writer) for writer in writers]) == []
     assert rows(depts, "SELECT n FROM depts WHERE deptno = 2") == [(6,)]
 
 
