@@ -13,14 +13,15 @@ from trinity_conformance.sink_checks import SINK_CHECKS
 
 BUDGET = Budget(
     "test",
-    seconds=10,
-    histories=4,
+    seconds=8,
+    histories=3,
     failures=1,
     shrink=ShrinkBudget(seconds=40, tries=40),
-    program_seconds=10,
-    programs=3,
-    engine_seconds=15,
-    engine_histories=3,
+    program_seconds=8,
+    programs=2,
+    engine_seconds=10,
+    engine_histories=2,
+    refusal_seconds=4,
 )
 
 

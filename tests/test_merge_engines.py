@@ -216,11 +216,11 @@ def test_first_row_keeps_what_came_first(session: Session, fmt: str) -> None:
 
 
 @pytest.fixture
-def grouped(session: Session, fmt: str) -> Table:
+def grouped(session: Session, tiered_fmt: str) -> Table:
     """k, a group (g; a, n = sum), a group (h1, h2; b), and c NOT NULL, d outside."""
     table = make(
         session,
-        fmt,
+        tiered_fmt,
         "k INT, g INT, a STRING, n INT, h1 INT, h2 INT, b STRING, c STRING NOT NULL, d STRING",
         **{
             "merge-engine": "partial-update",

@@ -49,6 +49,7 @@ class Budget:
         programs: no more programs than this.
         engine_seconds: as ``seconds``, for histories of merge engines.
         engine_histories: no more of them than this.
+        refusal_seconds: seconds that bad input, and then bad options, may take when histories have used up the others.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Budget:
     programs: int = 4
     engine_seconds: float = 30
     engine_histories: int = 5
+    refusal_seconds: float = 15
 
     @property
     def seconds_in_all(self) -> float:
@@ -69,9 +71,6 @@ class Budget:
 
 _RESPLIT: Final = 3
 """Of so many histories of merge engines one is played again."""
-_GRACE: Final = 15.0
-"""Seconds that bad input may take when histories have used up a budget."""
-
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
@@ -218,9 +217,11 @@ def run_check(
         for generated, seconds in _generated(checks, chosen, seed, changes):
             found += run_histories(subject, replace(chosen, seconds=seconds), generated, tally, progress)
         if check in (None, "bad-input"):
-            found += refuse_all(subject, spark, tally, chosen.seconds_in_all + _GRACE - (monotonic() - begun))
+            found += refuse_all(
+                subject, spark, tally, chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
+            )
         if check in (None, "engine-options"):
-            seconds = chosen.seconds_in_all + 2 * _GRACE - (monotonic() - begun)
+            seconds = chosen.seconds_in_all + 2 * chosen.refusal_seconds - (monotonic() - begun)
             found += refuse_engines(subject, tally, seconds)
         if check in (None, "merge-sinks"):
             found += try_sinks(SinkBench(subject.session, "c"), tally)
