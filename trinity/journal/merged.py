@@ -21,10 +21,7 @@ from trinity.journal.rewrite import numbered_and_parsed
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalModel, JournalTable
 
-__all__ = ["VERSIONS_VIEW", "Merged", "rewrite_merged"]
-
-VERSIONS_VIEW: Final = "_trinity_versions"
-"""A temporary view of all stored versions of the table that is written; see :attr:`Merged.versions_of`."""
+__all__ = ["Merged", "rewrite_merged"]
 
 _NEW: Final = "new"
 
@@ -35,7 +32,7 @@ class Merged:
 
     Attributes:
         sql: the statement, in Spark's SQL; as it was written when it names no journalled table.
-        versions_of: the table whose stored versions :data:`VERSIONS_VIEW` has to show, since keys come to life in it.
+        versions_of: the table whose ``versions_view`` has to be there, since keys come to life in it.
         defines: the statement changes a definition.
     """
 
@@ -119,7 +116,7 @@ def _after(table: JournalTable, newest: exp.Expr) -> exp.Expr:
 def _newest_of(table: JournalTable, key: list[exp.Expr]) -> exp.Expr:
     """The newest stored version of a key, deleted or not."""
     same = [exp.EQ(this=trees.column(k, "v"), expression=e.copy()) for k, e in zip(table.key, key, strict=True)]
-    source = exp.Table(this=trees.identifier(VERSIONS_VIEW), alias=exp.TableAlias(this=trees.identifier("v")))
+    source = exp.Table(this=trees.identifier(table.versions_view), alias=exp.TableAlias(this=trees.identifier("v")))
     return exp.Subquery(this=trees.select([exp.Max(this=trees.column(table.version, "v"))], source, same))
 
 

@@ -50,6 +50,7 @@ class JournalTable:
         guarded: a unique index over key and version exists, which writes rely on.
         merged: the backend merges the versions itself: a Trinity table.
         catalog: the catalog or database that its schema is in (``jdbcCatalog``); empty for the current one.
+        versions_view: of a Trinity table: a view of all its stored versions, there while a statement needs it.
     """
 
     schema: str
@@ -65,6 +66,7 @@ class JournalTable:
     guarded: bool = True
     merged: bool = False
     catalog: str = ""
+    versions_view: str = "versions"
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.errors import TrinityError
 from trinity.journal.backends.base import Described, Result
 from trinity.journal.backends.literals import with_literals
-from trinity.journal.merged import VERSIONS_VIEW, Merged, rewrite_merged
+from trinity.journal.merged import Merged, rewrite_merged
 from trinity.journal.model import LoadedModel
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
 from trinity.session import Session, connect
@@ -44,6 +45,7 @@ class WarehouseBackend:
 
     def __init__(self, warehouse: str | Path, loaded: LoadedModel | None, options: Mapping[str, Any]) -> None:
         self.session: Session = connect(warehouse, **options)
+        self._view = f"_trinity_versions_{uuid.uuid4().hex}"  # connections of one process share Spark and its views
         self._given = loaded.journal if loaded is not None else JournalModel(())
         self._model = self._described()
 
@@ -65,7 +67,7 @@ class WarehouseBackend:
 
     def _described_table(self, table: JournalTable) -> JournalTable:
         catalog = table.catalog or self.session.current_catalog
-        placed = replace(table, catalog=catalog, merged=True, columns=())
+        placed = replace(table, catalog=catalog, merged=True, columns=(), versions_view=self._view)
         stored = self._stored(placed)
         if stored is None:
             return placed
@@ -105,17 +107,23 @@ class WarehouseBackend:
         stored = self._stored(table)
         assert stored is not None
         before = stored.splits().version
-        stored.log(before).createOrReplaceTempView(VERSIONS_VIEW)
-        result = _result(self.session.sql(found.sql))
-        if stored.splits().version > before + 1:  # others committed after the versions were looked up
-            stored.log().createOrReplaceTempView(VERSIONS_VIEW)
-            if self.session.spark.sql(_hidden_by_others(table, before)).count():
-                raise TrinityError(
-                    "TRANSACTION_CONFLICT",
-                    f"Table {table}: another writer changed the same keys meanwhile, and its versions are newer; look "
-                    "whether the rows are there, and run the statement again.",
-                )
-        return result
+        try:
+            stored.log(before).createOrReplaceTempView(table.versions_view)
+            result = _result(self.session.sql(found.sql))
+            if stored.splits().version > before + 1:  # others committed after the versions were looked up
+                stored.log().createOrReplaceTempView(table.versions_view)
+                self._check_visible(table, before)
+            return result
+        finally:
+            self.session.spark.catalog.dropTempView(table.versions_view)
+
+    def _check_visible(self, table: JournalTable, since: int) -> None:
+        if self.session.spark.sql(_hidden_by_others(table, since)).count():
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"Table {table}: another writer changed the same keys meanwhile, and its versions are newer; look "
+                "whether the rows are there, and run the statement again.",
+            )
 
     def explain(self, sql: str) -> list[str]:
         """The statement that would be sent."""
@@ -175,8 +183,8 @@ def _hidden_by_others(table: JournalTable, since: int) -> str:
     key, version = ", ".join(quote(k) for k in table.key), quote(table.version)
     return (
         f"SELECT 1 FROM (SELECT _commit_version, {version} AS v, max({version}) OVER (PARTITION BY {key} "
-        f"ORDER BY _commit_version RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier FROM {VERSIONS_VIEW}) "
-        f"WHERE _commit_version > {since} AND v < earlier"
+        f"ORDER BY _commit_version RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier "
+        f"FROM {table.versions_view}) WHERE _commit_version > {since} AND v < earlier"
     )
 
 
