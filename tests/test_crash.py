@@ -260,7 +260,12 @@ def test_append_killed_at_every_operation(crash: Crash, victim: Callable[[str, s
 
 @pytest.mark.parametrize(
     ("catalog", "action"),
-    [("delta", "append"), ("iceberg", "append"), ("parquet", "compact"), ("delta", "plain merge")],
+    [
+        ("delta", "append"),
+        ("iceberg", "append"),
+        pytest.param("parquet", "compact", marks=pytest.mark.full),
+        pytest.param("delta", "plain merge", marks=pytest.mark.full),
+    ],
 )
 def test_killed_around_the_commit(crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str) -> None:
     kill_around_commit(crash, victim, catalog, action)

@@ -158,12 +158,12 @@ def test_late_rows_meet_their_order_after_compaction(session: Session, fmt: str)
     assert rows(table) == [(1, 3, "z,a,b,c", "z")]
 
 
-def test_sequence_field_with_a_late_delete(session: Session, fmt: str) -> None:
+def test_sequence_field_with_a_late_delete(session: Session, tiered_fmt: str) -> None:
     options = {
         "merge-engine": "aggregation", "sequence.field": "s", "rowkind.field": "kind",
         "fields.n.aggregate-function": "sum", "aggregation.remove-record-on-delete": "true",
     }  # fmt: skip
-    table = make(session, fmt, "k INT, s INT, kind STRING, n INT, v STRING", **options)
+    table = make(session, tiered_fmt, "k INT, s INT, kind STRING, n INT, v STRING", **options)
     put(table, {"k": 1, "s": 10, "kind": "+I", "n": 1, "v": "ten"}, {"k": 1, "s": 20, "kind": "+I", "n": 2})
     table.compact(full=True)
     put(table, {"k": 1, "s": 15, "kind": "-D"})
@@ -190,8 +190,8 @@ def test_a_sum_out_of_range_is_an_error_of_the_read_that_later_rows_repair(sessi
     assert rows(table) == [("big", most, "a"), ("small", 1, None)]
 
 
-def test_first_row_keeps_what_came_first(session: Session, fmt: str) -> None:
-    table = make(session, fmt, "k INT, v STRING", **{"merge-engine": "first-row"})
+def test_first_row_keeps_what_came_first(session: Session, tiered_fmt: str) -> None:
+    table = make(session, tiered_fmt, "k INT, v STRING", **{"merge-engine": "first-row"})
     put(table, {"k": 1, "v": "first"}, {"k": 1, "v": "second"}, {"k": 2, "v": None})
     table.compact(full=True)
     put(table, {"k": 1, "v": "third"}, {"k": 2, "v": "late"}, {"k": 3, "v": "new"})
@@ -338,9 +338,9 @@ def test_a_function_comes_by_entry_point(session: Session, tiered_fmt: str) -> N
         )
 
 
-def test_a_base_is_folded_where_it_lies(session: Session, fmt: str) -> None:
+def test_a_base_is_folded_where_it_lies(session: Session, tiered_fmt: str) -> None:
     options = {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum", "bucket": "2"}
-    table = make(session, fmt, "k INT, n BIGINT", **options)
+    table = make(session, tiered_fmt, "k INT, n BIGINT", **options)
     put(table, *({"k": k, "n": 1} for k in range(20)))
     table.compact(full=True)
     put(table, *({"k": k, "n": 10} for k in range(15, 25)))
