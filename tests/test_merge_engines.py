@@ -212,6 +212,27 @@ def test_first_row_keeps_what_came_first(session: Session, tiered_fmt: str) -> N
     assert rows(table) == [(1, "first"), (2, None), (3, "new"), (4, "y")]
 
 
+@pytest.mark.parametrize("partition", ["", "PARTITIONED BY (p) "])
+def test_versions_stay_in_order_when_the_log_is_compacted_by_itself(
+    session: Session, tiered_fmt: str, partition: str
+) -> None:
+    session.sql(
+        f"CREATE TABLE {tiered_fmt}.default.t (p INT, k INT, v STRING, w STRING, PRIMARY KEY (p, k)) {partition}"
+        "TBLPROPERTIES ('merge-engine' = 'aggregation', 'fields.v.aggregate-function' = 'listagg', "
+        "'fields.w.aggregate-function' = 'last_value')"
+    )
+    table = session.table(f"{tiered_fmt}.default.t")
+    put(table, *({"p": k % 2, "k": k} for k in range(200)))
+    table.compact(full=True)
+    for n in range(12):
+        put(table, {"p": 1, "k": 1, "v": str(n), "w": str(n)}, {"p": 0, "k": 2, "v": str(n), "w": None})
+    table.compact()
+    assert {f.tier for f in table.splits().files} == {Tier.BASE, Tier.LOG}
+    listed = ",".join(map(str, range(12)))
+    found = [tuple(r) for r in table.to_df(where="k IN (1, 2)").collect()]
+    assert sorted(found) == [(0, 2, listed, None), (1, 1, listed, "11")]
+
+
 # -- SQL UPDATE, DELETE and MERGE ------------------------------------------------------------------------
 
 

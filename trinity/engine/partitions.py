@@ -15,6 +15,7 @@ from sqlglot import exp
 from trinity.engine.cases import Program
 from trinity.engine.scan import plain_scan
 from trinity.engine.sparktypes import spark_type
+from trinity.merge.fold import ARRIVAL
 from trinity.merge.literal import quoted, text_literal
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, TableDefinition, arrival_order
@@ -33,13 +34,13 @@ _GROUP = "_trinity_group"
 def by_partition(
     rows: DataFrame, definition: TableDefinition, spec: MergeSpec, files: Sequence[DataFile], file_bytes: int
 ) -> DataFrame:
-    """The folded rows of a keyed table, sorted by partition and key, with one task for all of a partition.
+    """The rows of a keyed table, sorted by partition, key and arrival, with one task for all of a partition.
 
     A table with a partition too large for one file is cut into ranges of partition and key instead; so is one with
     transforms, since those of dates, numbers and texts keep the order of their column.
 
     Args:
-        rows: in storage form.
+        rows: in storage form; row versions that are not folded have their arrival.
         definition: the table.
         spec: its merge options.
         files: what the rows come from, for their sizes.
@@ -56,7 +57,8 @@ def by_partition(
         rows = rows.repartition(min(tasks, len(sizes)), *columns)
     else:
         rows = rows.repartitionByRange(tasks, *order)
-    return rows.sortWithinPartitions(*order)
+    ties = [ARRIVAL] if ARRIVAL in rows.columns else []
+    return rows.sortWithinPartitions(*order, *ties)
 
 
 def _by_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, Any]], list[DataFile]]:
