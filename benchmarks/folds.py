@@ -15,13 +15,10 @@ from trinity.table import Table
 __all__ = ["FoldBench"]
 
 _GROUPS: Final = (1, 2, 3)
-_PLAIN: Final = ", ".join(
-    [
-        "k",
-        *(f"max(g{n}) AS g{n}, max_by(a{n}, g{n}) AS a{n}, max_by(b{n}, g{n}) AS b{n}" for n in _GROUPS),
-        "sum(n) AS n",
-    ]
+_NEWEST: Final = ", ".join(
+    f"max(g{n}) AS g{n}, max_by(a{n}, g{n}) AS a{n}, max_by(b{n}, g{n}) AS b{n}" for n in _GROUPS
 )
+_PLAIN: Final = f"SELECT k, {_NEWEST}, sum(n) AS n FROM stored GROUP BY k"
 
 
 @dataclass

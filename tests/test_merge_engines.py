@@ -359,15 +359,11 @@ def test_a_function_comes_by_entry_point(session: Session, tiered_fmt: str) -> N
         )
 
 
-def test_a_base_is_folded_where_it_lies(session: Session, tiered_fmt: str) -> None:
+def test_a_base_in_several_buckets_meets_the_log(session: Session, tiered_fmt: str) -> None:
     options = {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum", "bucket": "2"}
     table = make(session, tiered_fmt, "k INT, n BIGINT", **options)
     put(table, *({"k": k, "n": 1} for k in range(20)))
     table.compact(full=True)
     put(table, *({"k": k, "n": 10} for k in range(15, 25)))
-    frame = table.to_df()
-    plan = str(frame._jdf.queryExecution().executedPlan().toString())
-    assert plan.count("Exchange") == 1  # the log's
-    assert "Bucketed: true" in plan[: plan.index("Exchange")]
     expected = {**dict.fromkeys(range(15), 1), **dict.fromkeys(range(15, 20), 11), **dict.fromkeys(range(20, 25), 10)}
-    assert {r.k: r.n for r in frame.collect()} == expected
+    assert rows(table) == sorted(expected.items(), key=str)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.bitmaps import register_bitmap_unions
-from trinity.engine.scan import bucketed_scan, log_scan, plain_scan, tiers, well_bucketed
+from trinity.engine.scan import log_scan, plain_scan, tiers
 from trinity.engine.writer import DELETED, LEFT
 from trinity.errors import TrinityError
 from trinity.merge.accumulate import FITS, KIND, PLACE, VISIBLE, ColumnFold, contributions
@@ -43,12 +43,8 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataF
     rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order)
     if not base or spec.keeps_history:  # then the sidecar has the versions that the base was folded from
         return rows
-    buckets = well_bucketed(base, spec.key)
-    if buckets:  # only the log is exchanged then
-        rows = rows.repartition(buckets, *map(quoted, spec.key))
-        earlier = bucketed_scan(spark, base, splits.storage, spec.key, buckets)
-    else:
-        earlier = plain_scan(spark, base, splits.storage)
+    # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
+    earlier = plain_scan(spark, base, splits.storage)
     return rows.unionByName(earlier.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}", f"-1L AS {ARRIVAL}"))
 
 
