@@ -14,7 +14,7 @@ from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Column, TableDefinitio
 __all__ = ["define_table"]
 
 
-_BY_COLUMN: Final = (MergeEngine.PARTIAL_UPDATE.value, MergeEngine.AGGREGATION.value)
+_BY_COLUMN: Final = tuple(engine.value for engine in MergeEngine if engine.by_column)
 
 
 def define_table(

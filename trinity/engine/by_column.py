@@ -18,12 +18,12 @@ from trinity.engine.bitmaps import register_bitmap_unions
 from trinity.engine.scan import log_scan, plain_scan, tiers
 from trinity.engine.writer import DELETED, LEFT
 from trinity.errors import TrinityError
-from trinity.merge.accumulate import FITS, KIND, PLACE, VISIBLE, ColumnFold, contributions
+from trinity.merge.accumulate import ADD, CUT, FITS, KIND, PLACE, VISIBLE, ColumnFold, contributions
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.functions import folds_without_order
 from trinity.merge.literal import quoted
 from trinity.merge.spec import MergeSpec
-from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
+from trinity.spi import CARRIED, ROW_KIND, SplitSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,14 +32,13 @@ __all__ = ["folded", "remembers", "rewritten", "sidecar_schema", "versions"]
 
 _ASIDE: Final = 1 << 40
 """Rows put aside arrive before the base, whose arrival is -1."""
-_CUT: Final = 3
 
 
 def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataFrame:
     """The row versions to be folded, with :data:`~trinity.merge.fold.ARRIVAL`: base, sidecar and log."""
     register_bitmap_unions(spark, spec)
     base, log = tiers(splits.files)
-    in_order = _may_cut(splits) or not folds_without_order(spec)
+    in_order = _may_have(splits, ROW_KIND) or not folds_without_order(spec)
     rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order)
     if not base or spec.keeps_history:  # then the sidecar has the versions that the base was folded from
         return rows
@@ -50,26 +49,16 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataF
 
 def folded(rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
     """One row per key in storage form, with ``DELETED`` (True for a key that is not visible) and ``SINCE``."""
-    found = ColumnFold(splits.definition, spec, omits=_may_omit(splits))(
-        contributions(rows, spec, cuts=_may_cut(splits)), f"max({SINCE}) AS {SINCE}"
+    found = ColumnFold(splits.definition, spec, omits=_may_have(splits, CARRIED))(
+        contributions(rows, spec, cuts=_may_have(splits, ROW_KIND)), f"max({SINCE}) AS {SINCE}"
     )
     return found.withColumn(DELETED, ~F.col(VISIBLE)).drop(VISIBLE, FITS)
 
 
-def _may_cut(splits: SplitSource) -> bool:
-    """False when the statistics say that no row is a hard delete."""
-    return bool(splits.sidecar) or not all(_lacks(file, ROW_KIND) for file in splits.files)
-
-
-def _may_omit(splits: SplitSource) -> bool:
-    """False when the statistics say that every row was ingested with all columns."""
-    return bool(splits.sidecar) or not all(_lacks(file, CARRIED) for file in splits.files)
-
-
-def _lacks(file: DataFile, column: str) -> bool:
-    """Whether the column is known to be NULL in all rows of a file."""
-    known = file.stats.get(column)
-    return known is not None and known.nulls == file.rows
+def _may_have(splits: SplitSource, column: str) -> bool:
+    """False when the statistics say that a hidden column is NULL in every row."""
+    known = [(file, file.stats.get(column)) for file in splits.files]
+    return bool(splits.sidecar) or not all(stats is not None and stats.nulls == file.rows for file, stats in known)
 
 
 def remembers(spec: MergeSpec) -> bool:
@@ -108,8 +97,8 @@ class _Rewrite:
     def __init__(self, spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> None:
         self.spec = spec
         self.storage = [quoted(f.name) for f in splits.storage]
-        self.fold = ColumnFold(splits.definition, spec, omits=_may_omit(splits), raises=False)
-        self.counted = contributions(versions(spark, splits, spec), spec, cuts=_may_cut(splits))
+        self.fold = ColumnFold(splits.definition, spec, omits=_may_have(splits, CARRIED), raises=False)
+        self.counted = contributions(versions(spark, splits, spec), spec, cuts=_may_have(splits, ROW_KIND))
         self.folded = self.fold(self.counted)
         self.now = int(time.time() * 1000)
 
@@ -147,9 +136,9 @@ class _Rewrite:
         # in arrival order nothing can come before a cut or a revival any more
         rows = self.counted if spec.ordering else self.fold.counting(self.counted)
         key = ", ".join(map(quoted, spec.key))
-        rows = rows.selectExpr("*", f"max({KIND} = 0) OVER (PARTITION BY {key}) AS {VISIBLE}")
+        rows = rows.selectExpr("*", f"max({KIND} = {ADD}) OVER (PARTITION BY {key}) AS {VISIBLE}")
         if not spec.keeps_history:
-            rows = rows.where(f"NOT {VISIBLE} OR {KIND} = {_CUT}")
+            rows = rows.where(f"NOT {VISIBLE} OR {KIND} = {CUT}")
         if spec.tombstone_retention_ms is not None:
             oldest = self.now - spec.tombstone_retention_ms
             rows = rows.where(f"{VISIBLE} OR coalesce({SINCE}, {self.now}) >= {oldest}")

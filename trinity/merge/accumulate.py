@@ -1,7 +1,7 @@
 """The fold of the engines that merge column by column: partial-update (§5) and aggregation (E1).
 
 Everything is Spark columns over the row versions of a key. First the rows are placed in fold order and those before
-the last cut are left out (:func:`contributions`); then one aggregation by key folds them (:func:`folded_columns`).
+the last cut are left out (:func:`contributions`); then one aggregation by key folds them (:class:`ColumnFold`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trinity.merge.removal import kept_after_removal
 from trinity.merge.spec import FieldFunction, MergeEngine, MergeSpec, SequenceGroup
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
-__all__ = ["FITS", "KIND", "PLACE", "VISIBLE", "ColumnFold", "contributions"]
+__all__ = ["ADD", "CUT", "FITS", "KIND", "PLACE", "VISIBLE", "ColumnFold", "contributions"]
 
 PLACE: Final = "_trinity_place"
 """BIGINT: the row's place in fold order among the rows of its key; larger is later."""
@@ -31,8 +31,9 @@ VISIBLE: Final = "_trinity_visible"
 """BOOLEAN: an added row is among those that were folded (D6)."""
 FITS: Final = "_trinity_fits"
 """BOOLEAN: every column's value is in range (A4)."""
-_CUT: Final = "_trinity_cut"
-_ADD, _CUTS = 0, 3
+ADD, CUT = 0, 3
+"""Values of :data:`KIND`."""
+_CUT_AT: Final = "_trinity_cut"
 
 
 def contributions(versions: DataFrame, spec: MergeSpec, *, cuts: bool = True) -> DataFrame:
@@ -52,16 +53,16 @@ def contributions(versions: DataFrame, spec: MergeSpec, *, cuts: bool = True) ->
     rows = rows.selectExpr("*", f"{_place(spec)} AS {PLACE}")
     if not cuts and not (spec.remove_on_delete and spec.row_kind):
         return rows
-    cut = f"max(IF({KIND} = {_CUTS}, {PLACE}, NULL)) OVER (PARTITION BY {_key(spec)})"
-    return rows.selectExpr("*", f"{cut} AS {_CUT}").where(f"{_CUT} IS NULL OR {PLACE} >= {_CUT}").drop(_CUT)
+    cut = f"max(IF({KIND} = {CUT}, {PLACE}, NULL)) OVER (PARTITION BY {_key(spec)})"
+    return rows.selectExpr("*", f"{cut} AS {_CUT_AT}").where(f"{_CUT_AT} IS NULL OR {PLACE} >= {_CUT_AT}").drop(_CUT_AT)
 
 
 def _kind(spec: MergeSpec, cuts: bool) -> str:
-    found = f"WHEN {ROW_KIND} = {_CUTS} THEN {_CUTS} " if cuts else ""
+    found = f"WHEN {ROW_KIND} = {CUT} THEN {CUT} " if cuts else ""
     if spec.row_kind:
         kind = f"rtrim({quoted(spec.row_kind)})"
-        found += f"WHEN {kind} = '-D' THEN {_CUTS if spec.remove_on_delete else 2} WHEN {kind} = '-U' THEN 1 "
-    return f"CASE {found}ELSE {_ADD} END" if found else str(_ADD)
+        found += f"WHEN {kind} = '-D' THEN {CUT if spec.remove_on_delete else 2} WHEN {kind} = '-U' THEN 1 "
+    return f"CASE {found}ELSE {ADD} END" if found else str(ADD)
 
 
 def _key(spec: MergeSpec) -> str:
@@ -104,7 +105,7 @@ class ColumnFold:
         if prepared := [text for group in self._groups for text in group.prepared()]:
             rows = rows.selectExpr("*", *prepared)
         states = [f"{state} AS {name}" for name, state in self._states().items()]
-        visible = f"max({KIND} = {_ADD}) AS {VISIBLE}"
+        visible = f"max({KIND} = {ADD}) AS {VISIBLE}"
         key = [quoted(k) for k in self.spec.key]
         aggregates = [F.expr(text) for text in (*states, visible, *further)]
         found = rows.groupBy(*key).agg(*aggregates)
@@ -113,7 +114,7 @@ class ColumnFold:
 
     def counting(self, rows: DataFrame) -> DataFrame:
         """The contributions without cuts, and without what a -D of a sequence group removed (D5)."""
-        rows = rows.where(f"{KIND} <> {_CUTS}")
+        rows = rows.where(f"{KIND} <> {CUT}")
         removing = self.spec.remove_on_group and self.spec.row_kind
         return kept_after_removal(rows, self.spec, PLACE, KIND) if removing else rows
 

@@ -100,8 +100,7 @@ class _Parser:
 
     def check_paradigm(self, engine: MergeEngine, paradigm: RowChangeParadigm) -> None:
         changes = paradigm is RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
-        by_column = engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
-        if changes != by_column and engine is not MergeEngine.DEDUPLICATE:
+        if changes != engine.by_column and engine is not MergeEngine.DEDUPLICATE:
             raise self.refuse(
                 f"'row-change-paradigm' = '{paradigm.value}' does not go with merge engine {engine.value}."
             )

@@ -110,7 +110,7 @@ class FieldsParser:
         self, groups: tuple[SequenceGroup, ...], by_field: Mapping[str, Mapping[str, str]]
     ) -> dict[str, FieldFunction]:
         default = self.definition.properties.get(_DEFAULT_OPTION)
-        if not self._takes_functions():
+        if not self.engine.by_column:
             for name, options in by_field.items():
                 raise self._refuse(
                     f"'fields.{name}.{min(options)}' has no meaning for merge engine {self.engine.value}."
@@ -124,9 +124,6 @@ class FieldsParser:
             if function:
                 found[column.name] = function
         return found
-
-    def _takes_functions(self) -> bool:
-        return self.engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 
     def _function(
         self, column: Column, groups: tuple[SequenceGroup, ...], options: dict[str, str], default: str | None

@@ -27,6 +27,11 @@ class MergeEngine(str, Enum):
     FIRST_ROW = "first-row"
     """The first version that arrived, whole (E2)."""
 
+    @property
+    def by_column(self) -> bool:
+        """True when the folded row takes each column from where its rule says (§5, E1)."""
+        return self in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+
 
 @dataclass(frozen=True)
 class SequenceGroup:
@@ -96,8 +101,8 @@ class MergeSpec:
 
     @property
     def by_column(self) -> bool:
-        """True for the engines whose folded row takes each column from where its rule says (§5, E1)."""
-        return self.engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
+        """:attr:`MergeEngine.by_column` of the table's engine."""
+        return self.engine.by_column
 
     @property
     def statistics(self) -> tuple[str, ...]:

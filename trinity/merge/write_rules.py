@@ -17,7 +17,7 @@ __all__ = ["WriteRules"]
 
 @dataclass(frozen=True)
 class WriteRules:
-    """The rules of one table. Picklable.
+    """The rules of one table whose engine is not deduplicate, which takes any row. Picklable.
 
     Attributes:
         table: full name, for messages.
@@ -45,8 +45,6 @@ class WriteRules:
     def _retracts(self, page: pa.RecordBatch) -> pa.Array | None:
         """Mask of the rows that take something back, or None when there is none."""
         if self.spec.row_kind is None or self.spec.ignore_delete or self.spec.remove_on_delete:
-            return None
-        if self.spec.engine is MergeEngine.DEDUPLICATE:
             return None
         kinds = pc.utf8_rtrim(page.column(self.places[self.spec.row_kind]), " ")
         mask = pc.fill_null(pc.is_in(kinds, value_set=pa.array(["-U", "-D"], kinds.type)), False)
