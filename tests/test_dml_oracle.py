@@ -87,6 +87,10 @@ class DuckDbSubject:
     def history(self) -> list[tuple[Any, datetime]]:
         return [(number, datetime(2024, 1, 1)) for number in range(self.commits)]
 
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        """Programs of statements change no columns."""
+        raise AssertionError(kind)
+
     def reopen(self) -> None:
         """Nothing: the table is in memory."""
 

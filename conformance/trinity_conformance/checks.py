@@ -95,6 +95,13 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"upsert": 4, "read-past": 4, "compact": 1, "reopen": 1},
     ),
     Check(
+        "schema-change",
+        ("L3", "L10"),
+        "columns that are renamed, moved, widened, added or dropped leave every other value as it was",
+        {"alter swap": 1, "alter blank": 1},
+        {"upsert": 4, "alter": 5, "compact": 1, "query": 1, "read-past": 2, "read": 2},
+    ),
+    Check(
         "bad-input",
         ("L8",),
         "bad input is refused by name, and the table reads as before",

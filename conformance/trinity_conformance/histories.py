@@ -15,9 +15,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from trinity_conformance.conditions import OPERATORS, Condition
+from trinity_conformance.names import WIDER
 from trinity_conformance.profiles import FEATURES, KEYS, TOMBSTONES, WATERMARKS, Profile
 from trinity_conformance.shapes import Column, Shape
 from trinity_conformance.traces import (
+    Alter,
     Compact,
     Delete,
     History,
@@ -36,6 +38,7 @@ __all__ = ["GENERAL", "Writer", "histories", "profiles", "sample", "shapes"]
 
 GENERAL: Final[Mapping[str, int]] = {
     "upsert": 5, "delete": 2, "compact": 3, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 3, "read": 1, "log": 1,
+    "alter": 3,
 }  # fmt: skip
 """How often each kind of step is drawn."""
 
@@ -165,6 +168,21 @@ class Writer:
             return Delete(keys=tuple(self.draw(st.lists(self.keys, min_size=1, max_size=5, unique=True))))
         return Delete(condition=self.condition())
 
+    def alter(self) -> Alter:
+        """A change of columns."""
+        kind = self.draw(st.sampled_from(("swap", "swap", "blank", "widen", "move", "extra")))
+        names = [n for n in self.shape.names if n not in self.shape.partition_by]
+        if kind == "swap":
+            # Iceberg names a partition after its column, and that name stays taken
+            return Alter(kind, tuple(self.draw(st.permutations(names))[:2])) if len(names) > 1 else Alter("extra")
+        if kind == "widen":
+            names = [n for n in names if self.shape.type_of(n) in WIDER and n != self.shape.row_kind]
+        elif kind == "blank":
+            names = [n for n in names if n.startswith("p")]
+        elif kind == "extra":
+            names = []
+        return Alter(kind, (self.draw(st.sampled_from(names)),)) if names else Alter("extra")
+
     def step(self, op: str) -> Step:
         """One step of a kind."""
         if op == "upsert":
@@ -178,6 +196,8 @@ class Writer:
             return ReadPast(self.draw(st.integers(1, 4)), self.draw(st.sampled_from(("version", "timestamp"))))
         if op == "compact":
             return Compact(self.draw(st.booleans()))
+        if op == "alter":
+            return self.alter()
         return {"vacuum": Vacuum, "reopen": Reopen, "read": Read, "log": Log}[op]()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trinity_conformance.conditions import Condition
@@ -53,11 +53,13 @@ class Model:
         shape: columns, key, options.
         commits: row versions of each commit, in arrival order.
         recorded: highest transaction number by application (L4).
+        blanked: (number of commits, column) of columns that were dropped and added anew.
     """
 
     shape: Shape
     commits: list[list[Version]] = field(default_factory=list)
     recorded: dict[str, int] = field(default_factory=dict)
+    blanked: list[tuple[int, str]] = field(default_factory=list)
 
     # -- writes -----------------------------------------------------------------------------------------
 
@@ -111,6 +113,11 @@ class Model:
     def reopen(self) -> None:
         """Changes no read."""
 
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        """Changes no read, but that a column which is dropped and added anew has no values of the one before."""
+        if kind == "blank":
+            self.blanked += [(len(self.commits), column) for column in columns]
+
     # -- reads ------------------------------------------------------------------------------------------
 
     def merged(self, commits: int | None = None) -> dict[Key, Row]:
@@ -141,7 +148,13 @@ class Model:
 
     def arrivals(self, commits: int | None = None) -> Iterable[Version]:
         """Row versions in arrival order: by commit, then by place in the commit."""
-        return (version for commit in self.commits[:commits] for version in commit)
+        last = len(self.commits) + 1 if commits is None else commits
+        for number, commit in enumerate(self.commits[:commits]):
+            gone = {column for at, column in self.blanked if number < at < last}
+            yield from (self._blank(v, gone) if gone else v for v in commit)
+
+    def _blank(self, version: Version, columns: Iterable[str]) -> Version:
+        return replace(version, row={**version.row, **dict.fromkeys(columns)})
 
     def takes_over(self, later: Version, earlier: Version) -> bool:
         """True unless the earlier arrival is strictly fresher (U1, K4)."""

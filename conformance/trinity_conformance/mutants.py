@@ -88,6 +88,9 @@ class ModelSubject:
                     raise TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"{name} of {key} is {value.total}")
         return found
 
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        self._model.alter(kind, columns)
+
     def log(self) -> list[LogRow]:
         commits = self._model.commits
         return [LogRow(v.row, n, (n, i)) for n, commit in enumerate(commits) for i, v in enumerate(commit)]
@@ -282,6 +285,26 @@ class ReopenLosesLastCommit(Model):
         self.commits[-1:] = [[]]
 
 
+class RenamedByName(Model):
+    """After a rename older rows are read by the old name (against L3)."""
+
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        super().alter(kind, columns)
+        if kind == "swap":
+            one, other = columns
+            self.commits = [
+                [replace(v, row={**v.row, one: v.row[other], other: v.row[one]}) for v in commit]
+                for commit in self.commits
+            ]
+
+
+class DroppedComesBack(Model):
+    """A column that is dropped and added anew has its old values (against L3)."""
+
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        """Remembers everything."""
+
+
 # -- writes and reads -----------------------------------------------------------------------------------
 
 
@@ -346,7 +369,7 @@ MUTANTS: Final[Mapping[str, type[Model]]] = {c.__name__: c for c in (
     TieToEarlier, NullLargest, NanSmallest, SortOrderIgnored, FirstPartOnly, ArrivalOnly, SignedBytes, Utf16Strings,
     ZerosDiffer, FilledFromOlder, TombstoneValueIgnored, FalseIsTombstone, AnyOlderTombstone, RetractsShown,
     DeleteWithoutWatermark, CompactionForgetsTombstones, CompactionForgetsOrder, VacuumForgetsTransactions,
-    ReopenLosesLastCommit, TransactionsIgnored, RetryReported, LastRowLost, SplitsReversed, FilterBelowFold,
-    TimeStandsStill,
+    ReopenLosesLastCommit, RenamedByName, DroppedComesBack, TransactionsIgnored, RetryReported, LastRowLost,
+    SplitsReversed, FilterBelowFold, TimeStandsStill,
 )}  # fmt: skip
 """Name -> a model with one fault; its docstring names the rule that it breaks."""

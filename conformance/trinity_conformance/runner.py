@@ -18,6 +18,7 @@ from trinity_conformance.model import Key, Row
 from trinity_conformance.shapes import DEDUPLICATE
 from trinity_conformance.subject import Subject, Unsupported
 from trinity_conformance.traces import (
+    Alter,
     Change,
     Compact,
     Delete,
@@ -45,6 +46,7 @@ _SHOWN_BY_A_READ = {
     "retry": "idempotence",
     "delete": "delete",
     "split": "split",
+    "alter": "schema-change",
     "retract": "retracts",
 }
 """What happened -> the check that a good read afterwards speaks for, beside read-equality."""
@@ -158,6 +160,8 @@ class _Run:
             self.delete(step)
         elif isinstance(step, Change):
             self.change(step)
+        elif isinstance(step, Alter):
+            self.alter(step)
         elif isinstance(step, (Compact, Vacuum, Reopen)):
             self.care(step)
         elif isinstance(step, Read):
@@ -243,6 +247,17 @@ class _Run:
             raise NonConformance(self.check("row-change"), f"{counts} instead of {effect.counts} (M5)")
         self.model.apply(effect)
         return False
+
+    def alter(self, step: Alter) -> None:
+        """A format that cannot make the change says so, and is not asked for it."""
+        try:
+            self.guarded("alter", lambda: self.subject.alter(step.kind, step.columns))
+        except Unsupported as reason:
+            self.tally.unsupported[str(reason)] += 1
+            return
+        self.model.alter(step.kind, step.columns)
+        self.tally.coverage.saw(f"alter {step.kind}")
+        self.since_read.append("alter")
 
     def care(self, step: Step) -> None:
         if isinstance(step, Compact):

@@ -15,7 +15,7 @@ from trinity_conformance.differences import NonConformance
 from trinity_conformance.dml_shrink import is_settled, smaller_changes
 from trinity_conformance.model import Key, Model
 from trinity_conformance.shapes import Shape
-from trinity_conformance.traces import Change, Compact, Delete, History, Query, Step, Upsert, Vacuum
+from trinity_conformance.traces import Alter, Change, Compact, Delete, History, Query, Step, Upsert, Vacuum
 from trinity_conformance.values import Json
 
 __all__ = ["ShrinkBudget", "shrink"]
@@ -174,6 +174,8 @@ def _without(history: History, name: str) -> History:
         if isinstance(step, Upsert):
             splits = tuple(tuple(cut(step, row) for row in split) for split in step.splits)
             step = replace(step, splits=splits, names=step.names and tuple(n for n in step.names if n != name))
+        elif isinstance(step, Alter) and name in step.columns:
+            continue
         elif isinstance(step, Query):
             step = replace(step, columns=tuple(n for n in step.columns if n != name) or ("v",))
         steps.append(step)

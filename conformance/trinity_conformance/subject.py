@@ -18,6 +18,7 @@ from trinity.sql.errors import spark_errors
 from trinity_conformance.conditions import Condition
 from trinity_conformance.dml_model import Counts
 from trinity_conformance.model import Row
+from trinity_conformance.names import Names
 from trinity_conformance.shapes import Column, Shape
 from trinity_conformance.statements import Statement
 from trinity_conformance.traces import Upsert
@@ -91,6 +92,9 @@ class Subject(Protocol):
     def history(self) -> list[tuple[Any, datetime]]:
         """Version and time of the readable commits, by version."""
 
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        """Changes columns (see :class:`~trinity_conformance.traces.Alter`). Raises :class:`Unsupported`."""
+
 
 class TrinitySubject:
     """An adapter, found by its entry point's name and driven through the public API only.
@@ -108,6 +112,7 @@ class TrinitySubject:
         self._numbers = count()
         self._name = ""
         self._shape = Shape((), ())
+        self._names = Names(self._shape)
         self._session = self._connect()
         self.durable = self._survives()
 
@@ -144,7 +149,7 @@ class TrinitySubject:
         self._session.close()
 
     def create(self, shape: Shape) -> None:
-        self._shape = shape
+        self._shape, self._names = shape, Names(shape)
         self._name = f"c.default.t{next(self._numbers)}"
         try:
             self._session.sql(shape.ddl(self._name))
@@ -156,7 +161,8 @@ class TrinitySubject:
     def upsert(self, step: Upsert) -> Outcome:
         columns = [c for c in self._shape.columns if step.names is None or c.name in step.names]
         chunks = [self._arrow(columns, split) for split in step.splits]
-        data = self._frame(columns, chunks) if step.path == "spark" else pa.concat_tables(chunks)
+        data: Any = self._frame(columns, chunks) if step.path == "spark" else pa.concat_tables(chunks)
+        data = self._names.given(data)
         write = self._table.upsert if self._shape.key else self._table.append
         result = write(data, txn=step.txn)
         return Outcome(result.version, result.skipped)
@@ -178,9 +184,9 @@ class TrinitySubject:
 
     def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
         if condition is not None:
-            return Outcome(self._table.delete(condition.sql(self._shape)).version)
+            return Outcome(self._table.delete(self._names.sql(condition)).version)
         columns = [c for c in self._shape.columns if c.name in self._shape.key]
-        return Outcome(self._table.delete(self._arrow(columns, list(keys or ()))).version)
+        return Outcome(self._table.delete(self._names.given(self._arrow(columns, list(keys or ())))).version)
 
     def refuses_changes(self) -> str | None:
         """What the adapter says when it has no row changes, or None."""
@@ -213,6 +219,17 @@ class TrinitySubject:
             self._session.close()
             self._session = self._connect()
 
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        before = self._table.splits().version
+        try:
+            for text in self._names.alter(kind, columns):
+                self._session.sql(f"ALTER TABLE {self._name} {text}")
+        except TrinityError as error:
+            if error.code == "NOT_SUPPORTED":
+                raise Unsupported(error.message) from error
+            raise
+        self._names.happened(before)
+
     def read(
         self,
         version: Any = None,
@@ -221,12 +238,14 @@ class TrinitySubject:
         columns: Sequence[str] | None = None,
     ) -> list[Row]:
         on_key = condition is not None and condition.column in self._shape.key
-        where = condition.sql(self._shape) if condition is not None else None
+        where = self._names.sql(condition) if condition is not None else None
+        then = version
+        if timestamp is not None:
+            then = max(v for v, at in self.history() if at <= timestamp)
         frame = self._table.to_df(version=version, timestamp=timestamp, where=where if on_key else None)
         if where is not None and not on_key:
             frame = frame.where(where)
-        if columns is not None:
-            frame = frame.select(*columns)
+        frame = frame.select(*self._names.shown(columns or self._shape.names, then))
         with spark_errors():
             rows: list[Row] = frame.toArrow().to_pylist()
         return rows
@@ -235,7 +254,7 @@ class TrinitySubject:
         rows = self._table.log().toArrow().to_pylist()
         found = [
             LogRow(
-                {n: r[n] for n in self._shape.names},
+                {n: r[self._names.now[n]] for n in self._shape.names},
                 r["_commit_version"],
                 (r["_commit_version"], r["_file"], r["_pos"]),
             )

@@ -18,6 +18,7 @@ from trinity_conformance.statements import Statement
 from trinity_conformance.values import Json
 
 __all__ = [
+    "Alter",
     "Change",
     "Compact",
     "Delete",
@@ -164,8 +165,24 @@ class Change(Step):
         return {"op": self.op, "statement": self.statement.to_json()}
 
 
+@dataclass(frozen=True)
+class Alter(Step):
+    """ALTER TABLE. All but ``blank`` change no value that the history reads (L3).
+
+    Attributes:
+        kind: ``swap`` two columns change names with each other, which the player goes on calling what they were;
+            ``move`` a column comes first; ``widen`` its type; ``extra`` a column that no row has a value for is added,
+            or dropped if it is there; ``blank`` a column is dropped, and another one added under its name.
+        columns: what it is about.
+    """
+
+    op: ClassVar[str] = "alter"
+    kind: str
+    columns: tuple[str, ...] = ()
+
+
 _STEPS: Final[dict[str, type[Step]]] = {
-    c.op: c for c in (Upsert, Delete, Compact, Vacuum, Reopen, Read, Query, ReadPast, Log, Change)
+    c.op: c for c in (Upsert, Delete, Compact, Vacuum, Reopen, Read, Query, ReadPast, Log, Change, Alter)
 }
 
 

@@ -78,10 +78,10 @@ def check_names(before: TableDefinition, after: TableDefinition, spec: Partition
     Raises:
         TrinityError: NOT_SUPPORTED.
     """
-    known = {c.name.lower() for c in before.columns}
-    taken = {f.name.lower() for f in spec.fields}
-    for column in after.columns:
-        if column.name.lower() in taken - known:
+    taken = {f.name.lower(): f.source_id for f in spec.fields}
+    for column in after.visible:
+        source = taken.get(column.name.lower(), column.field_id)
+        if source != column.field_id and column not in before.columns:
             raise TrinityError(
                 "NOT_SUPPORTED",
                 f"Column '{column.name}': a partition field of table '{before.full_name}' has that name in Iceberg; "
