@@ -272,18 +272,27 @@ class ConnectorMetadata(ABC):
         raise _not_supported(table, "truncating")
 
 
-class Connector(ABC):
-    """One catalog of one format."""
+class Connector:
+    """One catalog of one format. A subclass is needed only by who has to override :meth:`close`.
+
+    Args:
+        metadata: names and commits; the same object for the life of the connector.
+        sinks: makes sinks; picklable.
+    """
+
+    def __init__(self, metadata: ConnectorMetadata, sinks: PageSinkProvider) -> None:
+        self._metadata = metadata
+        self._sinks = sinks
 
     @property
-    @abstractmethod
     def metadata(self) -> ConnectorMetadata:
-        """Names and commits; the same object for the life of the connector."""
+        """Names and commits of the catalog."""
+        return self._metadata
 
     @property
-    @abstractmethod
     def sinks(self) -> PageSinkProvider:
-        """Makes sinks; picklable."""
+        """What makes sinks of the catalog's tables."""
+        return self._sinks
 
     def close(self) -> None:
         """Releases clients and files."""

@@ -7,6 +7,7 @@ from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
 from trinity.storage.store import AlreadyExists, Entry, ObjectStore, local_path
+from trinity.storage.versions import TableVersion, VersionedMetadata, oldest_needed
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
@@ -22,11 +23,14 @@ __all__ = [
     "PartitionValues",
     "PartitionedPageSink",
     "RowChanges",
+    "TableVersion",
+    "VersionedMetadata",
     "check_scope",
     "commit_loop",
     "delete_orphans",
     "identity_only",
     "local_path",
     "next_timestamp_ms",
+    "oldest_needed",
     "statement_turn",
 ]

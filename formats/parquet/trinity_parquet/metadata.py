@@ -67,9 +67,6 @@ class ParquetMetadata(FolderMetadata):
             raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{handle.full_name}' exists already.") from taken
         return handle
 
-    def drop_table(self, table: TableHandle) -> None:
-        self._folders.drop_table(table)
-
     def add_column(self, table: TableHandle, column: Column) -> None:
         def change(state: State) -> Change:
             visible = state.definition.visible
