@@ -41,7 +41,7 @@ def scaffold(name: str, folder: Path) -> list[Path]:
     if folder.is_dir() and any(folder.iterdir()):
         raise TrinityError("INVALID_ARGUMENTS", f"Folder '{folder}' holds files already; name another with --folder.")
     found = [p for p in sorted(template().rglob("*")) if p.is_file() and p.suffix in _KINDS]
-    return [_written(folder / _renamed(str(p.relative_to(template())), name), p.read_text(), name) for p in found]
+    return sorted(_written(folder / _renamed(str(p.relative_to(template())), name), p.read_text(), name) for p in found)
 
 
 def _written(path: Path, text: str, name: str) -> Path:

@@ -94,10 +94,18 @@ class PageSinkProvider(ABC):
 
     @abstractmethod
     def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
-        """A sink for the rows of one task. Called on an executor, or in the process for Arrow data."""
+        """A sink for the rows of one task.
+
+        Called on an executor as each task of an append or a compaction begins, or in the process for Arrow data; again
+        for a task that is retried.
+
+        Args:
+            target: the handle's; of a compaction also a folder of its own for the sidecar.
+            sink: which sink of the statement it is.
+        """
 
     def create_merge_sink(self, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
-        """A sink for merge pages. Called on an executor.
+        """A sink for merge pages. Called on an executor as each task of a MERGE, UPDATE or DELETE begins to write.
 
         Raises:
             TrinityError: NOT_SUPPORTED by default, as in Trino.
@@ -106,41 +114,60 @@ class PageSinkProvider(ABC):
 
 
 class ConnectorMetadata(ABC):
-    """Names, schemas, versions and commits of one catalog. Called on the driver, from any thread.
+    """Names, schemas, versions and commits of one catalog.
 
-    Names arrive lower case. Every ``finish_*``, ``create`` and ``alter`` is one atomic commit of the format,
-    made by the adapter's own reload-check-commit loop.
+    Called on the driver only, from any thread, and never by a sink. Names arrive lower case. Every ``finish_*``,
+    ``create`` and ``alter`` is one atomic commit of the format, made by the adapter's own reload-check-commit loop
+    (:func:`trinity.storage.commit_loop`).
+
+    Raises, from every method:
+        TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED, BAD_DATA naming the file; TRANSACTION_CONFLICT when others
+            kept committing for longer than ``commit.retry.timeout``. Anything else is taken for a defect of the adapter.
     """
 
     # -- schemas and tables -----------------------------------------------------------------------------
 
     @abstractmethod
     def list_schemas(self) -> list[str]:
-        """Names of the schemas, sorted. ``default`` always exists."""
+        """Names of the schemas, sorted; ``default`` always exists. Asked by USE, SHOW and for messages."""
 
     @abstractmethod
     def create_schema(self, schema: str) -> None:
-        """Makes an empty schema. Raises SCHEMA_ALREADY_EXISTS."""
+        """Makes an empty schema, for CREATE SCHEMA. Raises SCHEMA_ALREADY_EXISTS, which IF NOT EXISTS relies on."""
 
     @abstractmethod
     def drop_schema(self, schema: str) -> None:
-        """Removes an empty schema. Raises SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY; NOT_SUPPORTED for ``default``."""
+        """Removes an empty schema; CASCADE has dropped its tables before.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY; NOT_SUPPORTED for ``default``.
+        """
 
     @abstractmethod
     def list_tables(self, schema: str) -> list[str]:
-        """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
+        """Names of the tables of a schema, sorted, for SHOW TABLES and messages. Raises SCHEMA_NOT_FOUND."""
 
     @abstractmethod
     def get_table(self, schema: str, table: str) -> TableHandle | None:
-        """The unpinned handle of a table, or None."""
+        """The unpinned handle of a table, or None, also when there is no such schema.
+
+        Called whenever a statement or ``session.table`` names a table: it should be cheap.
+        """
 
     @abstractmethod
     def create_table(self, definition: TableDefinition) -> TableHandle:
-        """Makes an empty table in one commit. Raises SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS."""
+        """Makes an empty table in one commit, for CREATE TABLE.
+
+        The engine has checked columns, key and options.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS (also for one made meanwhile); NOT_SUPPORTED for a type
+                or partition transform that the format lacks.
+        """
 
     @abstractmethod
     def drop_table(self, table: TableHandle) -> None:
-        """Removes the table and its files."""
+        """Removes the table and its files, for DROP TABLE. Raises TABLE_NOT_FOUND when another was faster."""
 
     @abstractmethod
     def add_column(self, table: TableHandle, column: Column) -> None:
@@ -156,6 +183,8 @@ class ConnectorMetadata(ABC):
     def get_splits(self, table: TableHandle) -> SplitSource:
         """Everything a read needs of the handle's version, or of the newest.
 
+        Called as every read, statement and compaction begins, and for DESCRIBE and the like.
+
         Raises:
             TrinityError: TABLE_NOT_FOUND (dropped meanwhile), INVALID_ARGUMENTS (no such version, or removed by
                 vacuum: names the oldest readable one), BAD_DATA (corrupt metadata, names the file).
@@ -163,13 +192,19 @@ class ConnectorMetadata(ABC):
 
     @abstractmethod
     def history(self, table: TableHandle) -> list[HistoryEntry]:
-        """The readable commits, oldest first, with strictly increasing versions and times (L10)."""
+        """The readable commits, oldest first, with strictly increasing versions and times (L10); never empty.
+
+        Called by ``table.history`` and for TIMESTAMP AS OF.
+        """
 
     # -- appends ----------------------------------------------------------------------------------------
 
     @abstractmethod
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        """Pins the newest version (or the handle's own) and says where sinks write."""
+        """Pins the newest version (or the handle's own) and says where sinks write. Commits nothing.
+
+        Called as an append, upsert or INSERT begins, before any file is written, and by ``begin_merge``.
+        """
 
     @abstractmethod
     def finish_insert(
@@ -177,29 +212,37 @@ class ConnectorMetadata(ABC):
     ) -> CommitResult:
         """Commits the files of the fragments, in the order of their names, as one version.
 
-        It never fails for the commits of others. With ``txn`` not above the highest
-        recorded for its application nothing is committed and the result is ``skipped`` (L4). An empty list of
-        fragments commits nothing, unless a ``txn`` has to be recorded.
+        Called once, after all sinks have finished. It never fails for the commits of others. With ``txn`` not above
+        the highest recorded for its application nothing is committed and the result is ``skipped`` (L4). An empty list
+        of fragments commits nothing, unless a ``txn`` has to be recorded.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND when the table was dropped meanwhile.
         """
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
-        """The highest version recorded for an application, or None: lets a retry skip writing files at all."""
+        """The highest version recorded for an application, or None when there is none, or it is not known.
+
+        Called before a write with ``txn`` begins: lets a retry skip writing files at all. ``finish_insert`` decides.
+        """
         return None
 
     # -- compaction and care ----------------------------------------------------------------------------
 
     @abstractmethod
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
-        """Starts replacing files of a pinned version by files that mean the same."""
+        """Starts replacing files of a pinned version by files that mean the same. Commits nothing.
+
+        Called as a compaction begins; ``table`` is pinned to the version whose splits it has read.
+        """
 
     @abstractmethod
     def finish_rewrite(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
     ) -> CommitResult:
         """Replaces the files in one commit. Concurrent appends are kept and count as later (K6).
+
+        Called once, after all sinks have finished. Fragments come with the commit number that they must keep.
 
         Fragments of tier ``sidecar`` become the table's sidecar: instead of the present one when
         ``replace_sidecar``, else it stays as it is.
@@ -212,6 +255,8 @@ class ConnectorMetadata(ABC):
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         """Forgets versions replaced before a time, and removes files that no readable version needs.
 
+        Called by ``table.vacuum``. Records of transactions and the sidecar survive it (L4).
+
         Files younger than ``older_than_ms`` (milliseconds since the epoch) stay: a statement may be writing them.
         """
 
@@ -222,7 +267,7 @@ class ConnectorMetadata(ABC):
         raise _not_supported(table, "modifying table rows")
 
     def merge_row_id_column(self, table: TableHandle) -> str:
-        """Name of the merge page's last column, which identifies a row of the target.
+        """Name of the merge page's last column, which identifies a row of the target. Asked once per statement.
 
         A STRUCT. Of a plain table (``file`` STRING, ``pos`` BIGINT): the file's path and the row's place in it. Of a
         keyed table key and ordering columns under their names, and every other stored column, which are NULL but in
@@ -231,11 +276,14 @@ class ConnectorMetadata(ABC):
         raise _not_supported(table, "modifying table rows")
 
     def insert_layout(self, table: TableHandle) -> tuple[str, ...]:
-        """Columns by whose hash inserted rows are distributed to sinks; empty for none."""
+        """Columns by whose hash inserted rows are distributed to sinks; empty for none. Asked once per statement."""
         return ()
 
     def update_layout(self, table: TableHandle) -> tuple[str, ...]:
-        """Fields of the row id by whose hash changed rows are distributed to sinks; empty for the whole row id."""
+        """Fields of the row id by whose hash changed rows are distributed to sinks; empty for the whole row id.
+
+        Asked once per statement. All changes of a file that is rewritten must reach one sink: ``("file",)``.
+        """
         return ()
 
     def begin_merge(
@@ -243,8 +291,11 @@ class ConnectorMetadata(ABC):
     ) -> MergeTableHandle:
         """Pins a version for a MERGE, UPDATE or DELETE, told which columns each UPDATE case changes (S5).
 
+        Called as each attempt at a statement begins: after a TRANSACTION_CONFLICT the statement runs again. Commits
+        nothing.
+
         Args:
-            table: the table.
+            table: the table, pinned.
             update_case_columns: case number -> columns; UPDATE cases only.
             retry: whether sinks may be run more than once for the same rows (S6), as Spark does.
         """
@@ -253,7 +304,7 @@ class ConnectorMetadata(ABC):
     def finish_merge(
         self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
     ) -> CommitResult:
-        """Commits what the merge sinks wrote as one version: files added, files removed.
+        """Commits what the merge sinks wrote as one version: files added, files removed. Called once per attempt.
 
         Args:
             merge: the handle of ``begin_merge``, its ``scope`` set.
@@ -268,7 +319,10 @@ class ConnectorMetadata(ABC):
         raise _not_supported(merge.table, "modifying table rows")
 
     def truncate(self, table: TableHandle) -> CommitResult:
-        """Removes all rows of the newest version in one commit, tombstones and sidecar with them (M12)."""
+        """Removes all rows of the newest version in one commit, tombstones and sidecar with them (M12).
+
+        Called by TRUNCATE. Of an empty table nothing is committed. ``rows`` of the result is what was removed.
+        """
         raise _not_supported(table, "truncating")
 
 
@@ -295,7 +349,7 @@ class Connector:
         return self._sinks
 
     def close(self) -> None:
-        """Releases clients and files."""
+        """Releases clients and files. Called on the driver when the session closes, if the catalog was used."""
 
 
 class Format(ABC):
@@ -303,17 +357,25 @@ class Format(ABC):
 
     @property
     def property_prefixes(self) -> tuple[str, ...]:
-        """Prefixes of the format's own table properties, passed through unread: ``("delta.",)``."""
+        """Prefixes of the format's own table properties, passed through unread: ``("delta.",)``.
+
+        Asked for every CREATE TABLE and change of properties: other unknown keys are refused.
+        """
         return ()
 
     @property
     def spark(self) -> SparkRequirements:
-        """JARs and settings that the format needs of Spark."""
+        """JARs and settings that the format needs of Spark. Asked as a session starts Spark, or is given one."""
         return SparkRequirements()
 
     @abstractmethod
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
-        """Opens a catalog. ``options`` are the catalog's settings without ``connector``; ``warehouse`` is its folder.
+        """Opens a catalog, on the driver, when it is first used.
+
+        Args:
+            catalog: its name, for handles and messages.
+            options: the catalog's settings without ``connector``; by custom ``warehouse`` is its folder.
+            context: what the session lends.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID for unknown or missing options.
