@@ -122,7 +122,7 @@ class ConnectorMetadata(ABC):
 
     Raises, from every method:
         TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED, BAD_DATA naming the file; TRANSACTION_CONFLICT when others
-            kept committing for longer than ``commit.retry.timeout``. Anything else is taken for a defect of the adapter.
+            kept committing for longer than ``commit.retry.timeout``. Anything else counts as a defect of the adapter.
     """
 
     # -- schemas and tables -----------------------------------------------------------------------------

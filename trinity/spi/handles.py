@@ -1,7 +1,7 @@
 """Handles: frozen, picklable values that pass between the engine, the adapter and the executors.
 
-An adapter makes them on the driver; what ``begin_*`` returns comes back to its ``finish_*``, and goes with each task to its
-sinks. An adapter may subclass a handle to carry more of its own.
+An adapter makes them on the driver; what ``begin_*`` returns comes back to its ``finish_*``, and goes with each task to
+its sinks. An adapter may subclass a handle to carry more of its own.
 """
 
 from __future__ import annotations
