@@ -136,23 +136,6 @@ def test_tombstone_retention_forgets(session: Session, fmt: str) -> None:
     assert rows(table) == {(0, "forgotten"), (1, "a"), (5, "x")}
 
 
-def test_vacuum_removes_what_no_version_needs_and_names_the_oldest(numbers: Table) -> None:
-    fill(numbers, 0, 5, 10, "a")
-    first = numbers.splits().version
-    fill(numbers, 0, 5, 20, "b")
-    numbers.compact(full=True)
-    assert numbers.vacuum("7 days").files == 0
-    assert {(r.k, r.v) for r in numbers.to_df(version=first).collect()} == {(k, "a") for k in range(5)}
-    result = numbers.vacuum("0 seconds")
-    assert result.files >= 2
-    assert rows(numbers) == {(k, "b") for k in range(5)}
-    with pytest.raises(TrinityError) as caught:
-        numbers.to_df(version=first)
-    assert caught.value.code == "INVALID_ARGUMENTS"
-    assert str(result.oldest_version) in caught.value.message
-    assert numbers.history().select("version").orderBy("version").first()[0] == result.oldest_version  # type: ignore[index]
-
-
 def test_l9_key_predicates_leave_files_out(numbers: Table) -> None:
     numbers.set_properties({"bucket": "1"})
     fill(numbers, 0, 100, 1, "a")

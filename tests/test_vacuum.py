@@ -22,7 +22,16 @@ DAY_S = 24 * 3600
 
 @pytest.fixture
 def pages(session: Session, fmt: str) -> Table:
-    """Keyed by k under ts, with a tombstone."""
+    return made(session, fmt)
+
+
+@pytest.fixture
+def tiered_pages(session: Session, tiered_fmt: str) -> Table:
+    return made(session, tiered_fmt)
+
+
+def made(session: Session, fmt: str) -> Table:
+    """A table keyed by k under ts, with a tombstone."""
     columns = [Column("k", "int"), Column("ts", "int"), Column("gone", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "gone"}
     return session.create_table(f"{fmt}.default.pages", columns, ["k"], properties=options)
@@ -65,7 +74,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, table: Table, call: str, happens:
     monkeypatch.setattr(metadata, call, and_then)
 
 
-def test_a_reader_keeps_its_files(pages: Table) -> None:
+def test_a_reader_keeps_its_files(tiered_pages: Table) -> None:
+    pages = tiered_pages
     put(pages, 1, "a", 1, 2)
     lazy = pages.to_df()
     put(pages, 2, "b", 1)
@@ -77,8 +87,8 @@ def test_a_reader_keeps_its_files(pages: Table) -> None:
     assert rows(pages) == {(1, "b"), (2, "a")}
 
 
-def test_a_statement_keeps_its_files(session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = session.create_table(f"{fmt}.default.plain", [Column("k", "int"), Column("v", "string")])
+def test_a_statement_keeps_its_files(session: Session, tiered_fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = session.create_table(f"{tiered_fmt}.default.plain", [Column("k", "int"), Column("v", "string")])
     for k in (1, 2):
         table.append(pa.table({"k": pa.array([k], pa.int32()), "v": ["a"]}))
 
