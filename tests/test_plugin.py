@@ -8,8 +8,10 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,9 +21,12 @@ from typer.testing import CliRunner
 import trinity
 from tests.test_conformance import BUDGET
 from trinity import Session, TrinityError
-from trinity_conformance import run_check
+from trinity.spi import SplitSource, TableHandle
+from trinity.storage import TableVersion
+from trinity_conformance import Budget, run_check
 from trinity_conformance.cli import app
 from trinity_conformance.scaffold import scaffold
+from trinity_conformance.shrink import ShrinkBudget
 
 ACME = Path(__file__).parent / "plugins/acme"
 
@@ -168,3 +173,96 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert CliRunner().invoke(app, ["init", "zebra", "--folder", str(tmp_path)]).exit_code == 2
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+
+
+# -- the suite bites ------------------------------------------------------------------------------------
+
+
+def commits_in_reverse(metadata: Any, patch: pytest.MonkeyPatch) -> None:
+    """Older commits count as later (against K4)."""
+    get_splits = metadata.get_splits
+
+    def reverse(self: Any, table: TableHandle) -> SplitSource:
+        splits: SplitSource = get_splits(self, table)
+        files = [replace(f, commit=splits.version - (f.commit or 0)) for f in splits.files]
+        return replace(splits, files=tuple(files))
+
+    patch.setattr(metadata, "get_splits", reverse)
+
+
+def no_sidecar(metadata: Any, patch: pytest.MonkeyPatch) -> None:
+    """Compaction forgets tombstones (against U4)."""
+    get_splits = metadata.get_splits
+    patch.setattr(metadata, "get_splits", lambda self, table: replace(get_splits(self, table), sidecar=()))
+
+
+def no_past(metadata: Any, patch: pytest.MonkeyPatch) -> None:
+    """Every version reads as the newest one (against L10)."""
+    get_splits = metadata.get_splits
+    patch.setattr(metadata, "get_splits", lambda self, table: get_splits(self, replace(table, version=None)))
+
+
+def written(change: Callable[[TableVersion, TableVersion | None], TableVersion]) -> Callable[..., None]:
+    """A fault in what is written: (version, the one before) -> what is written instead."""
+
+    def break_it(metadata: Any, patch: pytest.MonkeyPatch) -> None:
+        write = metadata.write_version
+
+        def write_other(self: Any, table: TableHandle, version: TableVersion) -> None:
+            before = self.read_version(table, version.number - 1) if version.number else None
+            write(self, table, change(version, before))
+
+        patch.setattr(metadata, "write_version", write_other)
+
+    return break_it
+
+
+def own_number(version: TableVersion, before: TableVersion | None) -> TableVersion:
+    """Compacted files count as written by the compaction (against K6)."""
+    if version.operation != "compact" or before is None:
+        return version
+    known = {f.path for f in before.files}
+    files = [f if f.path in known else replace(f, commit=version.number) for f in version.files]
+    return replace(version, files=tuple(files))
+
+
+def no_checks(metadata: Any, patch: pytest.MonkeyPatch) -> None:
+    """Statements overlook what was committed since they began (against L7)."""
+    patch.setattr("trinity.storage.versions.check_scope", lambda *_: None)
+
+
+FAULTS: dict[str, tuple[str, Callable[..., None]]] = {
+    "commits in reverse": ("read-equality", commits_in_reverse),
+    "no sidecar": ("care-invisible", no_sidecar),
+    "no past": ("time-travel", no_past),
+    "no transactions": ("idempotence", written(lambda version, _: replace(version, txns={}))),
+    "compaction under its own number": ("concurrency", written(own_number)),
+    "no conflicts": ("concurrency", no_checks),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(fault: str, site: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    check, break_it = FAULTS[fault]
+    break_it(importlib.import_module("acme_trinity.metadata").AcmeMetadata, monkeypatch)
+    budget = Budget("hunt", seconds=300, histories=12, failures=1, shrink=ShrinkBudget(20, 10))
+    report = run_check("acme", spark, check, budget)
+    assert not report.conforms
+    assert {f.check for f in report.failures} <= {check, "read-equality", "care-invisible", "time-travel"}
+
+
+@pytest.mark.full
+def test_the_command_shows_a_fault_and_plays_it_again(tmp_path: Path) -> None:
+    scaffold("broken", tmp_path / "plugin")
+    metadata = tmp_path / "plugin/broken_trinity/metadata.py"
+    metadata.write_text(metadata.read_text().replace('"txns": dict(version.txns)', '"txns": {}'))
+    site = installed(tmp_path / "plugin", tmp_path / "dist")
+    done = command(site, "run", "broken", "--check", "idempotence", folder=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    [trace] = (tmp_path / ".trinity-conformance").iterdir()
+    assert f"replay: trinity-conformance replay {trace.stem}" in done.stdout
+    again = command(site, "replay", trace.stem, "--format", "broken", folder=tmp_path)
+    assert (again.returncode, "broken: failed at step" in again.stdout) == (1, True)
+    good = command(site, "replay", trace.stem, "--format", "memory", folder=tmp_path)
+    assert (good.returncode, "memory: passed" in good.stdout) == (0, True)

@@ -33,7 +33,17 @@ from trinity_conformance.traces import History
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["BUDGETS", "Budget", "CheckResult", "Report", "connectors", "run_check", "run_histories"]
+__all__ = [
+    "BUDGETS",
+    "Budget",
+    "CheckResult",
+    "Report",
+    "connectors",
+    "generated_of",
+    "results_of",
+    "run_check",
+    "run_histories",
+]
 
 
 @dataclass(frozen=True)
@@ -226,7 +236,7 @@ def run_check(
         found = []
         changes = all(c.needs == "" for c in checks) or _changes_rows(subject, tally)
         lacks = set() if changes else {"row changes"}
-        for needed, generated, seconds in _generated(checks, chosen, seed, changes):
+        for needed, generated, seconds in generated_of(checks, chosen, seed, changes):
             played, refused = tally.histories, tally.unsupported.total()
             found += run_histories(subject, replace(chosen, seconds=seconds), generated, tally, progress)
             if tally.histories == played and tally.unsupported.total() > refused:
@@ -245,7 +255,7 @@ def run_check(
     finally:
         subject.close()
     excused = frozenset() if subject.durable else frozenset({"reopen"})
-    results = _results(checks, tally, found, excused, lacks)
+    results = results_of(checks, tally, found, excused, lacks)
     return Report(connector, chosen.name, seed, results, tally, monotonic() - begun)
 
 
@@ -256,7 +266,7 @@ def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
     return refusal is None
 
 
-def _generated(
+def generated_of(
     checks: list[Check], budget: Budget, seed: int, changes: bool
 ) -> Iterator[tuple[str, Iterator[History], float]]:
     """What the adapter needs for the histories that the checks are about, these, and the seconds for each kind.
@@ -331,10 +341,22 @@ def _trial(subject: Subject, history: History) -> NonConformance | None:
     return None
 
 
-def _results(
-    checks: list[Check], tally: Tally, found: list[NonConformance], excused: frozenset[str], lacks: Collection[str]
+def results_of(
+    checks: Iterable[Check],
+    tally: Tally,
+    found: Iterable[NonConformance],
+    excused: Collection[str] = (),
+    lacks: Collection[str] = (),
 ) -> list[CheckResult]:
-    """Results of the checks asked for, and of any other check that failed on the way."""
+    """Results of the checks asked for, and of any other check that failed on the way.
+
+    Args:
+        checks: the checks asked for.
+        tally: what was met.
+        found: the failures.
+        excused: situations that cannot be met.
+        lacks: what the adapter refused to have, as in :attr:`Check.needs`.
+    """
     failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
     results = []
     for check in (*checks, *failed):

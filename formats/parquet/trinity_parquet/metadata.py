@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 from trinity.errors import TrinityError
@@ -38,6 +37,7 @@ from trinity.storage import (
     delete_orphans,
     identity_only,
     next_timestamp_ms,
+    oldest_needed,
 )
 from trinity_parquet.commit import Change, State, manifest_name, write_checkpoint, write_version
 from trinity_parquet.schema import storage_schema
@@ -173,10 +173,7 @@ class ParquetMetadata(FolderMetadata):
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         table = replace(table, version=None)
-        entries = self._snapshots.history(table)
-        # a version is needed as long as it was the newest one at some time behind older_than_ms
-        kept = [e for e, following in pairwise(entries) if following.timestamp_ms > older_than_ms]
-        oldest = (kept[0] if kept else entries[-1]).version
+        oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
         state = self._snapshots.load(table)
         store = ObjectStore(table.location)
         if oldest > state.oldest:
