@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import trinity
 from tests.test_conformance import BUDGET
 from trinity import Session, TrinityError
-from trinity.spi import SplitSource, TableHandle
+from trinity.spi import ConnectorMetadata, SplitSource, TableHandle
 from trinity.storage import TableVersion
 from trinity_conformance import Budget, run_check
 from trinity_conformance.cli import app
@@ -116,6 +116,16 @@ def test_sql_upsert_merge_compaction_time_travel(lake: Session) -> None:
     with pytest.raises(TrinityError) as caught:
         trinity.connect(catalogs={"x": {"connector": "acme", "folder": "lake"}}).connector("x")
     assert caught.value.code == "CONFIGURATION_INVALID"
+
+
+def test_an_adapter_may_lack_row_changes(site: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = importlib.import_module("acme_trinity.metadata").AcmeMetadata
+    for method in ("row_change_paradigm", "begin_merge"):
+        monkeypatch.setattr(metadata, method, getattr(ConnectorMetadata, method))
+    for check in ("row-change", "merge-sinks"):
+        report = run_check("acme", spark, check)
+        assert [r.status for r in report.results] == ["not supported"]
+        assert (report.conforms, report.inconclusive) == (True, [])
 
 
 WRITER = """

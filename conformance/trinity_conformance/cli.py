@@ -184,7 +184,7 @@ def list_all(no_color: _NoColor = False) -> None:
     """Lists adapters, checks, budgets and situations."""
     console = _console(no_color)
     console.print(f"adapters: {', '.join(connectors())}")
-    console.print("budgets:  " + ", ".join(f"{b.name} ({b.seconds_in_all:.0f} s)" for b in BUDGETS.values()))
+    console.print("budgets:  " + ", ".join(f"{b.name} (at most {b.seconds_in_all:.0f} s)" for b in BUDGETS.values()))
     table = Table(title="checks")
     for heading in ("check", "rules", "what", "must meet"):
         table.add_column(heading)

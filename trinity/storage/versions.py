@@ -86,7 +86,11 @@ class VersionedMetadata(RowChanges):
 
     @abstractmethod
     def read_version(self, table: TableHandle, number: int) -> TableVersion:
-        """A version that was written. Raises BAD_DATA naming a corrupt or missing file."""
+        """A version that was written, and never changes: an adapter may keep those that it has read.
+
+        Raises:
+            TrinityError: BAD_DATA naming a corrupt or missing file.
+        """
 
     @abstractmethod
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
