@@ -2,6 +2,7 @@
 
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folders import FolderCatalog, FolderMetadata
+from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
@@ -11,6 +12,8 @@ from trinity.storage.versions import TableVersion, VersionedMetadata, oldest_nee
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
+    "FIELD_ID",
+    "READ_BY_ID",
     "ROW_ID",
     "AlreadyExists",
     "CommitRaced",
@@ -26,6 +29,7 @@ __all__ = [
     "TableVersion",
     "VersionedMetadata",
     "check_scope",
+    "columns_in",
     "commit_loop",
     "delete_orphans",
     "identity_only",
@@ -33,4 +37,6 @@ __all__ = [
     "next_timestamp_ms",
     "oldest_needed",
     "statement_turn",
+    "stored_name",
+    "stored_schema",
 ]

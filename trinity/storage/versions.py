@@ -16,7 +16,6 @@ import pyarrow as pa
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s, statistics_columns
 from trinity.spi import (
-    Column,
     CommitResult,
     DataFile,
     HistoryEntry,
@@ -32,6 +31,7 @@ from trinity.spi import (
     WriteTarget,
     from_fragments,
     from_merge_fragments,
+    stored_field,
 )
 from trinity.storage.commits import commit_loop, next_timestamp_ms
 from trinity.storage.orphans import delete_orphans
@@ -105,22 +105,14 @@ class VersionedMetadata(RowChanges):
 
         All nullable: the engine checks NOT NULL when it writes.
         """
-        return pa.schema([pa.field(c.name, c.to_arrow().type) for c in definition.columns])
+        return pa.schema([stored_field(c, c.to_arrow().type) for c in definition.columns])
 
     # -- tables -----------------------------------------------------------------------------------------
 
-    def add_column(self, table: TableHandle, column: Column) -> None:
-        def alter(newest: TableVersion) -> TableVersion:
-            hidden = [c for c in newest.definition.columns if c.hidden]
-            columns = [*newest.definition.visible, column, *hidden]
-            return replace(newest, operation="alter", definition=newest.definition.with_columns(columns))
-
-        self._commit(table, alter)
-
-    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> None:
-        def alter(newest: TableVersion) -> TableVersion:
-            merged = {**newest.definition.properties, **properties}
-            return replace(newest, operation="alter", definition=newest.definition.with_properties(merged))
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
+        def alter(newest: TableVersion) -> TableVersion | None:
+            changed = change(newest.definition)
+            return None if changed == newest.definition else replace(newest, operation="alter", definition=changed)
 
         self._commit(table, alter)
 
@@ -128,13 +120,14 @@ class VersionedMetadata(RowChanges):
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         at = self._at(table)
+        files = [f.renamed(at.definition.stored_names) for f in at.files]
         return SplitSource(
             at.number,
             at.timestamp_ms,
             at.definition,
             self.storage_schema(at.definition),
-            tuple(f for f in at.files if f.tier is not Tier.SIDECAR),
-            tuple(f for f in at.files if f.tier is Tier.SIDECAR),
+            tuple(f for f in files if f.tier is not Tier.SIDECAR),
+            tuple(f for f in files if f.tier is Tier.SIDECAR),
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
