@@ -36,11 +36,13 @@ def installed(project: Path, folder: Path) -> Path:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(project)]
     subprocess.run(build, check=True, capture_output=True)
     [wheel] = folder.glob("*.whl")
-    pip = [sys.executable, "-m", "pip", "install"]
-    if importlib.util.find_spec("pip") is None:  # an environment that uv made
-        pip = ["uv", "pip", "install", "--python", sys.executable]
+    python = sys.executable
+    if importlib.util.find_spec("pip") is None:  # not every tool that makes environments puts pip into them
+        subprocess.run([python, "-m", "venv", str(folder / "pip")], check=True, capture_output=True)
+        python = str(folder / "pip/bin/python")
     site = folder / "site"
-    subprocess.run([*pip, "--quiet", "--no-deps", "--target", str(site), str(wheel)], check=True, capture_output=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
     return site
 
 
