@@ -18,6 +18,7 @@ from trinity.table import Table
 # what Spark logs of an error that a test expects would bury the report
 logging.getLogger("SQLQueryContextLogger").disabled = True
 
+collect_ignore = ["plugins"]  # projects of their own, with tests of their own
 FORMATS = ("parquet", "delta", "iceberg")
 SPARK_SETTINGS = {
     "spark.master": "local[2]",

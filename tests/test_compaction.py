@@ -12,6 +12,15 @@ from trinity.table import Table
 
 @pytest.fixture
 def numbers(session: Session, fmt: str) -> Table:
+    return made(session, fmt)
+
+
+@pytest.fixture
+def tiered_numbers(session: Session, tiered_fmt: str) -> Table:
+    return made(session, tiered_fmt)
+
+
+def made(session: Session, fmt: str) -> Table:
     columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}
     return session.create_table(f"{fmt}.default.numbers", columns, ["k"], properties=options)
@@ -69,7 +78,8 @@ def test_compaction_keeps_every_later_fold(numbers: Table, full: bool) -> None:
     assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
 
 
-def test_k6_a_concurrent_append_counts_as_later(numbers: Table) -> None:
+def test_k6_a_concurrent_append_counts_as_later(tiered_numbers: Table) -> None:
+    numbers = tiered_numbers
     fill(numbers, 0, 5, 10, "a")
     fill(numbers, 0, 5, 10, "b")
     metadata = numbers.connector.metadata
@@ -85,7 +95,8 @@ def test_k6_a_concurrent_append_counts_as_later(numbers: Table) -> None:
     assert rows(numbers) == {(0, "meanwhile"), (1, "meanwhile"), (2, "b"), (3, "b"), (4, "b")}
 
 
-def test_two_compactions_of_the_same_files_conflict(numbers: Table) -> None:
+def test_two_compactions_of_the_same_files_conflict(tiered_numbers: Table) -> None:
+    numbers = tiered_numbers
     fill(numbers, 0, 5, 10, "a")
     fill(numbers, 0, 5, 11, "b")
     metadata = numbers.connector.metadata
@@ -134,23 +145,6 @@ def test_tombstone_retention_forgets(session: Session, fmt: str) -> None:
     table.compact(full=True)  # its time is over
     fill(table, 0, 1, 15, "forgotten")
     assert rows(table) == {(0, "forgotten"), (1, "a"), (5, "x")}
-
-
-def test_vacuum_removes_what_no_version_needs_and_names_the_oldest(numbers: Table) -> None:
-    fill(numbers, 0, 5, 10, "a")
-    first = numbers.splits().version
-    fill(numbers, 0, 5, 20, "b")
-    numbers.compact(full=True)
-    assert numbers.vacuum("7 days").files == 0
-    assert {(r.k, r.v) for r in numbers.to_df(version=first).collect()} == {(k, "a") for k in range(5)}
-    result = numbers.vacuum("0 seconds")
-    assert result.files >= 2
-    assert rows(numbers) == {(k, "b") for k in range(5)}
-    with pytest.raises(TrinityError) as caught:
-        numbers.to_df(version=first)
-    assert caught.value.code == "INVALID_ARGUMENTS"
-    assert str(result.oldest_version) in caught.value.message
-    assert numbers.history().select("version").orderBy("version").first()[0] == result.oldest_version  # type: ignore[index]
 
 
 def test_l9_key_predicates_leave_files_out(numbers: Table) -> None:

@@ -96,3 +96,4 @@ def test_the_wheel_holds_exactly_the_five_packages(tmp_path: Path) -> None:
     assert top == set(PACKAGES)
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "trinity_conformance/template/acme_trinity/metadata.py" in names

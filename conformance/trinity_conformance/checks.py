@@ -25,6 +25,7 @@ class Check:
         emphasis: weights of the steps of its own histories, when it is run alone.
         programs: True when it is about programs of statements, and not about histories.
         engines: True when it is about histories of merge engines other than deduplicate.
+        needs: what an adapter may refuse to have, with NOT_SUPPORTED: ``row changes``, ``merge engines``.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Check:
     emphasis: Mapping[str, int] = field(default_factory=lambda: GENERAL)
     programs: bool = False
     engines: bool = False
+    needs: str = ""
 
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -118,6 +120,7 @@ CHECKS: Final[tuple[Check, ...]] = (
          "omitted column in a group": 2, "row after the first": 2, "fold-after-compaction": 2},
         {"upsert": 6, "delete": 1, "read": 2, "compact": 1},
         engines=True,
+        needs="merge engines",
     ),
     Check(
         "retracts",
@@ -128,6 +131,7 @@ CHECKS: Final[tuple[Check, ...]] = (
          "late retract in a group": 1, "ignored retract": 1},
         {"upsert": 6, "read": 3, "compact": 1},
         engines=True,
+        needs="merge engines",
     ),
     Check(
         "engine-change",
@@ -136,6 +140,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"hard delete": 1},
         {"upsert": 5, "change": 6, "delete": 2, "compact": 1},
         engines=True,
+        needs="merge engines",
     ),
     Check(
         "out-of-range",
@@ -144,6 +149,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"out-of-range": 1},
         {"upsert": 6, "read": 3, "compact": 1},
         engines=True,
+        needs="merge engines",
     ),
     Check(
         "engine-options",
@@ -151,6 +157,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "tables, rows and statements that a merge engine does not take are refused by name, and nothing is changed",
         {"engine-refusal": len(ENGINE_REFUSALS)},
         {},
+        needs="merge engines",
     ),
     Check(
         "row-change",
@@ -160,6 +167,7 @@ CHECKS: Final[tuple[Check, ...]] = (
          "nothing-selected": 1},
         {},
         programs=True,
+        needs="row changes",
     ),
     Check(
         "refused-change",
@@ -168,11 +176,20 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"multiple-matches": 1},
         {},
         programs=True,
+        needs="row changes",
     ),
     Check(
         "merge-sinks",
         ("S1", "S2", "S3", "S4", "S5", "S6"),
         "merge sinks take the pages that they should, refuse others, and may be run twice",
+        {},
+        {},
+        needs="row changes",
+    ),
+    Check(
+        "concurrency",
+        ("K4", "K6", "L3", "L4", "L7"),
+        "a commit that comes between the beginning and the end of another one is kept, and has its place in the order",
         {},
         {},
     ),

@@ -1,6 +1,7 @@
-"""``trinity-conformance``: run, list, replay, self-test.
+"""``trinity-conformance``: run, list, replay, init, self-test.
 
-Exit codes: 0 the adapter conforms, 1 it does not, 2 wrong usage or an environment that cannot run it.
+Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or an environment that cannot run it,
+3 nothing differed, but a check met too little to say anything.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -18,11 +20,13 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from trinity.errors import TrinityError, nearest
+from trinity.spi import ENTRY_POINT_GROUP
 from trinity_conformance import traces
 from trinity_conformance.checks import CHECKS
 from trinity_conformance.coverage import SITUATIONS
 from trinity_conformance.differences import NonConformance
 from trinity_conformance.runner import Tally, play
+from trinity_conformance.scaffold import scaffold
 from trinity_conformance.selftest import self_test as run_self_test
 from trinity_conformance.subject import TrinitySubject, Unsupported
 from trinity_conformance.suite import BUDGETS, Report, connectors, run_check
@@ -37,6 +41,8 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tests a tabl
 _TRACES = Path(".trinity-conformance")
 _WIDTH = 160
 """Columns of text that goes to a file or a pipe."""
+_LINE_EVERY = 5
+"""Histories between two lines of progress there."""
 _Traces = Annotated[Path, typer.Option("--traces", help="Folder of failing histories.")]
 _NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text; NO_COLOR does the same.")]
 
@@ -93,7 +99,11 @@ def run(
     folder: _Traces = _TRACES,
     no_color: _NoColor = False,
 ) -> None:
-    """Plays generated histories on an adapter and compares every read with the model."""
+    """Plays generated histories on an adapter and compares every read with the model.
+
+    Exit codes: 0 it conforms, 1 it does not, 2 wrong usage or an environment that cannot run it, 3 nothing differed,
+    but a check met too little to say anything.
+    """
     _known("format", connector, connectors())
     _known("budget", budget, list(BUDGETS))
     if check is not None:
@@ -101,6 +111,7 @@ def run(
     console = _console(no_color)
     chosen = BUDGETS[budget]
     most = chosen.histories + chosen.programs + chosen.engine_histories
+    console.print(f"{connector} ({_origin(connector)}): {check or f'{len(CHECKS)} checks'}, {budget}, seed {seed}")
     with _spark(connector) as spark, _progress(console, connector, most) as shown:
         try:
             report = run_check(connector, spark, check, budget, seed, progress=shown)
@@ -109,11 +120,17 @@ def run(
     _show(console, report, folder)
     if json is not None:
         json.write_text(report.to_json() + "\n", encoding="utf-8")
-    raise typer.Exit(0 if report.conforms else 1)
+    raise typer.Exit(1 if not report.conforms else 3 if report.inconclusive else 0)
+
+
+def _origin(connector: str) -> str:
+    """The class of an adapter, and the distribution that brought it."""
+    [point] = [p for p in entry_points(group=ENTRY_POINT_GROUP) if p.name == connector]
+    return f"{point.value}, of {point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
 class _Shown:
-    """Progress of a run on the console."""
+    """Progress of a run: a bar on a terminal, else now and then a line."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self.progress = progress
@@ -122,6 +139,9 @@ class _Shown:
     def __call__(self, tally: Tally) -> None:
         text = f"{tally.histories} histories, {tally.rows} row versions, {tally.keys} keys compared"
         self.progress.update(self.task, advance=1, description=text)
+        console = self.progress.console
+        if not console.is_terminal and tally.histories % _LINE_EVERY == 0:
+            console.print(text)
 
 
 @contextmanager
@@ -153,6 +173,10 @@ def _show(console: Console, report: Report, folder: Path) -> None:
     )
     for reason, count in tally.unsupported.items():
         console.print(f"not supported ({count} histories left out): {reason}", markup=False)
+    if report.conforms and report.inconclusive:
+        console.print(
+            f"inconclusive: {', '.join(report.inconclusive)}; give a larger --budget, or one --check at a time"
+        )
 
 
 @app.command("list")
@@ -160,7 +184,7 @@ def list_all(no_color: _NoColor = False) -> None:
     """Lists adapters, checks, budgets and situations."""
     console = _console(no_color)
     console.print(f"adapters: {', '.join(connectors())}")
-    console.print("budgets:  " + ", ".join(f"{b.name} ({b.seconds_in_all:.0f} s)" for b in BUDGETS.values()))
+    console.print("budgets:  " + ", ".join(f"{b.name} (at most {b.seconds_in_all:.0f} s)" for b in BUDGETS.values()))
     table = Table(title="checks")
     for heading in ("check", "rules", "what", "must meet"):
         table.add_column(heading)
@@ -206,6 +230,24 @@ def _replayed(console: Console, connector: str, history: traces.History) -> bool
             subject.close()
     console.print(f"{connector}: passed", markup=False)
     return True
+
+
+@app.command()
+def init(
+    name: Annotated[str, typer.Argument(help="Name of the format: what `connector` names in a catalog's settings.")],
+    folder: Annotated[Path | None, typer.Option(help="Where to; ./NAME-trinity by default.")] = None,
+) -> None:
+    """Writes a new adapter, which conforms as it is: change it step by step, and run the suite after each."""
+    if name in connectors():
+        raise _fail(f"A format '{name}' is installed already; choose another name.")
+    target = folder or Path(f"{name}-trinity")
+    try:
+        files = scaffold(name, target)
+    except TrinityError as error:
+        raise _fail(error.message) from error
+    for file in files:
+        typer.echo(file)
+    typer.echo(f"\nNow: pip install -e '{target}[test]' && trinity-conformance run {name}")
 
 
 @app.command("self-test")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -20,6 +20,7 @@ from trinity_conformance.engine_histories import ENGINE_GENERAL, engine_historie
 from trinity_conformance.engine_profiles import engine_rota
 from trinity_conformance.engine_refusals import refuse_engines
 from trinity_conformance.histories import GENERAL, histories, sample
+from trinity_conformance.meanwhile import try_meanwhile
 from trinity_conformance.profiles import dml_rota, rota
 from trinity_conformance.refusals import refuse_all
 from trinity_conformance.runner import Tally, play
@@ -32,7 +33,17 @@ from trinity_conformance.traces import History
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["BUDGETS", "Budget", "CheckResult", "Report", "connectors", "run_check", "run_histories"]
+__all__ = [
+    "BUDGETS",
+    "Budget",
+    "CheckResult",
+    "Report",
+    "connectors",
+    "generated_of",
+    "results_of",
+    "run_check",
+    "run_histories",
+]
 
 
 @dataclass(frozen=True)
@@ -74,14 +85,15 @@ _RESPLIT: Final = 3
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
-        Budget("smoke", 40, 12, 1, ShrinkBudget(30, 40), 25, 6, 60, 8),
+        Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120),
         Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200),
         Budget("deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000),
     )
 }
-"""smoke stays about two minutes, standard ten, deep an hour, the start of Spark and the making small of failures apart.
+"""smoke takes about two minutes, standard ten, deep an hour, the start of Spark and the making small of failures apart.
 
-Eight histories of merge engines, as in smoke, meet every engine, every function and every way to delete."""
+smoke is a fixed number of histories, enough to meet what every check is about; its seconds only bound a machine that is
+many times slower. The others play as many as there is time for."""
 
 
 @dataclass
@@ -93,18 +105,22 @@ class CheckResult:
         observations: comparisons made.
         missing: situations below their quota: name -> (seen, wanted).
         failures: what was found.
+        lacking: True when the adapter refused, with NOT_SUPPORTED, all that the check needs.
     """
 
     check: Check
     observations: int = 0
     missing: dict[str, tuple[int, int]] = field(default_factory=dict)
     failures: list[NonConformance] = field(default_factory=list)
+    lacking: bool = False
 
     @property
     def status(self) -> str:
-        """``failed``, ``inconclusive`` (it never met what it is about) or ``passed``."""
+        """``failed``, ``not supported``, ``inconclusive`` (it met too little of what it is about) or ``passed``."""
         if self.failures:
             return "failed"
+        if self.lacking:
+            return "not supported"
         return "inconclusive" if self.missing or not self.observations else "passed"
 
 
@@ -135,8 +151,13 @@ class Report:
 
     @property
     def conforms(self) -> bool:
-        """True when nothing failed; see the results for what was inconclusive."""
+        """True when nothing failed; see :attr:`inconclusive` for what says nothing."""
         return not self.failures
+
+    @property
+    def inconclusive(self) -> list[str]:
+        """Ids of the checks that met too little to say anything."""
+        return [r.check.id for r in self.results if r.status == "inconclusive"]
 
     def text(self) -> str:
         """All findings for people; for an assertion's message."""
@@ -213,9 +234,13 @@ def run_check(
     subject = TrinitySubject(connector, spark, folder)
     try:
         found = []
-        changes = any(c.programs or c.engines for c in checks) and _changes_rows(subject, tally)
-        for generated, seconds in _generated(checks, chosen, seed, changes):
+        changes = all(c.needs == "" for c in checks) or _changes_rows(subject, tally)
+        lacks = set() if changes else {"row changes"}
+        for needed, generated, seconds in generated_of(checks, chosen, seed, changes):
+            played, refused = tally.histories, tally.unsupported.total()
             found += run_histories(subject, replace(chosen, seconds=seconds), generated, tally, progress)
+            if tally.histories == played and tally.unsupported.total() > refused:
+                lacks.add(needed)
         if check in (None, "bad-input"):
             found += refuse_all(
                 subject, spark, tally, chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
@@ -225,10 +250,12 @@ def run_check(
             found += refuse_engines(subject, tally, seconds)
         if check in (None, "merge-sinks"):
             found += try_sinks(SinkBench(subject.session, "c"), tally)
+        if check in (None, "concurrency"):
+            found += try_meanwhile(subject.session, tally)
     finally:
         subject.close()
     excused = frozenset() if subject.durable else frozenset({"reopen"})
-    results = _results(checks, tally, found, excused)
+    results = results_of(checks, tally, found, excused, lacks)
     return Report(connector, chosen.name, seed, results, tally, monotonic() - begun)
 
 
@@ -239,20 +266,23 @@ def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
     return refusal is None
 
 
-def _generated(
+def generated_of(
     checks: list[Check], budget: Budget, seed: int, changes: bool
-) -> Iterator[tuple[Iterator[History], float]]:
-    """The histories that the checks are about, and the seconds for each kind; one check alone has all of them."""
+) -> Iterator[tuple[str, Iterator[History], float]]:
+    """What the adapter needs for the histories that the checks are about, these, and the seconds for each kind.
+
+    One check alone has all of the seconds.
+    """
     alone = checks[0] if len(checks) == 1 else None
     if any(c.emphasis and not c.engines for c in checks):
-        yield _histories(seed, budget.histories, alone.emphasis if alone else GENERAL), budget.seconds
+        yield "", _histories(seed, budget.histories, alone.emphasis if alone else GENERAL), budget.seconds
     if any(c.programs for c in checks) and changes:
-        yield _programs(seed, budget.programs), budget.seconds if alone else budget.program_seconds
+        yield "row changes", _programs(seed, budget.programs), budget.seconds if alone else budget.program_seconds
     if any(c.engines for c in checks):
         weights = alone.emphasis if alone else ENGINE_GENERAL
         weights = {op: weight for op, weight in weights.items() if changes or op != "change"}
         seconds = budget.seconds if alone else budget.engine_seconds
-        yield _engine_histories(seed, budget.engine_histories, weights), seconds
+        yield "merge engines", _engine_histories(seed, budget.engine_histories, weights), seconds
 
 
 def _histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
@@ -311,10 +341,22 @@ def _trial(subject: Subject, history: History) -> NonConformance | None:
     return None
 
 
-def _results(
-    checks: list[Check], tally: Tally, found: list[NonConformance], excused: frozenset[str]
+def results_of(
+    checks: Iterable[Check],
+    tally: Tally,
+    found: Iterable[NonConformance],
+    excused: Collection[str] = (),
+    lacks: Collection[str] = (),
 ) -> list[CheckResult]:
-    """Results of the checks asked for, and of any other check that failed on the way."""
+    """Results of the checks asked for, and of any other check that failed on the way.
+
+    Args:
+        checks: the checks asked for.
+        tally: what was met.
+        found: the failures.
+        excused: situations that cannot be met.
+        lacks: what the adapter refused to have, as in :attr:`Check.needs`.
+    """
     failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
     results = []
     for check in (*checks, *failed):
@@ -324,7 +366,7 @@ def _results(
             for name, wanted in check.quotas.items()
             if counts[name] < wanted and name not in excused
         }
-        results.append(
-            CheckResult(check, tally.observations[check.id], missing, [f for f in found if f.check == check.id])
-        )
+        failures = [f for f in found if f.check == check.id]
+        lacking = check.needs != "" and check.needs in lacks
+        results.append(CheckResult(check, tally.observations[check.id], missing, failures, lacking))
     return results

@@ -4,7 +4,6 @@ from trinity.spi.connector import (
     ENTRY_POINT_GROUP,
     Connector,
     ConnectorContext,
-    ConnectorMetadata,
     Format,
     PageSinkProvider,
     SinkId,
@@ -33,6 +32,7 @@ from trinity.spi.handles import (
     VacuumResult,
     WriteTarget,
 )
+from trinity.spi.metadata import ConnectorMetadata
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.schema import CARRIED, HIDDEN_PREFIX, ROW_KIND, STORED_NAME, Column, TableDefinition, stored_field
 from trinity.spi.sink import MergeSink, Operation, PageSink, RowChangeParadigm

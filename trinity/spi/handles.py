@@ -1,4 +1,8 @@
-"""Handles: frozen, picklable values that pass between the engine, the adapter and the executors."""
+"""Handles: frozen, picklable values that pass between the engine, the adapter and the executors.
+
+An adapter makes them on the driver; what ``begin_*`` returns comes back to its ``finish_*``, and goes with each task to
+its sinks. An adapter may subclass a handle to carry more of its own.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ TransactionId = tuple[str, int]
 
 @dataclass(frozen=True)
 class TableHandle:
-    """A table of one catalog.
+    """A table of one catalog: made by the adapter, pinned to a version by it or by the engine.
 
     Attributes:
         catalog, schema, table: its name.
@@ -54,7 +58,7 @@ class TableHandle:
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """Where and how sinks write; all that an executor needs.
+    """Where and how sinks write: made on the driver by ``begin_*``, and all that an executor needs.
 
     Attributes:
         folder: absolute folder or URI for new files.
@@ -148,7 +152,7 @@ class MergeTableHandle:
 
 @dataclass(frozen=True)
 class SplitSource:
-    """One version of a table: all that a read needs.
+    """One version of a table: all that a read needs. What :meth:`ConnectorMetadata.get_splits` returns.
 
     Attributes:
         version: the format's own version number.
@@ -169,7 +173,7 @@ class SplitSource:
 
 @dataclass(frozen=True)
 class CommitResult:
-    """What a write did.
+    """What a write did: returned by ``finish_*`` and ``truncate``, and by the engine to the user.
 
     Attributes:
         version: version of the table after the call.

@@ -38,11 +38,14 @@ class PageSink(ABC):
 
     @abstractmethod
     def append_page(self, page: pa.RecordBatch) -> None:
-        """Takes rows in the target's storage schema. Empty pages do nothing."""
+        """Takes rows in the target's storage schema, checked and cast by the engine. Empty pages do nothing."""
 
     @abstractmethod
     def finish(self) -> list[bytes]:
-        """Closes the files and returns their fragments (JSON bytes); none when there was no row."""
+        """Closes the files and returns their fragments (:meth:`DataFile.to_fragment`); none when there was no row.
+
+        Called once, after the last page; then the driver has them for ``finish_*``.
+        """
 
     @abstractmethod
     def abort(self) -> None:
@@ -62,7 +65,10 @@ class MergeSink(ABC):
 
     @abstractmethod
     def finish(self) -> list[bytes]:
-        """Closes the files and returns their fragments (JSON bytes)."""
+        """Closes the files and returns their fragments: of new files, and of removed ones (:func:`removal`).
+
+        Called once, after the last page.
+        """
 
     def abort(self) -> None:
         """Removes what was written, as far as possible. Called instead of :meth:`finish`; never raises."""

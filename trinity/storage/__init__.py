@@ -8,6 +8,7 @@ from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
 from trinity.storage.store import AlreadyExists, Entry, ObjectStore, local_path
+from trinity.storage.versions import TableVersion, VersionedMetadata, oldest_needed
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
@@ -25,6 +26,8 @@ __all__ = [
     "PartitionValues",
     "PartitionedPageSink",
     "RowChanges",
+    "TableVersion",
+    "VersionedMetadata",
     "check_scope",
     "columns_in",
     "commit_loop",
@@ -32,6 +35,7 @@ __all__ = [
     "identity_only",
     "local_path",
     "next_timestamp_ms",
+    "oldest_needed",
     "statement_turn",
     "stored_name",
     "stored_schema",

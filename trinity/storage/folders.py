@@ -121,3 +121,6 @@ class FolderMetadata(RowChanges):
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
         return self._folders.get_table(schema, table)
+
+    def drop_table(self, table: TableHandle) -> None:
+        self._folders.drop_table(table)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, PageSinkProvider, SparkRequirements
+from trinity.spi import Connector, ConnectorContext, Format, SparkRequirements
 from trinity.storage import ParquetSinkProvider
 from trinity_delta.metadata import DeltaMetadata
 
@@ -34,16 +34,7 @@ class DeltaConnector(Connector):
     """One catalog of Delta tables."""
 
     def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
-        self._metadata = DeltaMetadata(catalog, options.warehouse, context)
-        self._sinks = ParquetSinkProvider()
-
-    @property
-    def metadata(self) -> ConnectorMetadata:
-        return self._metadata
-
-    @property
-    def sinks(self) -> PageSinkProvider:
-        return self._sinks
+        super().__init__(DeltaMetadata(catalog, options.warehouse, context), ParquetSinkProvider())
 
 
 class DeltaFormat(Format):

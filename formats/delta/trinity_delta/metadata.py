@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TypeVar
 
 from trinity.errors import TrinityError
@@ -36,6 +35,7 @@ from trinity.storage import (
     check_scope,
     commit_loop,
     delete_orphans,
+    oldest_needed,
 )
 from trinity_delta.commit import add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
@@ -212,10 +212,7 @@ class DeltaMetadata(FolderMetadata):
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         table = replace(table, version=None)
-        entries = self._snapshots.history(table)
-        # a version is needed as long as it was the newest one at some time behind older_than_ms
-        kept = [e for e, following in pairwise(entries) if following.timestamp_ms > older_than_ms]
-        oldest = (kept[0] if kept else entries[-1]).version
+        oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
         if oldest > self._snapshots.load(table).oldest:
             self._commit(table, lambda _, started: started.commit([vacuum_mark(oldest)]))
         newest = self._snapshots.load(table)

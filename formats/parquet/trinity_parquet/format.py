@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, PageSinkProvider
+from trinity.spi import Connector, ConnectorContext, Format
 from trinity.storage import ParquetSinkProvider
 from trinity_parquet.metadata import ParquetMetadata
 
@@ -33,16 +33,8 @@ class ParquetConnector(Connector):
     """One catalog of Parquet tables."""
 
     def __init__(self, catalog: str, options: ParquetOptions) -> None:
-        self._metadata = ParquetMetadata(catalog, options.warehouse, options.checkpoint_interval)
-        self._sinks = ParquetSinkProvider()
-
-    @property
-    def metadata(self) -> ConnectorMetadata:
-        return self._metadata
-
-    @property
-    def sinks(self) -> PageSinkProvider:
-        return self._sinks
+        metadata = ParquetMetadata(catalog, options.warehouse, options.checkpoint_interval)
+        super().__init__(metadata, ParquetSinkProvider())
 
 
 class ParquetFormat(Format):

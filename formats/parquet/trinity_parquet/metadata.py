@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 from trinity.errors import TrinityError
@@ -37,6 +36,7 @@ from trinity.storage import (
     delete_orphans,
     identity_only,
     next_timestamp_ms,
+    oldest_needed,
 )
 from trinity_parquet.commit import Change, State, manifest_name, write_checkpoint, write_version
 from trinity_parquet.schema import storage_schema
@@ -65,9 +65,6 @@ class ParquetMetadata(FolderMetadata):
         except AlreadyExists as taken:
             raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{handle.full_name}' exists already.") from taken
         return handle
-
-    def drop_table(self, table: TableHandle) -> None:
-        self._folders.drop_table(table)
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(state: State) -> Change | None:
@@ -167,10 +164,7 @@ class ParquetMetadata(FolderMetadata):
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         table = replace(table, version=None)
-        entries = self._snapshots.history(table)
-        # a version is needed as long as it was the newest one at some time behind older_than_ms
-        kept = [e for e, following in pairwise(entries) if following.timestamp_ms > older_than_ms]
-        oldest = (kept[0] if kept else entries[-1]).version
+        oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
         state = self._snapshots.load(table)
         store = ObjectStore(table.location)
         if oldest > state.oldest:

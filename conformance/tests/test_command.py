@@ -1,0 +1,66 @@
+"""What ``trinity-conformance run`` answers to a CI: its exit codes, and the words that go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from trinity_conformance import CheckResult, Report, cli
+from trinity_conformance.checks import CHECKS, check_of
+from trinity_conformance.differences import NonConformance
+from trinity_conformance.mutants import ModelSubject
+from trinity_conformance.runner import Tally, play
+from trinity_conformance.suite import BUDGETS, generated_of, results_of
+
+IDEMPOTENCE, ROW_CHANGE = check_of("idempotence"), check_of("row-change")
+PASSED = CheckResult(IDEMPOTENCE, 5)
+FAILED = CheckResult(IDEMPOTENCE, 5, failures=[NonConformance("idempotence", "row 1 is there twice")])
+INCONCLUSIVE = CheckResult(IDEMPOTENCE, 1, {"retry": (1, 2)})
+NOT_SUPPORTED = CheckResult(ROW_CHANGE, lacking=True)
+
+
+@pytest.mark.parametrize(
+    ("results", "code", "said"),
+    [
+        ([PASSED], 0, "passed"),
+        ([PASSED, NOT_SUPPORTED], 0, "not supported"),
+        ([INCONCLUSIVE], 3, "inconclusive: idempotence;"),
+        ([INCONCLUSIVE, FAILED], 1, "row 1 is there twice"),
+    ],
+)
+def test_exit_codes(
+    results: list[CheckResult], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def no_spark(connector: str) -> Iterator[None]:
+        yield None
+
+    def run(connector: str, *_: Any, **__: Any) -> Report:
+        return Report(connector, "smoke", 0, results, Tally())
+
+    monkeypatch.setattr(cli, "_spark", no_spark)
+    monkeypatch.setattr(cli, "run_check", run)
+    done = CliRunner().invoke(cli.app, ["run", "memory", "--traces", str(tmp_path)])
+    assert done.exit_code == code, done.output
+    assert "memory (trinity.spi.memory:MemoryFormat, of trinity-merge" in done.output
+    assert said in done.output
+
+
+def test_an_unknown_format_is_wrong_usage() -> None:
+    done = CliRunner().invoke(cli.app, ["run", "memry"])
+    assert (done.exit_code, "memory" in done.output) == (2, True)
+
+
+def test_smoke_meets_what_every_check_is_about() -> None:
+    """Its work is fixed, so a run on any machine that gets through it is conclusive."""
+    tally = Tally()
+    checks = [c for c in CHECKS if c.emphasis or c.programs]
+    for _, histories, _ in generated_of(checks, BUDGETS["smoke"], 0, changes=True):
+        for history in histories:
+            play(ModelSubject(), history, tally)
+    assert {r.check.id: r.missing for r in results_of(checks, tally, []) if r.status != "passed"} == {}

@@ -1,0 +1,180 @@
+"""Commits that come between the beginning and the end of another one: by hand, as a history has one writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+import trinity
+from trinity.errors import TrinityError
+from trinity.sql.errors import spark_errors
+from trinity_conformance.differences import NonConformance
+
+if TYPE_CHECKING:
+    from trinity_conformance.runner import Tally
+
+__all__ = ["MEANWHILE", "try_meanwhile"]
+
+_CHECK: Final = "concurrency"
+_MANY: Final = 1000
+_COLUMNS: Final = ("k INT", "w INT", "v STRING")
+
+
+class _Bench:
+    """Makes tables, and lets something happen within a call of the adapter.
+
+    Args:
+        session: an open session; its catalog ``c`` is the adapter under test.
+    """
+
+    def __init__(self, session: trinity.Session) -> None:
+        self._session = session
+        self._made = 0
+
+    def make(self, *, keyed: bool) -> Any:
+        """A new table of k, w, v: keyed by k under the watermark w, or plain."""
+        self._made += 1
+        name = f"c.default.meanwhile{self._made}"
+        key = ["PRIMARY KEY (k) NOT ENFORCED"] if keyed else []
+        options = " TBLPROPERTIES ('watermark-key' = 'w')" if keyed else ""
+        self._session.sql(f"CREATE TABLE {name} ({', '.join([*_COLUMNS, *key])}){options}")
+        return self._session.table(name)
+
+    def sql(self, statement: str) -> None:
+        """Runs a statement."""
+        self._session.sql(statement)
+
+    @contextmanager
+    def within(self, call: str, happens: Callable[[], object]) -> Iterator[None]:
+        """Has something happen once, as soon as a method of the adapter's metadata has returned."""
+        metadata = self._session.connector("c").metadata
+        method = getattr(metadata, call)
+
+        def and_then(*arguments: Any, **options: Any) -> Any:
+            delattr(metadata, call)
+            found = method(*arguments, **options)
+            happens()
+            return found
+
+        setattr(metadata, call, and_then)
+        try:
+            yield
+        finally:
+            vars(metadata).pop(call, None)
+
+
+def _data(*rows: tuple[int, int, str]) -> pa.Table:
+    k, w, v = zip(*rows, strict=True)
+    return pa.table({"k": pa.array(k, pa.int32()), "w": pa.array(w, pa.int32()), "v": v})
+
+
+def _expect(table: Any, expected: list[tuple[int, str]], what: str, where: str | None = None) -> None:
+    with spark_errors():
+        rows = table.to_df(where=where).toArrow().to_pylist()
+    found = sorted((row["k"], row["v"]) for row in rows)
+    if found != expected:
+        raise NonConformance(_CHECK, f"{what}: the table reads {found} instead of {expected}")
+
+
+def _both_appends_are_kept(bench: _Bench) -> None:
+    """An append never fails for the commit of another, and overwrites none (L7)."""
+    table = bench.make(keyed=False)
+    with bench.within("begin_insert", lambda: table.append(_data((2, 1, "meanwhile")))):
+        table.append(_data((1, 1, "a")))
+    _expect(table, [(1, "a"), (2, "meanwhile")], "an append while another one is under way")
+
+
+def _the_later_commit_wins(bench: _Bench) -> None:
+    """Of two appends, the one that is committed later is later, whichever began first (K4)."""
+    table = bench.make(keyed=True)
+    with bench.within("begin_insert", lambda: table.upsert(_data((1, 1, "meanwhile")))):
+        table.upsert(_data((1, 1, "a")))
+    _expect(table, [(1, "a")], "a tie between two upserts, of which the first to begin was committed last")
+
+
+def _a_transaction_is_recorded_once(bench: _Bench) -> None:
+    """The same transaction, written twice at the same time, is committed once (L4)."""
+    table, again = bench.make(keyed=False), _data((1, 1, "a"))
+    with bench.within("begin_insert", lambda: table.append(again, txn=("app", 1))):
+        second = table.append(again, txn=("app", 1))
+    _expect(table, [(1, "a")], "a transaction that another writer committed while it was under way")
+    if not second.skipped:
+        raise NonConformance(
+            _CHECK, "a transaction that was committed twice at the same time is not said to be skipped"
+        )
+
+
+def _compaction_counts_as_earlier(bench: _Bench) -> None:
+    """What comes while a compaction runs stays, and is later than all that it folded (K6)."""
+    table = bench.make(keyed=True)
+    table.upsert(_data(*((k, 1, "a") for k in range(_MANY))))
+    for full in (True, False):  # everything; then a log that is small beside its base, and folded by itself
+        table.upsert(_data((1, 1, "b"), (2, 1, "b")))
+        with bench.within("begin_rewrite", partial(table.upsert, _data((1, 1, "meanwhile")))):
+            table.compact(full=full)
+        _expect(
+            table, [(1, "meanwhile"), (2, "b")], "an upsert with an equal watermark during a compaction", "k IN (1, 2)"
+        )
+
+
+def _one_of_two_compactions_wins(bench: _Bench) -> None:
+    """Files are replaced once: the second of two compactions conflicts, and the table reads as before (L3, L7)."""
+    table = bench.make(keyed=True)
+    table.upsert(_data((1, 1, "a"), (2, 1, "a")))
+    table.upsert(_data((1, 2, "b")))
+    try:
+        with bench.within("begin_rewrite", lambda: table.compact(full=True)):
+            table.compact(full=True)
+    except TrinityError as error:
+        if error.code != "TRANSACTION_CONFLICT":
+            raise NonConformance(_CHECK, f"two compactions of the same files: {error.code}: {error.message}") from error
+    _expect(table, [(1, "b"), (2, "a")], "two compactions of the same files at the same time")
+
+
+def _a_statement_sees_what_came_meanwhile(bench: _Bench) -> None:
+    """A commit that a statement should have seen makes it run again, or fail: no update is lost (L7)."""
+    for keyed in (True, False):
+        table = bench.make(keyed=keyed)
+        write = table.upsert if keyed else table.append
+        write(_data((1, 1, "a")))
+        meanwhile = f"UPDATE {table.name} SET v = concat(v, 'b') WHERE k = 1"
+        with bench.within("begin_merge", partial(bench.sql, meanwhile)):
+            bench.sql(f"UPDATE {table.name} SET v = concat(v, 'c') WHERE k = 1")
+        _expect(table, [(1, "abc")], "two updates of one row at the same time")
+
+
+MEANWHILE: Final[Mapping[str, Callable[[_Bench], None]]] = {
+    check.__name__[1:].replace("_", " "): check
+    for check in (
+        _both_appends_are_kept,
+        _the_later_commit_wins,
+        _a_transaction_is_recorded_once,
+        _compaction_counts_as_earlier,
+        _one_of_two_compactions_wins,
+        _a_statement_sees_what_came_meanwhile,
+    )
+}
+"""All that is tried."""
+
+
+def try_meanwhile(session: trinity.Session, tally: Tally) -> list[NonConformance]:
+    """Tries all of it; returns what went wrong. Row changes that an adapter does not have are counted as that."""
+    bench, found = _Bench(session), list[NonConformance]()
+    for name, check in MEANWHILE.items():
+        try:
+            check(bench)
+        except NonConformance as failure:
+            found.append(failure)
+        except TrinityError as error:
+            if error.code == "NOT_SUPPORTED":
+                tally.unsupported[error.message] += 1
+                continue
+            found.append(NonConformance(_CHECK, f"{name}: {error}"))
+        except Exception as error:
+            found.append(NonConformance(_CHECK, f"{name}: {type(error).__name__}: {str(error)[:400]}"))
+        tally.observations[_CHECK] += 1
+    return found

@@ -1,0 +1,25 @@
+"""The entry point: catalogs of Acme tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from acme_trinity.metadata import AcmeMetadata
+from trinity.errors import TrinityError
+from trinity.spi import Connector, ConnectorContext, Format
+from trinity.storage import ParquetSinkProvider
+
+__all__ = ["AcmeFormat"]
+
+
+class AcmeFormat(Format):
+    """Acme tables; needs nothing of Spark. One option: ``warehouse``, the folder of the catalog."""
+
+    def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
+        if set(options) != {"warehouse"}:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Catalog '{catalog}' takes the option 'warehouse' and no other; it has {sorted(options)}.",
+            )
+        return Connector(AcmeMetadata(catalog, str(options["warehouse"])), ParquetSinkProvider())

@@ -1,0 +1,98 @@
+"""Acme's table format: each version is one JSON object, ``<table>/_acme/<20 digits>.json``, put if absent.
+
+An object is never deleted, so no version number is ever given twice; what vacuum deletes are data files.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, TableDefinition, TableHandle
+from trinity.storage import (
+    AlreadyExists,
+    CommitRaced,
+    FolderCatalog,
+    FolderMetadata,
+    ObjectStore,
+    TableVersion,
+    VersionedMetadata,
+    identity_only,
+)
+
+__all__ = ["AcmeMetadata"]
+
+LOG = "_acme"
+
+
+class AcmeMetadata(FolderMetadata, VersionedMetadata):
+    """Tables are folders below the warehouse, versions are objects below the table."""
+
+    def __init__(self, catalog: str, warehouse: str) -> None:
+        super().__init__(FolderCatalog(catalog, warehouse, lambda folder: (folder / _object(0)).is_file()))
+
+    def create_table(self, definition: TableDefinition) -> TableHandle:
+        identity_only(definition, "Acme")
+        table = self._folders.new_table(definition.schema, definition.name)
+        try:
+            self.write_version(table, TableVersion.first(definition))
+        except CommitRaced as taken:
+            raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{table.full_name}' exists already.") from taken
+        return table
+
+    def newest_version(self, table: TableHandle) -> int:
+        names = [Path(entry.path).stem for entry in ObjectStore(table.location).list(LOG)]
+        numbers = [int(name) for name in names if name.isdecimal()]
+        if not numbers:
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+        return max(numbers)
+
+    def read_version(self, table: TableHandle, number: int) -> TableVersion:
+        store = ObjectStore(table.location)
+        try:
+            return _decode(store, json.loads(store.get(_object(number))))
+        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+            raise TrinityError(
+                "BAD_DATA",
+                f"'{store.path(_object(number))}' of table '{table.full_name}' is missing or corrupt ({error!r}); "
+                "restore it from a copy.",
+            ) from error
+
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        store = ObjectStore(table.location)
+        try:
+            store.put_if_absent(_object(version.number), json.dumps(_encode(store, version)).encode())
+        except AlreadyExists as taken:
+            raise CommitRaced(f"version {version.number} was taken") from taken
+
+
+def _object(number: int) -> str:
+    return f"{LOG}/{number:020d}.json"
+
+
+def _encode(store: ObjectStore, version: TableVersion) -> dict[str, Any]:
+    """A version as JSON. Paths are relative, so that a table can be moved."""
+    return {
+        "number": version.number,
+        "timestamp_ms": version.timestamp_ms,
+        "operation": version.operation,
+        "definition": version.definition.to_dict(),
+        "files": [file.moved(store.relative(file.path)).to_dict() for file in version.files],
+        "txns": dict(version.txns),
+        "oldest": version.oldest,
+    }
+
+
+def _decode(store: ObjectStore, data: dict[str, Any]) -> TableVersion:
+    files = [DataFile.from_dict(file) for file in data["files"]]
+    return TableVersion(
+        data["number"],
+        data["timestamp_ms"],
+        data["operation"],
+        TableDefinition.from_dict(data["definition"]),
+        tuple(file.moved(store.path(file.path)) for file in files),
+        data["txns"],
+        data["oldest"],
+    )

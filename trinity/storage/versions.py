@@ -1,0 +1,284 @@
+"""Metadata of a format whose commit is a whole list of files: everything but how a version is kept.
+
+A format that can read a version and put the next one if nobody else has is an adapter with three methods more.
+"""
+
+from __future__ import annotations
+
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import pyarrow as pa
+
+from trinity.errors import TrinityError
+from trinity.merge import commit_timeout_s, statistics_columns
+from trinity.spi import (
+    CommitResult,
+    DataFile,
+    HistoryEntry,
+    InsertTableHandle,
+    MergeTableHandle,
+    RewriteTableHandle,
+    SplitSource,
+    TableDefinition,
+    TableHandle,
+    Tier,
+    TransactionId,
+    VacuumResult,
+    WriteTarget,
+    from_fragments,
+    from_merge_fragments,
+    stored_field,
+)
+from trinity.storage.commits import commit_loop, next_timestamp_ms
+from trinity.storage.orphans import delete_orphans
+from trinity.storage.row_changes import RowChanges, check_scope
+from trinity.storage.store import ObjectStore
+
+__all__ = ["TableVersion", "VersionedMetadata", "oldest_needed"]
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """A table at one version: all that a format has to keep.
+
+    Attributes:
+        number: what ``version=`` takes; 0 is the empty table, the next one is higher by 1.
+        timestamp_ms: commit time, milliseconds since the epoch (L10).
+        operation: what made it, as in :class:`~trinity.spi.HistoryEntry`.
+        definition: columns, key, properties.
+        files: live base and log files and the sidecar, each with its commit number; absolute paths.
+        txns: application -> highest recorded version (L4).
+        oldest: the oldest version that vacuum left readable.
+    """
+
+    number: int
+    timestamp_ms: int
+    operation: str
+    definition: TableDefinition
+    files: tuple[DataFile, ...] = ()
+    txns: Mapping[str, int] = field(default_factory=dict)
+    oldest: int = 0
+
+    @classmethod
+    def first(cls, definition: TableDefinition) -> TableVersion:
+        """Version 0 of a new table."""
+        return cls(0, next_timestamp_ms(0), "create", definition)
+
+
+Change = Callable[[TableVersion], TableVersion | None]
+"""Makes the next version of the newest one, its number and time left as they are; None for no commit."""
+
+
+class VersionedMetadata(RowChanges):
+    """The SPI from begin to finish, over versions that the adapter reads and writes.
+
+    An adapter adds the names of its tables, ``create_table`` and ``drop_table`` (see
+    :class:`~trinity.storage.FolderMetadata`), and the three methods below.
+    """
+
+    @abstractmethod
+    def newest_version(self, table: TableHandle) -> int:
+        """Number of the newest version, by whoever committed it. Raises TABLE_NOT_FOUND."""
+
+    @abstractmethod
+    def read_version(self, table: TableHandle, number: int) -> TableVersion:
+        """A version that was written, and never changes: an adapter may keep those that it has read.
+
+        Raises:
+            TrinityError: BAD_DATA naming a corrupt or missing file.
+        """
+
+    @abstractmethod
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        """Makes a version readable, whole or not at all: the one atomic step of a commit (L6).
+
+        Raises:
+            CommitRaced: another writer took the number; the commit is checked again and tried under the next one.
+        """
+
+    def storage_schema(self, definition: TableDefinition) -> pa.Schema:
+        """Physical Arrow schema of the files: Trinity's types as they are, unless the format lacks some.
+
+        All nullable: the engine checks NOT NULL when it writes.
+        """
+        return pa.schema([stored_field(c, c.to_arrow().type) for c in definition.columns])
+
+    # -- tables -----------------------------------------------------------------------------------------
+
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
+        def alter(newest: TableVersion) -> TableVersion | None:
+            changed = change(newest.definition)
+            return None if changed == newest.definition else replace(newest, operation="alter", definition=changed)
+
+        self._commit(table, alter)
+
+    # -- versions ---------------------------------------------------------------------------------------
+
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        at = self._at(table)
+        files = [f.renamed(at.definition.stored_names) for f in at.files]
+        return SplitSource(
+            at.number,
+            at.timestamp_ms,
+            at.definition,
+            self.storage_schema(at.definition),
+            tuple(f for f in files if f.tier is not Tier.SIDECAR),
+            tuple(f for f in files if f.tier is Tier.SIDECAR),
+        )
+
+    def history(self, table: TableHandle) -> list[HistoryEntry]:
+        return [_entry(version) for version in self._readable(table)]
+
+    # -- appends ----------------------------------------------------------------------------------------
+
+    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
+        at = self._at(table)
+        return InsertTableHandle(replace(table, version=at.number), at.definition, self._target(table, at))
+
+    def finish_insert(
+        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
+    ) -> CommitResult:
+        files = from_fragments(list(fragments))
+
+        def append(newest: TableVersion) -> TableVersion | None:
+            if txn and newest.txns.get(txn[0], -1) >= txn[1]:
+                return None
+            txns = {**newest.txns, **dict([txn] if txn else [])}
+            return replace(newest, operation="append", files=(*newest.files, *files), txns=txns)
+
+        if not files and txn is None:
+            return CommitResult(self._newest(insert.table).number)
+        version, committed = self._commit(insert.table, append)
+        return _result(version, files) if committed else CommitResult(version.number, skipped=True)
+
+    def recorded_txn(self, table: TableHandle, application: str) -> int | None:
+        return self._newest(table).txns.get(application)
+
+    # -- row changes ------------------------------------------------------------------------------------
+
+    def finish_merge(
+        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+    ) -> CommitResult:
+        files, gone = from_merge_fragments(fragments)
+
+        def change(newest: TableVersion) -> TableVersion:
+            check_scope(merge, newest.files, gone)
+            kept = [f for f in newest.files if f.path not in gone]
+            return replace(newest, operation="merge", files=(*kept, *files))
+
+        version, _ = self._commit(merge.table, change)
+        return _result(version, files)
+
+    def truncate(self, table: TableHandle) -> CommitResult:
+        removed: list[DataFile] = []
+
+        def change(newest: TableVersion) -> TableVersion | None:
+            removed[:] = newest.files
+            return replace(newest, operation="truncate", files=()) if removed else None
+
+        version, _ = self._commit(table, change)
+        return _result(version, removed)
+
+    # -- compaction and care ----------------------------------------------------------------------------
+
+    def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
+        at = self._at(table)
+        pinned = replace(table, version=at.number)
+        return RewriteTableHandle(pinned, at.definition, self._target(table, at), tuple(replaced))
+
+    def finish_rewrite(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
+    ) -> CommitResult:
+        files = from_fragments(list(fragments))
+        replaced = {f.path for f in rewrite.replaced}
+
+        def swap(newest: TableVersion) -> TableVersion:
+            if gone := replaced - {f.path for f in newest.files}:
+                raise TrinityError(
+                    "TRANSACTION_CONFLICT",
+                    f"Another compaction of '{rewrite.table.full_name}' replaced {min(gone)} meanwhile; compact again.",
+                )
+            aside = {f.path for f in newest.files if f.tier is Tier.SIDECAR} if replace_sidecar else set()
+            kept = [f for f in newest.files if f.path not in replaced | aside]
+            return replace(newest, operation="compact", files=(*kept, *files))
+
+        version, _ = self._commit(rewrite.table, swap)
+        return _result(version, files)
+
+    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        oldest = oldest_needed(self.history(table), older_than_ms)
+
+        def forget(newest: TableVersion) -> TableVersion | None:
+            return replace(newest, operation="vacuum", oldest=oldest) if oldest > newest.oldest else None
+
+        self._commit(table, forget)
+        needed = {file.path for version in self._readable(table) for file in version.files}
+        gone = delete_orphans(ObjectStore(table.location), needed, older_than_ms)
+        return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
+
+    # -- helpers ----------------------------------------------------------------------------------------
+
+    def _newest(self, table: TableHandle) -> TableVersion:
+        return self.read_version(table, self.newest_version(table))
+
+    def _at(self, table: TableHandle) -> TableVersion:
+        """The handle's version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read (L10)."""
+        newest = self._newest(table)
+        if table.version is None or table.version == newest.number:
+            return newest
+        if not newest.oldest <= table.version < newest.number:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one "
+                f"is {newest.oldest}, the newest {newest.number}.",
+            )
+        return self.read_version(table, table.version)
+
+    def _readable(self, table: TableHandle) -> list[TableVersion]:
+        """The readable versions, oldest first."""
+        newest = self._newest(table)
+        return [*(self.read_version(table, n) for n in range(newest.oldest, newest.number)), newest]
+
+    def _target(self, table: TableHandle, at: TableVersion) -> WriteTarget:
+        definition = at.definition
+        storage, statistics = self.storage_schema(definition), statistics_columns(definition)
+        return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by)
+
+    def _commit(self, table: TableHandle, change: Change) -> tuple[TableVersion, bool]:
+        """Reload, check, commit, until no other writer comes between: the newest version, and whether it is ours."""
+
+        def attempt() -> tuple[TableVersion, bool]:
+            newest = self._newest(table)
+            changed = change(newest)
+            if changed is None:
+                return newest, False
+            made = replace(
+                changed,
+                number=newest.number + 1,
+                timestamp_ms=next_timestamp_ms(newest.timestamp_ms),
+                files=tuple(f.at_commit(newest.number + 1) for f in changed.files),
+            )
+            self.write_version(table, made)
+            return made, True
+
+        return commit_loop(table.location, attempt, commit_timeout_s(self._newest(table).definition.properties))
+
+
+def oldest_needed(history: Sequence[HistoryEntry], older_than_ms: int) -> int:
+    """The oldest version that a vacuum keeps: each is needed while it was the newest one behind that time (L10)."""
+    kept = [entry for entry, following in pairwise(history) if following.timestamp_ms > older_than_ms]
+    return (kept[0] if kept else history[-1]).version
+
+
+def _entry(version: TableVersion) -> HistoryEntry:
+    facts = {"files": len(version.files), "rows": sum(f.rows for f in version.files)}
+    return HistoryEntry(version.number, version.timestamp_ms, version.operation, facts)
+
+
+def _result(version: TableVersion, files: Sequence[DataFile]) -> CommitResult:
+    rows = sum(f.rows for f in files if f.tier is not Tier.SIDECAR)
+    return CommitResult(version.number, rows, len(files), sum(f.size for f in files))
