@@ -24,9 +24,19 @@ from trinity.spi import DataFile, Tier, arrival_order
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["bucketed_scan", "empty_scan", "located_scan", "log_scan", "plain_scan", "tiers", "well_bucketed"]
+__all__ = [
+    "POSITION_BITS",
+    "bucketed_scan",
+    "empty_scan",
+    "located_scan",
+    "log_scan",
+    "plain_scan",
+    "tiers",
+    "well_bucketed",
+]
 
-_POSITION_BITS = 40
+POSITION_BITS = 40
+"""An arrival is the place of the file, then so many bits for the row's position in it."""
 _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
 _NAME = "_trinity_name"
@@ -124,7 +134,7 @@ def with_positions(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -
     ordinals = spark.sql(f"SELECT col1 AS {_FILE}, col2 AS {_ORDINAL} FROM VALUES {lines}")
     found = rows.selectExpr("*", f"_metadata.file_name AS {_NAME}", f"_metadata.row_index AS {_ROW}")
     joined = found.join(F.broadcast(ordinals), F.expr(f"{_NAME} = {_FILE}"))
-    arrival = f"shiftleft({_ORDINAL}, {_POSITION_BITS}) + {_ROW} AS {ARRIVAL}"
+    arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {_ROW} AS {ARRIVAL}"
     return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival)
 
 
