@@ -157,3 +157,14 @@ def test_an_unknown_dialect(session: Session, dialect: str) -> None:
     with pytest.raises(TrinityError, match=f"dialect '{dialect}'.*There is one for: duckdb, spark") as refused:
         table.merge_view_sql(dialect)
     assert refused.value.code == "NOT_SUPPORTED"
+
+
+def test_a_table_that_folds_by_column_needs_compaction(session: Session, tiered_fmt: str) -> None:
+    columns = {"k": "int", "w": "double"}
+    table = make(session, f"{tiered_fmt}.default.t", columns, {"merge-engine": "aggregation"}, ["k"])
+    table.upsert(history(columns, 0))
+    with pytest.raises(TrinityError, match="merge-engine=aggregation") as refused:
+        table.merge_view_sql("spark")
+    assert refused.value.code == "NOT_SUPPORTED"
+    table.compact(full=True)
+    assert check_view(session, table).num_rows == 2

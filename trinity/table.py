@@ -120,8 +120,8 @@ class Table:
             dialect: ``duckdb`` or ``spark``.
 
         Raises:
-            TrinityError: NOT_SUPPORTED for another dialect, and for what SQL cannot say of the table's merge engine,
-                naming column and function; BAD_DATA naming a corrupt or missing file.
+            TrinityError: NOT_SUPPORTED for another dialect, and for a ``partial-update`` or ``aggregation`` table with
+                a log; BAD_DATA naming a corrupt or missing file.
         """
         from trinity.engine.view import merge_view_sql
 

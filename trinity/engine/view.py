@@ -59,7 +59,7 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
         dialect: ``duckdb`` or ``spark``.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for another dialect, or for what plain SQL cannot say, naming it; BAD_DATA naming
+        TrinityError: NOT_SUPPORTED for another dialect, or for row versions that fold column by column; BAD_DATA naming
             a file that is missing or corrupt.
     """
     read = _READS.get(dialect.lower())
@@ -86,7 +86,11 @@ def _merges(splits: SplitSource) -> bool:
 
 def _live(rows: SqlRows, spec: MergeSpec) -> SqlRows:
     if spec.by_column:
-        raise TrinityError("NOT_SUPPORTED", f"There is no merge view of a table with merge-engine={spec.engine.value}.")
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"There is no merge view of row versions that fold column by column (merge-engine={spec.engine.value}); "
+            "after compact(full=True) there is one.",
+        )
     newest = winners(rows, spec)
     return newest.where(f"NOT {is_deleted(spec, newest)}")
 
