@@ -21,10 +21,9 @@ import trinity
 from trinity import Column, Session
 from trinity.table import Table
 
-__all__ = ["KINDS", "PAGE", "READERS", "STATES", "cells", "on_page"]
+__all__ = ["KINDS", "PAGE", "READERS", "cells", "on_page"]
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "other-engines.md"
-STATES: Final = ("before compaction", "after it", "after ADD COLUMN")
 Rows = list[dict[str, Any]]
 
 

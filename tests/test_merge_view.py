@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -167,4 +168,16 @@ def test_a_table_that_folds_by_column_needs_compaction(session: Session, tiered_
         table.merge_view_sql("spark")
     assert refused.value.code == "NOT_SUPPORTED"
     table.compact(full=True)
+    assert check_view(session, table).num_rows == 2
+
+
+def test_a_view_of_what_spark_appended(session: Session) -> None:
+    """Spark's Delta writer stores instants as INT96, of which DuckDB does not know that they are in UTC."""
+    columns = {"k": "int", "at": "timestamp"}
+    table = make(session, "delta.default.t", columns, {}, ["k"])
+    rows = [{"k": k, "at": dt.datetime(2024, 1, k, 12, tzinfo=dt.timezone.utc), "place": k} for k in (1, 2)]
+    schema = table.definition.to_arrow()
+    data = pa.Table.from_pylist(rows, pa.schema([schema.field(name) for name in rows[0]]))
+    table.upsert(data.slice(0, 1))
+    session.spark.createDataFrame(data.slice(1)).write.format("delta").mode("append").save(table.location)
     assert check_view(session, table).num_rows == 2

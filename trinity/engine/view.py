@@ -105,11 +105,13 @@ class _Source:
     Attributes:
         name: of the common table expression.
         columns: Spark SQL over the files for each column of the storage schema.
+        legacy: columns that are instants, and stored as INT96, which does not say so.
         files: the files, each with the arrival of its first row.
     """
 
     name: str
     columns: Sequence[str]
+    legacy: Sequence[str]
     files: Sequence[tuple[DataFile, int]]
 
 
@@ -118,11 +120,13 @@ def _sources(files: Sequence[DataFile], storage: pa.Schema) -> list[_Source]:
 
     Base and sidecar come before the log; among themselves their order does not matter, no key being in two of them.
     """
-    found: dict[tuple[str, ...], list[tuple[DataFile, int]]] = {}
+    found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[DataFile, int]]] = {}
     for place, file in enumerate(sorted(files, key=arrival_order)):
-        columns = tuple(_columns(_schema(file), storage))
-        found.setdefault(columns, []).append((file, place << POSITION_BITS))
-    return [_Source(f"files_{n}", columns, group) for n, (columns, group) in enumerate(found.items())]
+        schema = _schema(file)
+        legacy = tuple(f.name for f in storage if _is_legacy(schema, f))
+        columns = tuple(_columns(schema, storage))
+        found.setdefault((columns, legacy), []).append((file, place << POSITION_BITS))
+    return [_Source(f"files_{n}", *read, group) for n, (read, group) in enumerate(found.items())]
 
 
 def _schema(file: DataFile) -> pa.Schema:
@@ -135,12 +139,18 @@ def _schema(file: DataFile) -> pa.Schema:
         ) from error
 
 
+def _is_legacy(file: pa.Schema, field: pa.Field) -> bool:
+    index = file.get_field_index(field.name)
+    instant = pa.types.is_timestamp(field.type) and field.type.tz is not None
+    return instant and index >= 0 and bool(file.field(index).type == pa.timestamp("ns"))
+
+
 def _columns(file: pa.Schema, storage: pa.Schema) -> Iterator[str]:
     """Spark SQL for each stored column: the file's own, cast where ALTER TABLE changed the type since, or NULL."""
     for field in storage:
         index = file.get_field_index(field.name)
         name = quoted(field.name)
-        if index >= 0 and file.field(index).type == field.type:
+        if _is_legacy(file, field) or (index >= 0 and file.field(index).type == field.type):
             yield name
         else:
             yield f"CAST({'NULL' if index < 0 else name} AS {_kind(field)}) AS {name}"
@@ -164,16 +174,22 @@ def _union(sources: Sequence[_Source], storage: pa.Schema, further: list[str]) -
 
 def _in_duckdb(source: _Source, placed: bool) -> str:
     files = ",\n  ".join(_text(file.path) for file, _ in source.files)
+    instants = ", ".join(f"timezone('UTC', {_name(name)}) AS {_name(name)}" for name in source.legacy)
+    columns = f"* REPLACE ({instants})" if instants else "*"
     if not placed:
-        return f"SELECT *\nFROM read_parquet([\n  {files}\n], hive_partitioning = false)"
+        return f"SELECT {columns}\nFROM read_parquet([\n  {files}\n], hive_partitioning = false)"
     places = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
-    return f"""SELECT f.*, p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}
+    return f"""SELECT f.{columns}, p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}
 FROM read_parquet([
   {files}
 ], filename = '{_FILE}', file_row_number = true, hive_partitioning = false) AS f
 JOIN (VALUES
   {places}
 ) AS p (file, commit_version, first_row) ON f.{_FILE} = p.file"""
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(text: str) -> str:
