@@ -54,7 +54,7 @@ def rows(keys: list[int], w: int, gone: bool | None = None) -> pa.Table:
             "k": pa.array(keys, pa.int32()),
             "w": pa.array([w] * len(keys), pa.int64()),
             "n": pa.array([k + w for k in keys], pa.int64()),
-            "v": [f"{k}.{w}" for k in keys],
+            "v": pa.array([f"{k}.{w}" for k in keys], pa.string()),
             "at": pa.array([dt.datetime(2024, 1, 1, tzinfo=UTC)] * len(keys), pa.timestamp("us", "UTC")),
             "gone": pa.array([gone] * len(keys), pa.bool_()),
         }
