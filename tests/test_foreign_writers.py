@@ -142,6 +142,7 @@ def test_rewrites_and_appends_by_others(session: Session, fmt: str, kind: str) -
     twins.check()
 
 
+@pytest.mark.full
 def test_row_changes_by_delta(session: Session) -> None:
     properties = KEYED["deduplicate"]
     table = session.create_table("delta.default.shared", COLUMNS, ["k"], (), properties)

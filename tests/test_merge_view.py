@@ -125,6 +125,8 @@ def test_a_view_of_every_tier_and_type(session: Session, fmt: str) -> None:
     table.compact(full=True)
     table.upsert(typed_rows().append_column("part", pa.array(["a/b", "c", "c"])))
     table.add_column(Column("later", "timestamp"))
+    table.rename_column("c_int", "c_number")
+    session.sql(f"ALTER TABLE {table.name} ALTER COLUMN c_float TYPE DOUBLE")
     late = history(columns, 1).append_column("later", pa.array([0] * 60, pa.timestamp("us", "UTC")))
     table.upsert(late.append_column("part", pa.array(["it's [a] 100%"] * 60)))
     assert {row["_tier"] for row in table.log().select("_tier").collect()} == {"base", "log", "sidecar"}

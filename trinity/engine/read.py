@@ -107,7 +107,7 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
         return by_column.folded(below.of(rows), splits, spec)
     base, log = tiers(splits.files)
     versions = below.of(log_scan(spark, log, splits.sidecar, splits.storage))
-    buckets = well_bucketed(base, spec.key)
+    buckets = well_bucketed(base, splits.definition)
     if buckets:
         versions = versions.repartition(buckets, *spec.key)
     later = winners(versions, spec)

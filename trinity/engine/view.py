@@ -6,7 +6,7 @@ dialect names files and places of rows is written here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import Final
@@ -23,6 +23,7 @@ from trinity.merge.fold import ARRIVAL, is_deleted, winners
 from trinity.merge.literal import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
+from trinity.storage import columns_in
 
 __all__ = ["SqlRows", "merge_view_sql"]
 
@@ -112,7 +113,7 @@ class _Source:
     name: str
     columns: Sequence[str]
     legacy: Sequence[str]
-    files: Sequence[tuple[DataFile, int]]
+    files: list[tuple[DataFile, int]]
 
 
 def _sources(files: Sequence[DataFile], storage: pa.Schema) -> list[_Source]:
@@ -120,13 +121,14 @@ def _sources(files: Sequence[DataFile], storage: pa.Schema) -> list[_Source]:
 
     Base and sidecar come before the log; among themselves their order does not matter, no key being in two of them.
     """
-    found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[DataFile, int]]] = {}
+    found: dict[tuple[tuple[str, ...], ...], _Source] = {}
     for place, file in enumerate(sorted(files, key=arrival_order)):
         schema = _schema(file)
-        legacy = tuple(f.name for f in storage if _is_legacy(schema, f))
-        columns = tuple(_columns(schema, storage))
-        found.setdefault((columns, legacy), []).append((file, place << POSITION_BITS))
-    return [_Source(f"files_{n}", *read, group) for n, (read, group) in enumerate(found.items())]
+        columns, legacy = _columns(schema, storage)
+        alike = columns, legacy, tuple(f"{f.name} {f.type}" for f in schema)
+        source = found.setdefault(alike, _Source(f"files_{len(found)}", columns, legacy, []))
+        source.files.append((file, place << POSITION_BITS))
+    return list(found.values())
 
 
 def _schema(file: DataFile) -> pa.Schema:
@@ -139,21 +141,21 @@ def _schema(file: DataFile) -> pa.Schema:
         ) from error
 
 
-def _is_legacy(file: pa.Schema, field: pa.Field) -> bool:
-    index = file.get_field_index(field.name)
-    instant = pa.types.is_timestamp(field.type) and field.type.tz is not None
-    return instant and index >= 0 and bool(file.field(index).type == pa.timestamp("ns"))
+def _columns(file: pa.Schema, storage: pa.Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Spark SQL for each stored column: the file's own, cast where ALTER TABLE changed the type since, or NULL.
 
-
-def _columns(file: pa.Schema, storage: pa.Schema) -> Iterator[str]:
-    """Spark SQL for each stored column: the file's own, cast where ALTER TABLE changed the type since, or NULL."""
-    for field in storage:
-        index = file.get_field_index(field.name)
-        name = quoted(field.name)
-        if _is_legacy(file, field) or (index >= 0 and file.field(index).type == field.type):
-            yield name
-        else:
-            yield f"CAST({'NULL' if index < 0 else name} AS {_kind(field)}) AS {name}"
+    With it the names of those in the file that are legacy (see :class:`_Source`).
+    """
+    columns, legacy = [], []
+    for field, name in zip(storage, columns_in(file, storage), strict=True):
+        kind = None if name is None else file.field(name).type
+        value = "NULL" if name is None else quoted(name)
+        if name is not None and kind == pa.timestamp("ns") and pa.types.is_timestamp(field.type) and field.type.tz:
+            legacy.append(name)
+        elif kind != field.type:
+            value = f"CAST({value} AS {_kind(field)})"
+        columns.append(f"{value} AS {quoted(field.name)}")
+    return tuple(columns), tuple(legacy)
 
 
 def _kind(field: pa.Field) -> str:

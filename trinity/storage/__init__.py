@@ -2,6 +2,7 @@
 
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folders import FolderCatalog, FolderMetadata
+from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
@@ -10,6 +11,8 @@ from trinity.storage.store import AlreadyExists, Entry, ObjectStore, local_path
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
+    "FIELD_ID",
+    "READ_BY_ID",
     "ROW_ID",
     "AlreadyExists",
     "CommitRaced",
@@ -23,10 +26,13 @@ __all__ = [
     "PartitionedPageSink",
     "RowChanges",
     "check_scope",
+    "columns_in",
     "commit_loop",
     "delete_orphans",
     "identity_only",
     "local_path",
     "next_timestamp_ms",
     "statement_turn",
+    "stored_name",
+    "stored_schema",
 ]

@@ -33,7 +33,7 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
-_READABLE: Final = frozenset({"timestampNtz"})
+_READABLE: Final = frozenset({"timestampNtz", "columnMapping", "typeWidening"})
 """Reader features that the engine's own file scan honours."""
 
 
@@ -50,6 +50,8 @@ class State:
         sidecar: files with tombstones.
         txns: application -> highest version (L4).
         oldest: the oldest version that vacuum left readable.
+
+    Files go by the names that they have for their columns.
     """
 
     version: int
@@ -60,6 +62,11 @@ class State:
     sidecar: tuple[DataFile, ...] = ()
     txns: Mapping[str, int] = field(default_factory=dict)
     oldest: int = 0
+
+    @property
+    def mapped(self) -> bool:
+        """True when Delta's column mapping is on."""
+        return str(self.metadata["configuration"].get("delta.columnMapping.mode", "none")) != "none"
 
 
 def is_table(folder: Path) -> bool:
@@ -138,10 +145,15 @@ def _file(
         rows=rows,
         tier=Tier(tags.get(TAG_TIER, Tier.LOG.value)),
         commit=version if number is None else int(number),
-        bucket=Bucket(*map(int, bucket.split("/"))) if bucket else None,
+        bucket=_bucket(bucket) if bucket else None,
         partition=from_delta_partition(added.get("partitionValues") or {}, definition),
         stats=stats,
     )
+
+
+def _bucket(tag: str) -> Bucket:
+    index, count, *types = tag.split("/", 2)
+    return Bucket(int(index), int(count), *types)
 
 
 def _domains(
@@ -212,13 +224,14 @@ class Snapshots:
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
         state = self.load(table)
+        names = state.definition.stored_names
         return SplitSource(
             state.version,
             state.timestamp_ms,
             state.definition,
             storage_schema(state.definition),
-            tuple(state.files.values()),
-            state.sidecar,
+            tuple(f.renamed(names) for f in state.files.values()),
+            tuple(f.renamed(names) for f in state.sidecar),
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
