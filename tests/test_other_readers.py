@@ -1,99 +1,34 @@
-"""After a full compaction every other engine sees exactly the live rows."""
+"""Other engines see stored row versions before compaction, exactly the live rows after it, in tables of every kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
-import duckdb
-import polars as pl
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, QueryBuilder
-from pyarrow import dataset
-from pyiceberg.catalog.sql import SqlCatalog
 
-from trinity import Session
-from trinity.table import Table
+from tests.reader_matrix import KINDS, READERS, cells, on_page
+from trinity import Column, Session
 
-Rows = set[tuple[str, float | None]]
-QUERY = "SELECT order_id, amount FROM orders"
-
-
-def live_files(table: Table) -> list[str]:
-    return [f.path for f in table.splits().files]
-
-
-def rows_of(found: pa.Table) -> Rows:
-    assert found.num_rows == len({r["order_id"] for r in found.to_pylist()})
-    return {(r["order_id"], r["amount"]) for r in found.to_pylist()}
-
-
-def by_duckdb(session: Session, table: Table) -> Rows:
-    orders = duckdb.read_parquet(live_files(table))
-    return rows_of(pa.table(orders.project("order_id, amount")))
-
-
-def by_pyarrow(session: Session, table: Table) -> Rows:
-    return rows_of(dataset.dataset(live_files(table)).to_table())
-
-
-def by_spark_over_the_folder(session: Session, table: Table) -> Rows:
-    """A folder of Parquet files is right for everybody once the replaced files are gone."""
-    table.vacuum("0 seconds")
-    return rows_of(session.spark.read.parquet(table.location).toArrow())
-
-
-def by_spark_delta(session: Session, table: Table) -> Rows:
-    return rows_of(session.spark.read.format("delta").load(table.location).toArrow())
-
-
-def by_delta_rs(session: Session, table: Table) -> Rows:
-    # QueryBuilder honours deletion vectors, count() does not
-    query = QueryBuilder().register("orders", DeltaTable(table.location))
-    return rows_of(pa.table(query.execute(QUERY).read_all()))
-
-
-def by_polars(session: Session, table: Table) -> Rows:
-    return rows_of(pl.read_delta(table.location).to_arrow())
-
-
-def by_spark_iceberg(session: Session, table: Table) -> Rows:
-    settings = session.catalogs["iceberg"].spark_catalog_settings("iceberg")  # type: ignore[attr-defined]
-    # the name may be bound to the warehouse of another test: a new Spark session has catalogs of its own
-    spark = session.spark.newSession()
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    return rows_of(spark.table("iceberg.default.orders").toArrow())
-
-
-def by_pyiceberg(session: Session, table: Table) -> Rows:
-    folder = Path(table.location).parents[1]
-    catalog = SqlCatalog("iceberg", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
-    return rows_of(catalog.load_table("default.orders").scan().to_arrow())
-
-
-READERS: list[tuple[str, Callable[[Session, Table], Rows]]] = [
-    ("parquet", by_duckdb),
-    ("parquet", by_pyarrow),
-    ("parquet", by_spark_over_the_folder),
-    ("delta", by_spark_delta),
-    ("delta", by_delta_rs),
-    ("delta", by_polars),
-    ("iceberg", by_spark_iceberg),
-    ("iceberg", by_pyiceberg),
+SHORT = (("parquet", "partitioned"), ("delta", "hidden row kind"), ("iceberg", "tombstone"))
+"""Together they run every reader."""
+CASES = [
+    pytest.param(fmt, kind, marks=() if (fmt, kind) in SHORT else pytest.mark.full) for fmt in READERS for kind in KINDS
 ]
 
 
-@pytest.mark.parametrize("fmt", ["parquet", "delta", "iceberg"], indirect=True)
-def test_live_rows_for_everybody(session: Session, fmt: str, orders: Table) -> None:
-    ids = [f"o{n}" for n in range(50)]
-    orders.upsert(pa.table({"order_id": ids, "ts": [1] * 50, "amount": [1.0] * 50}))
-    orders.upsert(pa.table({"order_id": ids[:10], "ts": [2] * 10, "amount": [2.0] * 10}))
-    orders.upsert(pa.table({"order_id": ids[5:15], "ts": [3] * 10, "deleted": [True] * 10}))
-    orders.compact(full=True)
-    merged = {(r.order_id, r.amount) for r in orders.to_df().collect()}
-    assert merged == {(i, 2.0) for i in ids[:5]} | {(i, 1.0) for i in ids[15:]}
-    for catalog, read in READERS:
-        if catalog == fmt:
-            assert read(session, orders) == merged, read.__name__
+@pytest.mark.parametrize(("fmt", "kind"), CASES)
+def test_the_page_says_what_readers_see(session: Session, fmt: str, kind: str) -> None:
+    found = cells(session, fmt, kind)
+    assert not any("wrong" in seen for seen in found.values()), found
+    assert found == on_page(fmt, kind), "run python -m tests.reader_matrix"
+
+
+def test_the_folder_of_a_parquet_table_once_vacuumed(session: Session) -> None:
+    columns = [Column("k", "int"), Column("w", "int")]
+    table = session.create_table("parquet.default.t", columns, ["k"], (), {"watermark-key": "w"})
+    for w in (1, 2):
+        table.upsert(pa.table({"k": pa.array([1, 2], pa.int32()), "w": pa.array([w, w], pa.int32())}))
+    table.compact(full=True)
+    assert session.spark.read.parquet(table.location).count() == 6
+    table.vacuum("0 seconds")
+    found = session.spark.read.parquet(table.location).select("k", "w").collect()
+    assert sorted(map(tuple, found)) == [(1, 2), (2, 2)]

@@ -111,6 +111,23 @@ class Table:
 
         return row_versions(self.session.spark, self.splits(version))
 
+    def merge_view_sql(self, dialect: str) -> str:
+        """The merged rows of the newest version as one SELECT, which needs nothing but the engine that runs it.
+
+        It lists the files of this version with their commit numbers: rows that are committed later do not show in it,
+        and once :meth:`vacuum` has removed a file it fails.
+
+        Args:
+            dialect: ``duckdb`` or ``spark``.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED for another dialect, and for a ``partial-update`` or ``aggregation`` table with
+                a log; BAD_DATA naming a corrupt or missing file.
+        """
+        from trinity.engine.view import merge_view_sql
+
+        return merge_view_sql(self.splits(), dialect)
+
     def splits_at(self, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
         """All that a read of :meth:`to_df` with these arguments needs."""
         if version is not None and timestamp is not None:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["folded", "remembers", "rewritten", "sidecar_schema", "versions"]
 
+_FOLDED: Final = 4
+"""Value of the hidden row kind of base rows: they are known by it where another engine put them among the log."""
+
 _ASIDE: Final = 1 << 40
 """Rows put aside arrive before the base, whose arrival is -1."""
 
@@ -40,11 +43,22 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataF
     base, log = tiers(splits.files)
     in_order = _may_have(splits, ROW_KIND) or not folds_without_order(spec)
     rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order)
+    if _may_have(splits, ROW_KIND):
+        rows = _folded_first(rows, spec)
     if not base or spec.keeps_history:  # then the sidecar has the versions that the base was folded from
         return rows
     # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
     earlier = plain_scan(spark, base, splits.storage)
     return rows.unionByName(earlier.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}", f"-1L AS {ARRIVAL}"))
+
+
+def _folded_first(rows: DataFrame, spec: MergeSpec) -> DataFrame:
+    """Base rows that another engine rewrote among the log: before it, as the base is; or not at all, as the base."""
+    is_folded = f"{ROW_KIND} <=> {_FOLDED}"
+    if spec.keeps_history:
+        return rows.where(f"NOT ({is_folded})")
+    columns = [quoted(c) for c in rows.columns if c != ARRIVAL]
+    return rows.selectExpr(*columns, f"IF({is_folded}, -1L, {ARRIVAL}) AS {ARRIVAL}")
 
 
 def folded(rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
@@ -56,8 +70,8 @@ def folded(rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
 
 
 def _may_have(splits: SplitSource, column: str) -> bool:
-    """False when the statistics say that a hidden column is NULL in every row."""
-    known = [(file, file.stats.get(column)) for file in splits.files]
+    """False when the statistics say that a hidden column is NULL in every row of the log."""
+    known = [(file, file.stats.get(column)) for file in tiers(splits.files)[1]]
     return bool(splits.sidecar) or not all(stats is not None and stats.nulls == file.rows for file, stats in known)
 
 
@@ -97,6 +111,7 @@ class _Rewrite:
     def __init__(self, spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> None:
         self.spec = spec
         self.storage = [quoted(f.name) for f in splits.storage]
+        self.marked = [f"{_FOLDED} AS {ROW_KIND}" if f.name == ROW_KIND else quoted(f.name) for f in splits.storage]
         self.fold = ColumnFold(splits.definition, spec, omits=_may_have(splits, CARRIED), raises=False)
         self.counted = contributions(versions(spark, splits, spec), spec, cuts=_may_have(splits, ROW_KIND))
         self.folded = self.fold(self.counted)
@@ -110,6 +125,7 @@ class _Rewrite:
                 should not be there are then marked ``LEFT``.
         """
         base = self.folded.where(VISIBLE if unfit is None else f"{VISIBLE} AND {FITS}")
+        base = base.selectExpr(*self.marked, FITS)
         rows = self._routed(base, deleted=False, left=f"NOT {FITS}", since="CAST(NULL AS BIGINT)", arrival="0L")
         if unfit is not None:
             kept = self.counted.join(F.broadcast(unfit), list(self.spec.key), "left_semi")

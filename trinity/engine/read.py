@@ -20,6 +20,7 @@ from trinity.engine.sparktypes import spark_type
 from trinity.engine.writer import DELETED
 from trinity.merge.fold import SINCE, beats, is_deleted, winners
 from trinity.merge.literal import quoted
+from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Column, DataFile, SplitSource, parse_type
 
@@ -158,7 +159,7 @@ def _with_origin(spark: SparkSession, files: Sequence[DataFile], splits: SplitSo
     return found.join(F.broadcast(facts), "_trinity_name")
 
 
-def logical(rows: DataFrame, splits: SplitSource, further: Sequence[str] = ()) -> DataFrame:
+def logical(rows: AnyRows, splits: SplitSource, further: Sequence[str] = ()) -> AnyRows:
     """Storage form to what users see: visible columns under their names, in their types."""
     stored = from_arrow_schema(splits.storage)
     columns = [

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "POSITION_BITS",
     "bucket_types",
     "bucketed_scan",
     "empty_scan",
@@ -37,8 +38,9 @@ __all__ = [
     "well_bucketed",
 ]
 
+POSITION_BITS = 40
+"""An arrival is the place of the file, then so many bits for the row's position in it."""
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
-_POSITION_BITS = 40
 _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
 _NAME = "_trinity_name"
@@ -137,7 +139,7 @@ def with_positions(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -
     ordinals = spark.sql(f"SELECT col1 AS {_FILE}, col2 AS {_ORDINAL} FROM VALUES {lines}")
     found = rows.selectExpr("*", f"_metadata.file_name AS {_NAME}", f"_metadata.row_index AS {_ROW}")
     joined = found.join(F.broadcast(ordinals), F.expr(f"{_NAME} = {_FILE}"))
-    arrival = f"shiftleft({_ORDINAL}, {_POSITION_BITS}) + {_ROW} AS {ARRIVAL}"
+    arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {_ROW} AS {ARRIVAL}"
     return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival)
 
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from trinity.merge.literal import quoted, text_literal
+from trinity.merge.rows import AnyRows, Rows
 from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.spi import ROW_KIND
 
@@ -24,11 +23,11 @@ SINCE: Final = "_trinity_since"
 _RANK: Final = "_trinity_rank"
 
 
-def is_deleted(spec: MergeSpec, of: DataFrame) -> str:
+def is_deleted(spec: MergeSpec, of: Rows) -> str:
     """Spark SQL over ``of``: true, never NULL, where a winning row means that its key is deleted (U3, U6, U8)."""
     marks = []
     if spec.tombstone:
-        marks.append(_is_tombstone(spec, spec.tombstone, of.schema[spec.tombstone].dataType.typeName()))
+        marks.append(_is_tombstone(spec, spec.tombstone, dict(of.dtypes)[spec.tombstone]))
     if spec.row_kind:
         marks.append(_is_retract(spec.row_kind))
     if spec.hidden_row_kind:
@@ -48,7 +47,7 @@ def _is_retract(row_kind: str) -> str:
     return f"rtrim({quoted(row_kind)}) IN ('-U', '-D')"
 
 
-def winners(versions: DataFrame, spec: MergeSpec) -> DataFrame:
+def winners(versions: AnyRows, spec: MergeSpec) -> AnyRows:
     """The winning version of each key, deleted ones included: freshest watermark, then latest arrival (K3, K4).
 
     Of a ``first-row`` table the earliest arrival wins (E2).

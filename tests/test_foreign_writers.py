@@ -1,0 +1,186 @@
+"""Other engines rewrite and append; Trinity reads, writes and compacts on as if nobody else had been there (L3)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from deltalake.exceptions import DeltaError
+from pyiceberg.catalog.sql import SqlCatalog
+from pyspark.sql import SparkSession
+
+from trinity import Column, Session
+from trinity.table import Table
+
+UTC = dt.timezone.utc
+COLUMNS = [
+    Column("k", "int"),
+    Column("w", "bigint"),
+    Column("n", "bigint"),
+    Column("v", "string"),
+    Column("at", "timestamp"),
+    Column("gone", "boolean"),
+]
+KEYED: dict[str, Mapping[str, str]] = {
+    "deduplicate": {"watermark-key": "w", "tombstone-key": "gone"},
+    "hidden_row_kind": {"watermark-key": "w"},
+    "first_row": {"merge-engine": "first-row"},
+    "partial_update": {
+        "merge-engine": "partial-update",
+        "fields.w.sequence-group": "n,v",
+        "fields.n.aggregate-function": "sum",
+        "fields.v.aggregate-function": "listagg",
+    },
+    "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    "ordered_aggregation": {
+        "merge-engine": "aggregation",
+        "sequence.field": "w",
+        "fields.n.aggregate-function": "sum",
+        "fields.v.aggregate-function": "listagg",
+    },
+}
+SHORT = ("deduplicate", "partial_update")
+KINDS = [kind if kind in SHORT else pytest.param(kind, marks=pytest.mark.full) for kind in KEYED]
+
+
+def rows(keys: list[int], w: int, gone: bool | None = None) -> pa.Table:
+    return pa.table(
+        {
+            "k": pa.array(keys, pa.int32()),
+            "w": pa.array([w] * len(keys), pa.int64()),
+            "n": pa.array([k + w for k in keys], pa.int64()),
+            "v": pa.array([f"{k}.{w}" for k in keys], pa.string()),
+            "at": pa.array([dt.datetime(2024, 1, 1, tzinfo=UTC)] * len(keys), pa.timestamp("us", "UTC")),
+            "gone": pa.array([gone] * len(keys), pa.bool_()),
+        }
+    )
+
+
+def iceberg_spark(session: Session) -> SparkSession:
+    spark = session.spark.newSession()
+    for key, value in session.catalogs["iceberg"].spark_catalog_settings("iceberg").items():  # type: ignore[attr-defined]
+        spark.conf.set(key, value)
+    return spark
+
+
+def pyiceberg(table: Table) -> Any:
+    folder = Path(table.location).parents[1]
+    catalog = SqlCatalog("iceberg", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    return catalog.load_table(f"default.{table.name.table}")
+
+
+def rewrite(session: Session, table: Table) -> None:
+    """The format's own compaction, of all files."""
+    if table.name.catalog == "delta":
+        session.spark.sql(f"OPTIMIZE delta.`{table.location}`")
+        return
+    spark = iceberg_spark(session)
+    name = f"default.{table.name.table}"
+    rewritten = spark.sql(
+        f"CALL iceberg.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
+    )
+    assert rewritten.collect()[0][0] > 1
+    spark.sql(f"CALL iceberg.system.rewrite_manifests('{name}')")
+
+
+def append_by_spark(session: Session, table: Table, data: pa.Table) -> None:
+    """Without Trinity's hidden columns, of which another writer knows nothing."""
+    if table.name.catalog == "delta":
+        session.spark.createDataFrame(data).write.format("delta").mode("append").save(table.location)
+        return
+    spark = iceberg_spark(session)
+    spark.createDataFrame(data).createOrReplaceTempView("appended")
+    names = ", ".join(data.column_names)
+    spark.sql(f"INSERT INTO iceberg.default.{table.name.table} ({names}) SELECT {names} FROM appended")
+
+
+def shown(table: Table) -> list[str]:
+    return sorted(map(repr, table.to_df().toArrow().to_pylist()))
+
+
+class Twins:
+    """A table that others write too, and one that gets the same row versions from Trinity alone."""
+
+    def __init__(self, session: Session, fmt: str, properties: Mapping[str, str]) -> None:
+        self.session = session
+        self.shared, self.own = (
+            session.create_table(f"{catalog}.default.{name}", COLUMNS, ["k"], (), properties)
+            for catalog, name in ((fmt, "shared"), ("parquet", "own"))
+        )
+
+    def both(self, step: Callable[[Table], object]) -> None:
+        for table in (self.shared, self.own):
+            step(table)
+
+    def check(self) -> None:
+        assert shown(self.shared) == shown(self.own)
+
+
+@pytest.mark.parametrize("fmt", ["delta", "iceberg"], indirect=True)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rewrites_and_appends_by_others(session: Session, fmt: str, kind: str) -> None:
+    twins = Twins(session, fmt, KEYED[kind])
+    twins.both(lambda t: t.upsert(rows([*range(10)], 5)))
+    twins.both(lambda t: t.upsert(rows([0, 1, 2], 6, gone=True)))
+    rewrite(session, twins.shared)  # the log
+    twins.both(lambda t: t.compact(full=True))
+    twins.both(lambda t: t.upsert(rows([1, 4, 11], 8)))
+    rewrite(session, twins.shared)  # base and log into one
+    twins.check()
+    twins.both(lambda t: t.upsert(rows([0, 4, 5], 3)))  # late: they meet what compaction put aside
+    append_by_spark(session, twins.shared, rows([5, 6, 20], 9))
+    twins.own.upsert(rows([5, 6, 20], 9))
+    twins.check()
+    twins.both(lambda t: t.compact())
+    twins.both(lambda t: t.compact(full=True))
+    twins.both(lambda t: t.upsert(rows([0, 6, 21], 7)))
+    twins.check()
+
+
+@pytest.mark.full
+def test_row_changes_by_delta(session: Session) -> None:
+    properties = KEYED["deduplicate"]
+    table = session.create_table("delta.default.shared", COLUMNS, ["k"], (), properties)
+    table.upsert(rows([*range(6)], 5))
+    table.compact(full=True)
+    table.upsert(rows([0, 1], 6))
+    spark, name = session.spark, f"delta.`{table.location}`"
+    spark.sql(f"UPDATE {name} SET v = 'changed' WHERE k IN (1, 2)")
+    spark.sql(f"DELETE FROM {name} WHERE k = 3")
+    spark.sql(
+        f"MERGE INTO {name} t USING (SELECT 4 AS k) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = 'merged', w = 9"
+    )
+    expected = {0: "0.6", 1: "changed", 2: "changed", 4: "merged", 5: "5.5"}
+    assert {r.k: r.v for r in table.to_df().collect()} == expected
+    table.upsert(rows([3, 4], 7))
+    table.compact(full=True)
+    assert {r.k: r.v for r in table.to_df().collect()} == expected | {3: "3.7"}
+
+
+def test_appends_by_delta_rs_are_refused_there(session: Session) -> None:
+    table = session.create_table("delta.default.shared", COLUMNS, ["k"], (), KEYED["deduplicate"])
+    with pytest.raises(DeltaError, match="DomainMetadata"):
+        write_deltalake(table.location, rows([1], 1), mode="append")
+    assert shown(table) == []
+
+
+def test_appends_by_pyiceberg(session: Session) -> None:
+    twins = Twins(session, "iceberg", KEYED["hidden_row_kind"])
+    twins.both(lambda t: t.upsert(rows([1, 2, 3], 5)))
+    pyiceberg(twins.shared).append(rows([2, 3, 4], 6).cast(required_key()))
+    twins.own.upsert(rows([2, 3, 4], 6))
+    twins.both(lambda t: t.delete([3]))
+    twins.check()
+    twins.both(lambda t: t.compact(full=True))
+    twins.both(lambda t: t.upsert(rows([3], 4)))
+    twins.check()
+
+
+def required_key() -> pa.Schema:
+    schema = rows([], 0).schema
+    return schema.set(0, schema.field("k").with_nullable(False))

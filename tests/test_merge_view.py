@@ -1,0 +1,185 @@
+"""A merge view is run by engines that know nothing of Trinity, and yields the merged rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tests.test_types import CASES
+from tests.test_types import rows as typed_rows
+from trinity import Column, Session, TrinityError
+from trinity.spi import arrow_type, type_text
+from trinity.table import Table
+
+NAN = float("nan")
+VALUES: dict[str, list[Any]] = {
+    "boolean": [None, True, False],
+    "int": [None, 1, 2],
+    "bigint": [None, 0, 1],
+    "double": [None, -0.0, 0.0, 1.5, NAN],
+    "string": [None, "", "D", "é"],
+    "binary": [None, b"", b"\xff"],
+    "decimal(5,2)": [None, Decimal("0.00"), Decimal("1.10")],
+}
+KINDS = ["+I", "-U", "+U", "-D"]
+KEY = {"k": "double", "part": "string"}
+"""Of a small domain, so that every key has many versions."""
+
+
+def history(columns: Mapping[str, str], seed: int, rows: int = 60) -> pa.Table:
+    """Row versions of few keys with values that order them in every way."""
+    chosen = random.Random(seed)
+    arrays = {}
+    for name, kind in columns.items():
+        domain = KINDS if name == "op" else [v for v in VALUES[kind] if v is not None or name not in KEY]
+        arrays[name] = pa.array([chosen.choice(domain) for _ in range(rows)], arrow_type(kind))
+    return pa.table({**arrays, "place": pa.array(range(seed * rows, seed * rows + rows), pa.int64())})
+
+
+def shown(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, rows.to_pylist()))
+
+
+def types(rows: pa.Table) -> list[str]:
+    """Names and types of the columns, whatever the reader's own time zone, and words for the parts of nested ones."""
+    return [f"{f.name} {type_text(f.type)}" for f in rows.schema]
+
+
+def check_view(session: Session, table: Table) -> pa.Table:
+    expected = table.to_df().toArrow()
+    by_spark = session.spark.sql(table.merge_view_sql("spark")).toArrow()
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'Asia/Tokyo'")
+        found = connection.sql(table.merge_view_sql("duckdb")).to_arrow_table()
+    assert shown(by_spark) == shown(expected)
+    assert types(by_spark) == types(expected)
+    assert types(found) == types(expected)
+    assert shown(found.cast(expected.schema)) == shown(expected)
+    return expected
+
+
+def make(
+    session: Session, name: str, columns: Mapping[str, str], properties: Mapping[str, str], key: Iterable[str] = KEY,
+    partition_by: Sequence[str] = (),
+) -> Table:  # fmt: skip
+    given = [Column(c, kind, nullable=c not in key) for c, kind in {**columns, "place": "bigint"}.items()]
+    return session.create_table(name, given, [*key], partition_by, properties)
+
+
+WATERMARKS = {"w1": "double", "w2": "string"}
+TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "boolean_tombstone": (
+        {**KEY, **WATERMARKS, "gone": "boolean"},
+        {"watermark-key": "w1,w2", "tombstone-key": "gone"},
+    ),
+    "string_value": (
+        {**KEY, "w": "binary", "gone": "string"},
+        {"watermark-key": "w", "tombstone-key": "gone", "tombstone-string-key-value": "D"},
+    ),
+    "string_tombstone": ({**KEY, "gone": "string"}, {"tombstone-key": "gone"}),
+    "decimal_tombstone": (
+        {**KEY, "w": "int", "gone": "decimal(5,2)"},
+        {"sequence.field": "w", "sequence.field.sort-order": "descending", "tombstone-key": "gone"},
+    ),
+    "row_kind": ({**KEY, **WATERMARKS, "op": "string"}, {"sequence.field": "w1,w2", "rowkind.field": "op"}),
+    "ignored_deletes": ({**KEY, "op": "string"}, {"rowkind.field": "op", "ignore-delete": "true"}),
+    "hidden_row_kind": ({**KEY, "w": "double"}, {"watermark-key": "w"}),
+    "first_row": ({**KEY, "w": "double"}, {"merge-engine": "first-row"}),
+}
+
+
+SHORT = ("boolean_tombstone", "row_kind", "hidden_row_kind", "first_row")
+
+
+@pytest.mark.parametrize("name", [n if n in SHORT else pytest.param(n, marks=pytest.mark.full) for n in TABLES])
+def test_a_view_is_the_merged_read(session: Session, tiered_fmt: str, name: str) -> None:
+    columns, properties = TABLES[name]
+    table = make(session, f"{tiered_fmt}.default.{name}", columns, properties)
+    table.upsert(history(columns, 0))
+    if name == "hidden_row_kind":
+        table.delete([{"k": 1.5, "part": ""}])
+    table.compact(full=True)
+    table.upsert(history(columns, 1, rows=10))
+    table.upsert(history(columns, 2, rows=10))
+    if name == "hidden_row_kind":
+        table.delete([{"k": NAN, "part": "D"}])
+    assert check_view(session, table).num_rows > 0
+
+
+def test_a_view_of_every_tier_and_type(session: Session, fmt: str) -> None:
+    columns = {"k": "int", "w": "double", "gone": "boolean"}
+    wide = {name: kind for name, (kind, _) in CASES.items()}
+    properties = {"watermark-key": "w", "tombstone-key": "gone"}
+    key = ["part", "k"]
+    table = make(session, f"{fmt}.default.wide", {"part": "string", **columns, **wide}, properties, key, ["part"])
+    for part in ("a/b", "it's [a] 100%"):
+        table.upsert(history(columns, 0).append_column("part", pa.array([part] * 60)))
+    table.upsert(pa.table({"part": ["a/b"], "k": pa.array([1], pa.int32()), "w": [NAN], "gone": [True]}))
+    table.compact(full=True)
+    table.upsert(typed_rows().append_column("part", pa.array(["a/b", "c", "c"])))
+    table.add_column(Column("later", "timestamp"))
+    table.rename_column("c_int", "c_number")
+    session.sql(f"ALTER TABLE {table.name} ALTER COLUMN c_float TYPE DOUBLE")
+    late = history(columns, 1).append_column("later", pa.array([0] * 60, pa.timestamp("us", "UTC")))
+    table.upsert(late.append_column("part", pa.array(["it's [a] 100%"] * 60)))
+    assert {row["_tier"] for row in table.log().select("_tier").collect()} == {"base", "log", "sidecar"}
+    assert check_view(session, table).num_rows > 3
+
+
+def test_a_view_of_a_plain_table(session: Session, tiered_fmt: str) -> None:
+    plain = session.create_table(
+        f"{tiered_fmt}.default.plain", [Column("part", "string"), Column("v", "double")], (), ["part"]
+    )
+    assert check_view(session, plain).num_rows == 0
+    plain.append(pa.table({"part": ["a", "b", None, "a"], "v": [NAN, -0.0, 1.0, NAN]}))
+    plain.append(pa.table({"part": ["a"], "v": [2.0]}))
+    plain.delete("v = 1.0")
+    assert check_view(session, plain).num_rows == 4
+
+
+def test_a_view_stays_at_its_version(session: Session, tiered_fmt: str) -> None:
+    columns = [Column("order_id", "string"), Column("ts", "bigint"), Column("amount", "double")]
+    orders = session.create_table(f"{tiered_fmt}.default.orders", columns, ["order_id"], (), {"watermark-key": "ts"})
+    orders.upsert(pa.table({"order_id": ["a"], "ts": [1], "amount": [1.0]}))
+    view = orders.merge_view_sql("spark")
+    orders.upsert(pa.table({"order_id": ["a"], "ts": [2], "amount": [2.0]}))
+    assert session.spark.sql(view).first()["amount"] == 1.0  # type: ignore[index]
+    assert session.spark.sql(orders.merge_view_sql("Spark")).first()["amount"] == 2.0  # type: ignore[index]
+
+
+@pytest.mark.parametrize("dialect", ["duckdbb", "oracle"])
+def test_an_unknown_dialect(session: Session, dialect: str) -> None:
+    table = session.create_table("parquet.default.t", [Column("a", "int")])
+    with pytest.raises(TrinityError, match=f"dialect '{dialect}'.*There is one for: duckdb, spark") as refused:
+        table.merge_view_sql(dialect)
+    assert refused.value.code == "NOT_SUPPORTED"
+
+
+def test_a_table_that_folds_by_column_needs_compaction(session: Session, tiered_fmt: str) -> None:
+    columns = {"k": "int", "w": "double"}
+    table = make(session, f"{tiered_fmt}.default.t", columns, {"merge-engine": "aggregation"}, ["k"])
+    table.upsert(history(columns, 0))
+    with pytest.raises(TrinityError, match="merge-engine=aggregation") as refused:
+        table.merge_view_sql("spark")
+    assert refused.value.code == "NOT_SUPPORTED"
+    table.compact(full=True)
+    assert check_view(session, table).num_rows == 2
+
+
+def test_a_view_of_what_spark_appended(session: Session) -> None:
+    """Spark's Delta writer stores instants as INT96, of which DuckDB does not know that they are in UTC."""
+    columns = {"k": "int", "at": "timestamp"}
+    table = make(session, "delta.default.t", columns, {}, ["k"])
+    rows = [{"k": k, "at": dt.datetime(2024, 1, k, 12, tzinfo=dt.timezone.utc), "place": k} for k in (1, 2)]
+    schema = table.definition.to_arrow()
+    data = pa.Table.from_pylist(rows, pa.schema([schema.field(name) for name in rows[0]]))
+    table.upsert(data.slice(0, 1))
+    session.spark.createDataFrame(data.slice(1)).write.format("delta").mode("append").save(table.location)
+    assert check_view(session, table).num_rows == 2
