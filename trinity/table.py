@@ -22,6 +22,7 @@ from trinity.spi import (
     VacuumResult,
     parse_type,
 )
+from trinity.storage import not_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -40,12 +41,14 @@ class Table:
     Attributes:
         name: full name.
         handle: the connector's handle, unpinned.
+        connector: the connector of the table's catalog, or of its own when it is registered.
     """
 
-    def __init__(self, session: Session, name: TableName, handle: TableHandle) -> None:
+    def __init__(self, session: Session, name: TableName, handle: TableHandle, connector: Connector) -> None:
         self.session = session
         self.name = name
         self.handle = handle
+        self.connector = connector
 
     def __repr__(self) -> str:
         return f"Table({self.name})"
@@ -54,11 +57,6 @@ class Table:
     def location(self) -> str:
         """Absolute folder or URI of the table."""
         return self.handle.location
-
-    @property
-    def connector(self) -> Connector:
-        """The connector of the table's catalog."""
-        return self.session.connector(self.name.catalog)
 
     def splits(self, version: int | None = None) -> SplitSource:
         """All that a read needs of a version, or of the newest."""
@@ -248,11 +246,14 @@ class Table:
                 exactly the live rows. False folds the log by itself, unless it is large beside the base.
 
         Raises:
-            TrinityError: TRANSACTION_CONFLICT when another compaction replaced the same files meanwhile.
+            TrinityError: TRANSACTION_CONFLICT when another compaction replaced the same files meanwhile; NOT_SUPPORTED
+                for an external table, whose other readers would miss the versions that go.
         """
         from trinity.engine.compact import compact
 
         splits = self.splits()
+        if splits.definition.external:
+            raise not_ours(str(self.name), "compaction")
         return compact(self.session.spark, self.connector, replace(self.handle, version=splits.version), splits, full)
 
     def vacuum(self, retain: str = "7 days") -> VacuumResult:
@@ -261,8 +262,10 @@ class Table:
         Do not retain less than the longest running read or write takes.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for a text that is no duration.
+            TrinityError: INVALID_ARGUMENTS for a text that is no duration; NOT_SUPPORTED for an external table.
         """
+        if self.definition.external:
+            raise not_ours(str(self.name), "vacuum")
         before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")
         return self.connector.metadata.vacuum(self.handle, before)
 
@@ -276,6 +279,8 @@ class Table:
         definition = self.definition
         after = definition.with_properties({**definition.properties, **given})
         _same_meaning(definition, after)
+        if definition.external:
+            return self.session.external.change_properties(self.name, given)
         self.connector.metadata.set_properties(self.handle, given)
 
     def add_column(self, column: Column) -> None:
@@ -284,6 +289,8 @@ class Table:
         Raises:
             TrinityError: COLUMN_ALREADY_EXISTS; NOT_SUPPORTED for NOT NULL or DEFAULT.
         """
+        if self.definition.external:
+            raise not_ours(str(self.name), "its columns")
         if any(c.name.lower() == column.name.lower() for c in self.definition.columns):
             raise TrinityError("COLUMN_ALREADY_EXISTS", f"Table '{self.name}' has a column '{column.name}' already.")
         if not column.nullable or column.default is not None:

@@ -39,7 +39,7 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataF
     register_bitmap_unions(spark, spec)
     base, log = tiers(splits.files)
     in_order = _may_have(splits, ROW_KIND) or not folds_without_order(spec)
-    rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order)
+    rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order, native=splits.native)
     if not base or spec.keeps_history:  # then the sidecar has the versions that the base was folded from
         return rows
     # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
@@ -57,6 +57,8 @@ def folded(rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
 
 def _may_have(splits: SplitSource, column: str) -> bool:
     """False when the statistics say that a hidden column is NULL in every row."""
+    if splits.definition.external:  # which has none
+        return False
     known = [(file, file.stats.get(column)) for file in splits.files]
     return bool(splits.sidecar) or not all(stats is not None and stats.nulls == file.rows for file, stats in known)
 

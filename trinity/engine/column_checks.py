@@ -27,6 +27,8 @@ def check_program(program: Program, definition: TableDefinition) -> None:
     Raises:
         TrinityError: NOT_SUPPORTED naming table, column and function (M11).
     """
+    if definition.external:
+        _check_external(program, definition)
     if not definition.keyed:
         return
     spec = MergeSpec.of(definition)
@@ -40,6 +42,33 @@ def check_program(program: Program, definition: TableDefinition) -> None:
         if case.operation is Operation.UPDATE and spec.by_column:
             for column in case.values or {}:
                 _check_updatable(column, program, definition, spec)
+
+
+def _check_external(program: Program, definition: TableDefinition) -> None:
+    """An external table has no hidden columns, and its files are not to be replaced (U6)."""
+    spec = MergeSpec.of(definition) if definition.keyed else None
+    lacks = None
+    if spec is None:
+        lacks = "it has no primary key, and its files are not Trinity's to rewrite; register it with a 'primary-key'"
+    elif spec.by_column:
+        lacks = f"of merge engine {spec.engine.value} it takes whole rows alone; append them with INSERT or upsert()"
+    elif not (spec.tombstone or (spec.row_kind and not spec.ignore_delete)) and _deletes(program, spec):
+        lacks = "a deleted key needs a mark, and it has none; register it with a 'tombstone-key' (U6)"
+    if lacks:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"{program.statement} is not supported on table '{definition.full_name}', which is external: {lacks}.",
+        )
+
+
+def _deletes(program: Program, spec: MergeSpec) -> bool:
+    """Whether a case deletes a key or moves one."""
+    key = {k.lower() for k in spec.key}
+    return any(
+        case.operation is Operation.DELETE
+        or (case.operation is Operation.UPDATE and not key.isdisjoint(c.lower() for c in case.values or {}))
+        for case in program.cases
+    )
 
 
 def _check_updatable(column: str, program: Program, definition: TableDefinition, spec: MergeSpec) -> None:

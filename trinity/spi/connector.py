@@ -285,6 +285,21 @@ class Connector(ABC):
     def sinks(self) -> PageSinkProvider:
         """Makes sinks; picklable."""
 
+    def open_external(self, table: TableHandle) -> ConnectorMetadata:
+        """The metadata of a table that others wrote, which lies outside of the catalog.
+
+        Args:
+            table: the name under which the table is registered, and its location. The metadata that is returned is
+                asked with this handle: for versions, appends and row changes, never for names and never for care.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED by default; INVALID_ARGUMENTS when no table of this format lies there, saying
+                what does.
+        """
+        raise TrinityError(
+            "NOT_SUPPORTED", f"The connector of '{table.full_name}' has no external tables; it knows only its own."
+        )
+
     def close(self) -> None:
         """Releases clients and files."""
 

@@ -66,6 +66,8 @@ class TableDefinition:
         partition_by: partition fields: a column's name, or a transform of one such as ``bucket(8, id)``; in a keyed
             table their columns are part of the key (K5).
         properties: table properties, keys in their canonical spelling (lower case, hyphens).
+        external: True for a table that Trinity did not make: it has no hidden columns, and its files are not Trinity's
+            to replace. Not part of :meth:`to_dict`.
     """
 
     schema: str
@@ -74,6 +76,7 @@ class TableDefinition:
     primary_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    external: bool = False
 
     @property
     def full_name(self) -> str:
@@ -128,9 +131,13 @@ class TableDefinition:
         """This definition with other properties."""
         return replace(self, properties=dict(properties))
 
+    def with_key(self, names: Iterable[str]) -> TableDefinition:
+        """This definition with another key, names in any case. Raises COLUMN_NOT_FOUND."""
+        return replace(self, primary_key=tuple(self.column(name).name for name in names))
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form, read back by :meth:`from_dict`."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "external"}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableDefinition:

@@ -90,6 +90,8 @@ def _truncate(session: Session, piece: Piece) -> DataFrame:
     if common_tables(reader):
         raise TrinityError("SYNTAX_ERROR", "TRUNCATE takes no WITH.")
     table = target_table(session, read_truncate(reader))
+    if table.definition.external:
+        raise not_ours(str(table.name), "TRUNCATE")
     return counts(session, deleted=table.connector.metadata.truncate(table.handle).rows)
 
 

@@ -102,7 +102,7 @@ def _tables(session: Session, arguments: _Arguments) -> DataFrame:
     metadata = session.catalogs[catalog].metadata
     if schema not in metadata.list_schemas():
         raise session.table_missing(session.table_name([catalog, schema, "_"]))
-    rows = [(schema, name, False) for name in arguments.matching(metadata.list_tables(schema))]
+    rows = [(schema, name, False) for name in arguments.matching(session.list_tables(catalog, schema))]
     return local_frame(session.spark, {"namespace": "string", "tableName": "string", "isTemporary": "boolean"}, rows)
 
 

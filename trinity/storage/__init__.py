@@ -2,11 +2,13 @@
 
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folders import FolderCatalog, FolderMetadata
+from trinity.storage.foreign import foreign_definition, split_key
 from trinity.storage.orphans import delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
-from trinity.storage.store import AlreadyExists, Entry, ObjectStore, local_path
+from trinity.storage.single_table import SingleTable, not_ours
+from trinity.storage.store import AlreadyExists, Entry, ObjectStore, file_uri, local_path
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
@@ -22,11 +24,16 @@ __all__ = [
     "PartitionValues",
     "PartitionedPageSink",
     "RowChanges",
+    "SingleTable",
     "check_scope",
     "commit_loop",
     "delete_orphans",
+    "file_uri",
+    "foreign_definition",
     "identity_only",
     "local_path",
     "next_timestamp_ms",
+    "not_ours",
+    "split_key",
     "statement_turn",
 ]

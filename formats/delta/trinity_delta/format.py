@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, PageSinkProvider, SparkRequirements
+from trinity.spi import (
+    Connector,
+    ConnectorContext,
+    ConnectorMetadata,
+    Format,
+    PageSinkProvider,
+    SparkRequirements,
+    TableHandle,
+)
 from trinity.storage import ParquetSinkProvider
 from trinity_delta.metadata import DeltaMetadata
+from trinity_delta.snapshot import is_table
 
 __all__ = ["DeltaConnector", "DeltaFormat", "DeltaOptions"]
 
@@ -44,6 +54,15 @@ class DeltaConnector(Connector):
     @property
     def sinks(self) -> PageSinkProvider:
         return self._sinks
+
+    def open_external(self, table: TableHandle) -> ConnectorMetadata:
+        if not is_table(Path(table.location)):
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{table.full_name}': '{table.location}' is no Delta table: it has no commits in _delta_log. Give "
+                "the table's own folder, or another connector.",
+            )
+        return self._metadata
 
 
 class DeltaFormat(Format):

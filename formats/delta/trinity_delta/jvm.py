@@ -12,7 +12,7 @@ from trinity.errors import TrinityError
 from trinity.storage import CommitRaced
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["DeltaJvm", "DeltaTransaction"]
 
@@ -116,6 +116,41 @@ class DeltaJvm:
             domains = [{"domainMetadata": d} for d in self.json(found.domainMetadata())]
             files = self.json(found.allFiles().collectAsList())
         return [*head, *txns, *domains, *({"add": f} for f in files)]
+
+    def files(
+        self,
+        name: str,
+        location: str,
+        metadata: Mapping[str, Any],
+        protocol: Mapping[str, Any],
+        added: Sequence[Mapping[str, Any]],
+    ) -> DataFrame:
+        """The rows of some files by Delta's own reader, with ``_metadata.file_path`` and ``_metadata.row_index``.
+
+        Delta shows the latter only of tables with deletion vectors, so the reader is told that this is one.
+        """
+        from pyspark.sql import DataFrame
+
+        features = {*(protocol.get("readerFeatures") or ()), "deletionVectors"}
+        if protocol["minReaderVersion"] == 2:
+            features.add("columnMapping")
+        told = {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": sorted(features),
+            "writerFeatures": sorted(features | set(protocol.get("writerFeatures") or ())),
+        }
+        with delta_errors(name, location):
+            log = self.log(location)
+            snapshot = self._jvm.org.apache.spark.sql.delta.DummySnapshot(
+                log.logPath(),
+                log,
+                self.action({"metaData": metadata}),
+                self.none,
+                self._jvm.scala.Some(self.action({"protocol": told})),
+            )
+            actions = self.sequence([self.action({"add": a}) for a in added])
+            return DataFrame(log.createDataFrame(snapshot, actions, False, self.none), self.spark)
 
 
 class DeltaTransaction:

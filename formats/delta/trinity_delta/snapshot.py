@@ -21,6 +21,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefinition, TableHandle, Tier
 from trinity.storage import local_path
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
+from trinity_delta.external import DeltaScan, check_readable, external_definition, external_file, in_log
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.schema import DEFINITION, storage_schema
@@ -33,6 +34,8 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
+COMMITTED: Final = "trinityCommit"
+"""In an add action of a rebuilt version: the commit that added the file."""
 _READABLE: Final = frozenset({"timestampNtz"})
 """Reader features that the engine's own file scan honours."""
 
@@ -50,6 +53,8 @@ class State:
         sidecar: files with tombstones.
         txns: application -> highest version (L4).
         oldest: the oldest version that vacuum left readable.
+        protocol: the ``protocol`` action.
+        added: of an external table, path as the log has it -> the file's add action.
     """
 
     version: int
@@ -60,6 +65,8 @@ class State:
     sidecar: tuple[DataFile, ...] = ()
     txns: Mapping[str, int] = field(default_factory=dict)
     oldest: int = 0
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    added: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def is_table(folder: Path) -> bool:
@@ -74,23 +81,26 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     """The state after a commit.
 
     Raises:
-        TrinityError: NOT_SUPPORTED when another engine gave the table a feature that Trinity does not read, or
-            when the table was not made by Trinity.
+        TrinityError: NOT_SUPPORTED when another engine gave the table a feature that Trinity does not read.
     """
     found: dict[str, list[Any]] = {}
     for action in actions:
         for kind, body in action.items():
             found.setdefault(kind, []).append(body)
-    for protocol in found.get("protocol", []):
-        _check_readable(table, protocol)
     metadata = found["metaData"][-1] if "metaData" in found else state.metadata if state else {}
     definition = _definition(table, metadata) if state is None or "metaData" in found else state.definition
-    files = dict(state.files) if state else {}
-    for gone in found.get("remove", []):
-        files.pop(gone["path"], None)
-    for added in found.get("add", []):
-        # without a state before it, the version was rebuilt from a checkpoint and files of many commits come at once
-        files[added["path"]] = _file(table, added, definition, version, rebuilt=state is None)
+    protocol = found["protocol"][-1] if "protocol" in found else state.protocol if state else {}
+    if "protocol" in found:
+        (check_readable if definition.external else _check_readable)(table, protocol)
+    files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
+    if definition.external:
+        _apply_external(table, files, adds, found, (definition, metadata), version)
+    else:
+        for gone in found.get("remove", []):
+            files.pop(gone["path"], None)
+        for added in found.get("add", []):
+            # without a state before it, the version was rebuilt from a checkpoint: files of many commits come at once
+            files[added["path"]] = _file(table, added, definition, version, rebuilt=state is None)
     sidecar, oldest = _domains(table, state, found.get("domainMetadata", []))
     return State(
         version,
@@ -101,7 +111,35 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         sidecar,
         {**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
         oldest,
+        protocol,
+        adds,
     )
+
+
+def _apply_external(
+    table: TableHandle,
+    files: dict[str, DataFile],
+    adds: dict[str, Mapping[str, Any]],
+    found: Mapping[str, list[Any]],
+    columns: tuple[TableDefinition, Mapping[str, Any]],
+    version: int,
+) -> None:
+    """Removes and adds files in place; one that only loses rows keeps its commit number and its place."""
+    stored, names = in_log(*columns)
+    added = sorted(found.get("add", []), key=_order_in_commit)
+    for path in {r["path"] for r in found.get("remove", [])} - {a["path"] for a in added}:
+        files.pop(path, None)
+        adds.pop(path, None)
+    for action in added:
+        path = action["path"]
+        file = _file(table, action, stored, action.get(COMMITTED, version), rebuilt=False)
+        files[path], adds[path] = external_file(file, files.get(path), action, names), action
+
+
+def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
+    """By name, which writers number by partition; files whose commit is forgotten come by time first."""
+    time = added["modificationTime"] if COMMITTED in added else 0
+    return time, added["path"].rsplit("/", 1)[-1], added["path"]
 
 
 def _check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
@@ -117,10 +155,7 @@ def _check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
 def _definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
     text = metadata.get("configuration", {}).get(DEFINITION)
     if text is None:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Delta table '{table.full_name}' was not made by Trinity: it lacks the property '{DEFINITION}'.",
-        )
+        return external_definition(table, metadata)
     return TableDefinition.from_dict(json.loads(text))
 
 
@@ -212,13 +247,19 @@ class Snapshots:
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
         state = self.load(table)
+        files, native = tuple(state.files.values()), None
+        if state.definition.external:
+            added = {state.files[path].path: a for path, a in state.added.items()}
+            native = DeltaScan(self._jvm, table, state.metadata, state.protocol, added)
+            files = tuple(sorted(files, key=lambda f: f.commit or 0))
         return SplitSource(
             state.version,
             state.timestamp_ms,
             state.definition,
             storage_schema(state.definition),
-            tuple(state.files.values()),
+            files,
             state.sidecar,
+            native,
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
@@ -276,7 +317,25 @@ class Snapshots:
         return state
 
     def _rebuild(self, table: TableHandle, version: int) -> State:
-        return apply(table, None, version, self._jvm().snapshot(table.full_name, table.location, version))
+        actions = self._jvm().snapshot(table.full_name, table.location, version)
+        return apply(table, None, version, _dated(table, version, actions))
+
+
+def _dated(table: TableHandle, version: int, actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The actions of a rebuilt version of an external table, with the commits of files as far as the log has them."""
+    if any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a):
+        return actions
+    first = _earliest_commit(table)
+    commits: dict[str, int] = {}
+    for number in range(first, version + 1):
+        found = read_commit(table, number)
+        gone = {a["remove"]["path"] for a in found if "remove" in a}
+        paths = {a["add"]["path"] for a in found if "add" in a}
+        commits = {p: n for p, n in commits.items() if p not in gone - paths}
+        commits |= {p: number for p in paths - gone}
+    return [
+        {"add": {**a["add"], COMMITTED: commits.get(a["add"]["path"], first - 1)}} if "add" in a else a for a in actions
+    ]
 
 
 def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:
