@@ -280,8 +280,9 @@ class Table:
         after = definition.with_properties({**definition.properties, **given})
         _same_meaning(definition, after)
         if definition.external:
-            return self.session.external.change_properties(self.name, given)
-        self.connector.metadata.set_properties(self.handle, given)
+            self.session.external.change_properties(self.name, given)
+        else:
+            self.connector.metadata.set_properties(self.handle, given)
 
     def add_column(self, column: Column) -> None:
         """Adds a nullable column; older rows read NULL there.

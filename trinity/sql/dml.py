@@ -18,6 +18,7 @@ from trinity.sql.program import program
 from trinity.sql.references import is_temp_view
 from trinity.sql.results import counts
 from trinity.sql.update import read_delete, read_truncate, read_update
+from trinity.storage import not_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,7 +4,7 @@ from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, 
 from trinity.storage.folders import FolderCatalog, FolderMetadata
 from trinity.storage.foreign import foreign_definition, split_key
 from trinity.storage.orphans import delete_orphans
-from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider
+from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider, SinkFile, footer_statistics
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
@@ -25,10 +25,12 @@ __all__ = [
     "PartitionedPageSink",
     "RowChanges",
     "SingleTable",
+    "SinkFile",
     "check_scope",
     "commit_loop",
     "delete_orphans",
     "file_uri",
+    "footer_statistics",
     "foreign_definition",
     "identity_only",
     "local_path",

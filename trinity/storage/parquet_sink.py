@@ -28,7 +28,7 @@ from trinity.spi import (
 from trinity.storage.merge_sinks import merge_sink
 from trinity.storage.store import local_path
 
-__all__ = ["ParquetPageSink", "ParquetSinkProvider", "SinkFile", "attempt_id", "file_name"]
+__all__ = ["ParquetPageSink", "ParquetSinkProvider", "SinkFile", "attempt_id", "file_name", "footer_statistics"]
 
 ROW_GROUP_ROWS: Final = 1_000_000
 ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
@@ -183,7 +183,7 @@ class ParquetPageSink(PageSink):
             commit=self._sink.commit,
             bucket=self._sink.bucket,
             partition=self._file.partition,
-            stats=_statistics(footer, self._target.statistics),
+            stats=footer_statistics(footer, self._target.statistics),
             column_sizes=_column_sizes(footer),
         )
 
@@ -217,7 +217,7 @@ def _column_sizes(footer: pq.FileMetaData) -> dict[str, int]:
     return sizes
 
 
-def _statistics(footer: pq.FileMetaData, columns: tuple[str, ...]) -> dict[str, ColumnStats]:
+def footer_statistics(footer: pq.FileMetaData, columns: tuple[str, ...]) -> dict[str, ColumnStats]:
     """Bounds of top-level columns, from the footer's row groups."""
     wanted = {
         footer.schema.column(i).path: i for i in range(footer.num_columns) if footer.schema.column(i).path in columns

@@ -59,8 +59,8 @@ class DeltaConnector(Connector):
         if not is_table(Path(table.location)):
             raise TrinityError(
                 "INVALID_ARGUMENTS",
-                f"Table '{table.full_name}': '{table.location}' is no Delta table: it has no commits in _delta_log. Give "
-                "the table's own folder, or another connector.",
+                f"Table '{table.full_name}': '{table.location}' is no Delta table: it has no commits in _delta_log. "
+                "Give the table's own folder, or another connector.",
             )
         return self._metadata
 

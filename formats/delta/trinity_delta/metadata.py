@@ -243,13 +243,13 @@ class DeltaMetadata(FolderMetadata):
         return self._delta
 
     def _as_logged(self, insert: InsertTableHandle, state: State) -> TableDefinition:
-        """The table under the names that the log uses. Raises TRANSACTION_CONFLICT when an engine changed its columns."""
+        """The table under the log's names. Raises TRANSACTION_CONFLICT when another engine changed its columns."""
         if not state.definition.external:
             return insert.definition
         if self._snapshots.load(insert.table).metadata["schemaString"] != state.metadata["schemaString"]:
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
-                f"The columns of table '{insert.table.full_name}' were changed while a statement wrote to it; run it again.",
+                f"The columns of '{insert.table.full_name}' were changed while a statement wrote to it; run it again.",
             )
         return in_log(state.definition, state.metadata)[0]
 

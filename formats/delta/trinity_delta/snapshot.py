@@ -21,7 +21,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefinition, TableHandle, Tier
 from trinity.storage import local_path
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
-from trinity_delta.external import DeltaScan, check_readable, external_definition, external_file, in_log
+from trinity_delta.external import DeltaScan, apply_external, check_readable, dated, external_definition, in_log
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.schema import DEFINITION, storage_schema
@@ -34,8 +34,6 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
-COMMITTED: Final = "trinityCommit"
-"""In an add action of a rebuilt version: the commit that added the file."""
 _READABLE: Final = frozenset({"timestampNtz"})
 """Reader features that the engine's own file scan honours."""
 
@@ -54,7 +52,7 @@ class State:
         txns: application -> highest version (L4).
         oldest: the oldest version that vacuum left readable.
         protocol: the ``protocol`` action.
-        added: of an external table, path as the log has it -> the file's add action.
+        added: of an external table, path as the log has it -> its add action.
     """
 
     version: int
@@ -94,7 +92,8 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         (check_readable if definition.external else _check_readable)(table, protocol)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
     if definition.external:
-        _apply_external(table, files, adds, found, (definition, metadata), version)
+        stored, names = in_log(definition, metadata)
+        apply_external(files, adds, found, names, lambda a, at: _file(table, a, stored, at, rebuilt=False), version)
     else:
         for gone in found.get("remove", []):
             files.pop(gone["path"], None)
@@ -114,32 +113,6 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         protocol,
         adds,
     )
-
-
-def _apply_external(
-    table: TableHandle,
-    files: dict[str, DataFile],
-    adds: dict[str, Mapping[str, Any]],
-    found: Mapping[str, list[Any]],
-    columns: tuple[TableDefinition, Mapping[str, Any]],
-    version: int,
-) -> None:
-    """Removes and adds files in place; one that only loses rows keeps its commit number and its place."""
-    stored, names = in_log(*columns)
-    added = sorted(found.get("add", []), key=_order_in_commit)
-    for path in {r["path"] for r in found.get("remove", [])} - {a["path"] for a in added}:
-        files.pop(path, None)
-        adds.pop(path, None)
-    for action in added:
-        path = action["path"]
-        file = _file(table, action, stored, action.get(COMMITTED, version), rebuilt=False)
-        files[path], adds[path] = external_file(file, files.get(path), action, names), action
-
-
-def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
-    """By name, which writers number by partition; files whose commit is forgotten come by time first."""
-    time = added["modificationTime"] if COMMITTED in added else 0
-    return time, added["path"].rsplit("/", 1)[-1], added["path"]
 
 
 def _check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
@@ -317,25 +290,11 @@ class Snapshots:
         return state
 
     def _rebuild(self, table: TableHandle, version: int) -> State:
-        actions = self._jvm().snapshot(table.full_name, table.location, version)
-        return apply(table, None, version, _dated(table, version, actions))
-
-
-def _dated(table: TableHandle, version: int, actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The actions of a rebuilt version of an external table, with the commits of files as far as the log has them."""
-    if any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a):
-        return actions
-    first = _earliest_commit(table)
-    commits: dict[str, int] = {}
-    for number in range(first, version + 1):
-        found = read_commit(table, number)
-        gone = {a["remove"]["path"] for a in found if "remove" in a}
-        paths = {a["add"]["path"] for a in found if "add" in a}
-        commits = {p: n for p, n in commits.items() if p not in gone - paths}
-        commits |= {p: number for p in paths - gone}
-    return [
-        {"add": {**a["add"], COMMITTED: commits.get(a["add"]["path"], first - 1)}} if "add" in a else a for a in actions
-    ]
+        actions: list[Mapping[str, Any]] = self._jvm().snapshot(table.full_name, table.location, version)
+        if not any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a):
+            first = _earliest_commit(table)
+            actions = dated(actions, first, (read_commit(table, n) for n in range(first, version + 1)))
+        return apply(table, None, version, actions)
 
 
 def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:
