@@ -40,6 +40,8 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataF
     base, log = tiers(splits.files)
     in_order = _may_have(splits, ROW_KIND) or not folds_without_order(spec)
     rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order, native=splits.native)
+    if splits.definition.external:  # whose rows carry all their columns (P1)
+        rows = rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}")
     if not base or spec.keeps_history:  # then the sidecar has the versions that the base was folded from
         return rows
     # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key

@@ -16,7 +16,7 @@ from trinity.merge.spec import SequenceGroup
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
 
-__all__ = ["check_program", "omitted_value", "refusing_groups", "touched_groups"]
+__all__ = ["check_mark", "check_program", "omitted_value", "refusing_groups", "touched_groups"]
 
 _UPDATABLE: Final = "last_non_null_value"
 
@@ -52,22 +52,24 @@ def _check_external(program: Program, definition: TableDefinition) -> None:
         lacks = "it has no primary key, and its files are not Trinity's to rewrite; register it with a 'primary-key'"
     elif spec.by_column:
         lacks = f"of merge engine {spec.engine.value} it takes whole rows alone; append them with INSERT or upsert()"
-    elif not (spec.tombstone or (spec.row_kind and not spec.ignore_delete)) and _deletes(program, spec):
-        lacks = "a deleted key needs a mark, and it has none; register it with a 'tombstone-key' (U6)"
+    elif any(case.operation is Operation.DELETE for case in program.cases):
+        check_mark(program, definition)
     if lacks:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"{program.statement} is not supported on table '{definition.full_name}', which is external: {lacks}.",
-        )
+        raise _unsupported(program, definition, lacks)
 
 
-def _deletes(program: Program, spec: MergeSpec) -> bool:
-    """Whether a case deletes a key or moves one."""
-    key = {k.lower() for k in spec.key}
-    return any(
-        case.operation is Operation.DELETE
-        or (case.operation is Operation.UPDATE and not key.isdisjoint(c.lower() for c in case.values or {}))
-        for case in program.cases
+def check_mark(program: Program, definition: TableDefinition) -> None:
+    """Refuses to delete or move a key where nothing can mark it as deleted (U6). Raises NOT_SUPPORTED."""
+    spec = MergeSpec.of(definition)
+    if definition.external and not spec.tombstone and (spec.row_kind is None or spec.ignore_delete):
+        lacks = "a deleted key needs a mark, and it has none; register it with a 'tombstone-key' (U6)"
+        raise _unsupported(program, definition, lacks)
+
+
+def _unsupported(program: Program, definition: TableDefinition, lacks: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"{program.statement} is not supported on table '{definition.full_name}', which is external: {lacks}.",
     )
 
 

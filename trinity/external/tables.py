@@ -43,6 +43,12 @@ class ExternalTables:
         registry = self._registry(catalog)
         return registry.tables(catalog, schema) if registry else []
 
+    def format_name(self, name: TableName) -> str | None:
+        """The connector of a registered table, or None."""
+        registry = self._registry(name.catalog)
+        found = registry.get(name) if registry else None
+        return found.connector if found else None
+
     def register(
         self, name: TableName, connector: str, location: str | None, properties: Mapping[str, str]
     ) -> tuple[TableHandle, Connector]:

@@ -138,7 +138,7 @@ class DeltaJvm:
             "minReaderVersion": 3,
             "minWriterVersion": 7,
             "readerFeatures": sorted(features),
-            "writerFeatures": sorted(features | set(protocol.get("writerFeatures") or ())),
+            "writerFeatures": sorted(features | _writer_features(protocol)),
         }
         with delta_errors(name, location):
             log = self.log(location)
@@ -195,6 +195,24 @@ class DeltaTransaction:
         with delta_errors(self._name, self._location):
             wanted = self._jvm.sequence([self._jvm.action(a) for a in actions])
             return int(self._transaction.commit(wanted, self._jvm.operation(operation)))
+
+
+_LISTED: Final = 7
+"""The writer version that lists its features; an older one means those up to its number."""
+_MEANT: Final = {
+    2: ("appendOnly", "invariants"),
+    3: ("checkConstraints",),
+    4: ("changeDataFeed", "generatedColumns"),
+    5: ("columnMapping",),
+    6: ("identityColumns",),
+}
+
+
+def _writer_features(protocol: Mapping[str, Any]) -> set[str]:
+    version = protocol["minWriterVersion"]
+    if version >= _LISTED:
+        return set(protocol.get("writerFeatures") or ())
+    return {feature for number, features in _MEANT.items() if number <= version for feature in features}
 
 
 @contextmanager
