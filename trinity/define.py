@@ -11,7 +11,7 @@ from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec, canonical_properties
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition, parse_partition, parse_type
 
-__all__ = ["define_table"]
+__all__ = ["check_column", "define_table"]
 
 
 _BY_COLUMN: Final = tuple(engine.value for engine in MergeEngine if engine.by_column)
@@ -46,7 +46,7 @@ def define_table(
         stored.append(Column(CARRIED, "string"))
     definition = TableDefinition(schema, table, tuple(stored), key, _partitions(draft, partition_by), options)
     MergeSpec.of(definition)
-    return definition
+    return definition.numbered()
 
 
 def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]:
@@ -90,15 +90,16 @@ def _check_columns(table: str, columns: Sequence[Column]) -> None:
         lower = column.name.lower()
         if lower in seen:
             raise TrinityError("DUPLICATE_COLUMN_NAME", f"Table '{table}' names column '{column.name}' more than once.")
-        if lower.startswith(HIDDEN_PREFIX):
-            raise TrinityError(
-                "INVALID_ARGUMENTS", f"Column '{column.name}': names that begin with {HIDDEN_PREFIX} are Trinity's own."
-            )
-        _check_default(table, column)
+        check_column(table, column)
         seen.add(lower)
 
 
-def _check_default(table: str, column: Column) -> None:
+def check_column(table: str, column: Column) -> None:
+    """Refuses a hidden name (INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
+    if column.name.lower().startswith(HIDDEN_PREFIX):
+        raise TrinityError(
+            "INVALID_ARGUMENTS", f"Column '{column.name}': names that begin with {HIDDEN_PREFIX} are Trinity's own."
+        )
     if column.default is None:
         return
     try:

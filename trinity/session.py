@@ -249,7 +249,7 @@ class Session:
         definition = define_table(
             full.schema, full.table, columns, primary_key, partition_by, properties or {}, prefixes
         )
-        self._check_time(definition)
+        self.check_types(definition)
         handle = self.connector(full.catalog).metadata.create_table(definition)
         from trinity.table import Table
 
@@ -303,7 +303,8 @@ class Session:
             "TABLE_ALREADY_EXISTS", f"Table '{name}' exists already; use IF NOT EXISTS, or drop it first."
         )
 
-    def _check_time(self, definition: TableDefinition) -> None:
+    def check_types(self, definition: TableDefinition) -> None:
+        """Refuses columns of a type that this Spark lacks. Raises NOT_SUPPORTED."""
         if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
             from trinity.engine.sparktypes import check_time_type
 

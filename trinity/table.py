@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from trinity import evolve
 from trinity.engine.append import append_rows
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec, duration_ms
+from trinity.merge.literal import quoted
 from trinity.spi import (
     Column,
     CommitResult,
@@ -20,7 +22,6 @@ from trinity.spi import (
     TableHandle,
     TransactionId,
     VacuumResult,
-    parse_type,
 )
 from trinity.storage import not_ours
 
@@ -276,31 +277,80 @@ class Table:
             TrinityError: INVALID_TABLE_PROPERTY for an unknown key, or one that would change what stored rows mean.
         """
         given = self.session.checked_properties(self.name.catalog, properties)
-        definition = self.definition
-        after = definition.with_properties({**definition.properties, **given})
-        _same_meaning(definition, after)
-        if definition.external:
-            self.session.external.change_properties(self.name, given)
-        else:
-            self.connector.metadata.set_properties(self.handle, given)
 
-    def add_column(self, column: Column) -> None:
-        """Adds a nullable column; older rows read NULL there.
+        def change(definition: TableDefinition) -> TableDefinition:
+            after = definition.with_properties({**definition.properties, **given})
+            _same_meaning(definition, after)
+            return after
+
+        if (definition := self.definition).external:
+            change(definition)
+            self.session.external.change_properties(self.name, given)
+            return
+        self.connector.metadata.alter_table(self.handle, change)
+
+    # -- columns ----------------------------------------------------------------------------------------
+
+    def alter(self, *changes: Callable[[TableDefinition], TableDefinition]) -> None:
+        """Makes changes of :mod:`trinity.evolve` in their order, in one commit; older versions keep their columns.
 
         Raises:
-            TrinityError: COLUMN_ALREADY_EXISTS; NOT_SUPPORTED for NOT NULL or DEFAULT.
+            TrinityError: what a change, or the resulting definition (V1), refuses; the table is then as it was.
         """
         if self.definition.external:
             raise not_ours(str(self.name), "its columns")
-        if any(c.name.lower() == column.name.lower() for c in self.definition.columns):
-            raise TrinityError("COLUMN_ALREADY_EXISTS", f"Table '{self.name}' has a column '{column.name}' already.")
-        if not column.nullable or column.default is not None:
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Column '{column.name}': a column added to a table is nullable and has no DEFAULT, since older rows "
-                "have no value for it.",
-            )
-        self.connector.metadata.add_column(self.handle, replace(column, type=str(parse_type(column.type))))
+
+        def change(definition: TableDefinition) -> TableDefinition:
+            for one in changes:
+                definition = one(definition)
+            MergeSpec.of(definition)
+            self.session.check_types(definition)
+            return definition
+
+        self.connector.metadata.alter_table(self.handle, change)
+
+    def add_column(self, column: Column, after: str | None = None) -> None:
+        """Adds a nullable column; older rows read NULL there, also when a column of that name was dropped before.
+
+        Args:
+            column: the column.
+            after: the column behind which it goes, ``""`` for the first place; the last one when left out.
+
+        Raises:
+            TrinityError: see :func:`trinity.evolve.added`.
+        """
+        self.alter(lambda definition: evolve.added(definition, column, after))
+
+    def rename_column(self, old: str, new: str) -> None:
+        """Renames a column, in the key and in options too. Raises as :func:`trinity.evolve.rename_column`."""
+        self.alter(lambda definition: evolve.rename_column(definition, old, new))
+
+    def drop_column(self, name: str) -> None:
+        """Drops a column; older versions still have it. Raises as :func:`trinity.evolve.dropped`."""
+        self.alter(lambda definition: evolve.dropped(definition, name))
+
+    def widen_column(self, name: str, type: str) -> None:  # noqa: A002 - the SQL word
+        """Gives a column a wider type, as ``bigint`` for INT. Raises as :func:`trinity.evolve.with_type`."""
+        self.alter(lambda definition: evolve.with_type(definition, name, type))
+
+    def set_not_null(self, name: str, not_null: bool = True) -> None:
+        """Declares a column NOT NULL for rows to come, or takes that back.
+
+        Raises:
+            TrinityError: CONSTRAINT_VIOLATION when a row has NULL there; see :func:`trinity.evolve.with_not_null`.
+        """
+        splits = self.splits()
+        column = evolve.with_not_null(splits.definition, name, not_null).column(name).name
+        if not_null:
+            from trinity.engine.read import merged_read
+
+            if not merged_read(self.session.spark, splits).where(f"{quoted(column)} IS NULL").isEmpty():
+                raise TrinityError(
+                    "CONSTRAINT_VIOLATION",
+                    f"Column '{column}' of table '{self.name}' is NULL in some rows; give them a value before it is "
+                    "declared NOT NULL.",
+                )
+        self.alter(lambda definition: evolve.with_not_null(definition, name, not_null))
 
 
 _MEANING = (

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 from trinity.engine import by_column
 from trinity.engine.partitions import by_partition, crowded, grouped_scan
 from trinity.engine.read import folded
-from trinity.engine.scan import log_scan, plain_scan, tiers
+from trinity.engine.scan import bucket_types, log_scan, plain_scan, tiers, well_bucketed
 from trinity.engine.writer import DELETED, RewriteTask, run_on_spark, sidecar_target
 from trinity.merge.fold import ARRIVAL, SINCE, is_deleted, winners
 from trinity.merge.literal import quoted
 from trinity.merge.options import keeps_versions
 from trinity.merge.spec import MergeSpec
-from trinity.spi import CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
+from trinity.spi import Bucket, CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
     if splits.definition.partition_by:
         return True
     buckets = {f.bucket.count for f in splits.files if f.bucket}
-    return len(buckets) == 1 and spec.buckets in (None, *buckets)
+    return well_bucketed(splits.files, splits.definition) is not None and spec.buckets in (None, *buckets)
 
 
 def _full(
@@ -79,14 +79,15 @@ def _full(
     partitioned = bool(splits.definition.partition_by)
     buckets = None if partitioned else spec.buckets or _buckets_for(sum(f.size for f in splits.files))
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
-    storage = by_column.sidecar_schema(splits.storage) if spec.by_column else _sidecar_schema(splits.storage, spec)
+    storage = rewrite.target.storage
+    storage = by_column.sidecar_schema(storage) if spec.by_column else _sidecar_schema(storage, spec)
     aside = sidecar_target(rewrite.target, f"{table.location}/_trinity", storage)
     task = RewriteTask(
         connector.sinks,
         rewrite.target,
         Tier.BASE,
         _highest(splits.files),
-        buckets,
+        Bucket(0, buckets, bucket_types(splits.definition)) if buckets else None,
         aside if by_column.remembers(spec) or (spec.ordering and not spec.by_column) else None,
     )
 

@@ -107,7 +107,7 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     base, log = tiers(splits.files)
     versions = log_scan(spark, log, splits.sidecar, splits.storage, native=splits.native)
     versions = below.of(_with_key(versions, splits, spec))
-    buckets = well_bucketed(base, spec.key)
+    buckets = well_bucketed(base, splits.definition)
     if buckets:
         versions = versions.repartition(buckets, *spec.key)
     later = winners(versions, spec)

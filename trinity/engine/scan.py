@@ -8,23 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.literal import quoted, text_literal
-from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, SplitSource, Tier, arrival_order
+from trinity.spi import (
+    NATIVE_FILE,
+    NATIVE_ROW,
+    DataFile,
+    NativeScan,
+    SplitSource,
+    TableDefinition,
+    Tier,
+    arrival_order,
+)
+from trinity.storage import FIELD_ID, READ_BY_ID, stored_name, stored_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "bucket_types",
     "bucketed_scan",
     "empty_scan",
     "located_scan",
@@ -36,6 +48,7 @@ __all__ = [
     "well_bucketed",
 ]
 
+_BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
 _POSITION_BITS = 40
 _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
@@ -57,7 +70,8 @@ def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
     if not files:
         return empty_scan(spark, storage)
     with _missing_file_named():
-        return spark.read.schema(from_arrow_schema(_bare(storage))).parquet(*[f.path for f in files])
+        rows = spark.read.schema(_file_schema(spark, storage)).parquet(*[f.path for f in files])
+    return _named(rows, storage)
 
 
 def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
@@ -171,10 +185,16 @@ def with_positions(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -
     return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival)
 
 
-def well_bucketed(files: Sequence[DataFile], key: Sequence[str]) -> int | None:
+def bucket_types(definition: TableDefinition) -> str:
+    """The types by which buckets are hashed now (see :class:`~trinity.spi.Bucket`)."""
+    return ";".join(definition.column(k).type for k in definition.primary_key)
+
+
+def well_bucketed(files: Sequence[DataFile], definition: TableDefinition) -> int | None:
     """The number of buckets when there is exactly one file for each non-empty bucket, else None."""
     buckets = [f.bucket for f in files if f.bucket]
-    if len(buckets) != len(files) or not files or len({b.count for b in buckets}) != 1:
+    layouts = {(b.count, b.types) for b in buckets}
+    if len(buckets) != len(files) or not files or len(layouts) != 1 or buckets[0].types != bucket_types(definition):
         return None
     return buckets[0].count if len({b.index for b in buckets}) == len(buckets) else None
 
@@ -192,9 +212,9 @@ def bucketed_scan(
         session: Any = spark._jsparkSession
     except AttributeError:  # Spark Connect has no JVM to reach
         return plain_scan(spark, files, storage)
-    names = jvm.PythonUtils.toSeq(list(key))
+    names = jvm.PythonUtils.toSeq([stored_name(storage, k) for k in key])
     spec = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec(buckets, names, names)
-    schema = jvm.org.apache.spark.sql.types.DataType.fromJson(from_arrow_schema(_bare(storage)).json())
+    schema = jvm.org.apache.spark.sql.types.DataType.fromJson(_file_schema(spark, storage).json())
     option = jvm.scala.Option
     source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
         session,
@@ -207,7 +227,30 @@ def bucketed_scan(
         option.empty(),
     )
     with _missing_file_named():
-        return DataFrame(session.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
+        rows = DataFrame(session.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
+    return _named(rows, storage)
+
+
+def _file_schema(spark: SparkSession, storage: pa.Schema) -> StructType:
+    """What Spark asks of files: their names, and with ids where it is to go by these."""
+    schema = from_arrow_schema(_bare(stored_schema(storage)))
+    if not (storage.metadata or {}).items() & READ_BY_ID.items():
+        return schema
+    spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
+    ids = [(f.metadata or {}).get(FIELD_ID) for f in storage]
+    return StructType(
+        [
+            StructField(f.name, f.dataType, True, {"parquet.field.id": int(i)} if i is not None else None)
+            for f, i in zip(schema.fields, ids, strict=True)
+        ]
+    )
+
+
+def _named(rows: DataFrame, storage: pa.Schema) -> DataFrame:
+    """The rows under the names of the table's columns."""
+    if rows.columns == storage.names:
+        return rows
+    return rows.selectExpr(*[f"{quoted(f)} AS {quoted(c)}" for f, c in zip(rows.columns, storage.names, strict=True)])
 
 
 def _bare(storage: pa.Schema) -> pa.Schema:

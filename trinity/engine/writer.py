@@ -51,7 +51,7 @@ class RewriteTask:
 
     Attributes:
         commit: highest commit number that was folded (K6).
-        buckets: number of buckets, the task's number being the bucket; None for files without bucket.
+        buckets: the first of the buckets, the task's number being the bucket; None for files without bucket.
         sidecar: where and with which columns tombstones go; None: they stay among the rows.
         in_log: whether rows marked :data:`LEFT` go to a log file of their own.
     """
@@ -60,12 +60,12 @@ class RewriteTask:
     target: WriteTarget
     tier: Tier
     commit: int
-    buckets: int | None = None
+    buckets: Bucket | None = None
     sidecar: WriteTarget | None = None
     in_log: bool = False
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        bucket = Bucket(order, self.buckets) if self.buckets else None
+        bucket = replace(self.buckets, index=order) if self.buckets else None
         rows = self.provider.create_page_sink(self.target, SinkId(order, self.tier, bucket, self.commit))
         routes: list[_Route] = [(rows, self._rows)]
         if self.sidecar:

@@ -1,7 +1,8 @@
 """Merge engines: options to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
 
-from trinity.merge.carried import carried_columns, ingested_columns
+from trinity.merge.carried import carried_columns, carried_marks, ingested_columns
 from trinity.merge.options import TABLE_PROPERTIES, canonical_properties, commit_timeout_s, duration_ms
+from trinity.merge.rename import renamed
 from trinity.merge.spec import MergeEngine, MergeSpec, statistics_columns
 from trinity.merge.tombstone import tombstone_marks
 
@@ -11,9 +12,11 @@ __all__ = [
     "MergeSpec",
     "canonical_properties",
     "carried_columns",
+    "carried_marks",
     "commit_timeout_s",
     "duration_ms",
     "ingested_columns",
+    "renamed",
     "statistics_columns",
     "tombstone_marks",
 ]

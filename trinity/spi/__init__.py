@@ -35,7 +35,7 @@ from trinity.spi.handles import (
 )
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.scan import NATIVE_FILE, NATIVE_ROW, NativeScan
-from trinity.spi.schema import CARRIED, HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition
+from trinity.spi.schema import CARRIED, HIDDEN_PREFIX, ROW_KIND, STORED_NAME, Column, TableDefinition, stored_field
 from trinity.spi.sink import MergeSink, Operation, PageSink, RowChangeParadigm
 from trinity.spi.types import DataType, arrow_type, parse_type, type_text
 
@@ -58,6 +58,7 @@ __all__ = [
     "HIDDEN_PREFIX",
     "CARRIED",
     "ROW_KIND",
+    "STORED_NAME",
     "Column",
     "DataType",
     "PartitionField",
@@ -65,6 +66,7 @@ __all__ = [
     "arrow_type",
     "parse_partition",
     "parse_type",
+    "stored_field",
     "type_text",
     # files
     "Bucket",

@@ -27,7 +27,7 @@ from trinity.spi.handles import (
     VacuumResult,
     WriteTarget,
 )
-from trinity.spi.schema import Column, TableDefinition
+from trinity.spi.schema import TableDefinition
 from trinity.spi.sink import MergeSink, PageSink, RowChangeParadigm
 
 if TYPE_CHECKING:
@@ -143,12 +143,22 @@ class ConnectorMetadata(ABC):
         """Removes the table and its files."""
 
     @abstractmethod
-    def add_column(self, table: TableHandle, column: Column) -> None:
-        """Adds a column as the last visible one; older rows read NULL there."""
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
+        """Changes columns or properties in one commit. Called on the driver.
 
-    @abstractmethod
-    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> None:
-        """Sets table properties that the engine has checked; other properties stay."""
+        Older versions keep their columns. A column is known by its ``field_id``, or by its ``stored`` name in a format
+        that goes by names in data files: old files read right under the new definition, and NULL in columns that
+        they lack.
+
+        Args:
+            table: the table.
+            change: gives the new definition for the newest one; called again when another commit came between. What it
+                raises passes through, nothing being committed; the same definition commits nothing. The engine has
+                seen to it that types only become wider, and that keys and options still name their columns.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a change that the format cannot represent.
+        """
 
     # -- versions ---------------------------------------------------------------------------------------
 

@@ -36,10 +36,17 @@ class Tier(str, Enum):
 
 @dataclass(frozen=True)
 class Bucket:
-    """The part of the key space that a file holds: keys whose Spark murmur3 hash modulo ``count`` is ``index``."""
+    """The part of the key space that a file holds: keys whose Spark murmur3 hash modulo ``count`` is ``index``.
+
+    Attributes:
+        index, count: the bucket, of so many.
+        types: types of the key columns when they were hashed, joined by ``;``: an INT and the BIGINT that it was
+            widened to hash differently.
+    """
 
     index: int
     count: int
+    types: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,9 @@ class DataFile:
         partition: partition column -> value that all its rows have there, None for NULL.
         stats: column name -> statistics, of key and watermark columns at least.
         column_sizes: stored column path -> compressed bytes.
+
+    Columns go by the names that the file itself has for them in a fragment, by those of the version's definition in a
+    split source (see :attr:`TableDefinition.stored_names`).
     """
 
     path: str
@@ -107,13 +117,31 @@ class DataFile:
         """This file under another path (absolute to relative and back)."""
         return replace(self, path=path)
 
+    def renamed(self, names: Mapping[str, str]) -> DataFile:
+        """This file with its facts under other column names.
+
+        Args:
+            names: name -> other name; columns that are not among them keep theirs.
+        """
+        if not names:
+            return self
+        sizes = {path: path.partition(".") for path in self.column_sizes}
+        return replace(
+            self,
+            partition={names.get(c, c): v for c, v in self.partition.items()},
+            stats={names.get(c, c): s for c, s in self.stats.items()},
+            column_sizes={
+                names.get(head, head) + dot + rest: self.column_sizes[path] for path, (head, dot, rest) in sizes.items()
+            },
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form, read back by :meth:`from_dict`; what is at its default is left out."""
         out: dict[str, Any] = {"path": self.path, "size": self.size, "rows": self.rows, "tier": self.tier.value}
         if self.commit is not None:
             out["commit"] = self.commit
         if self.bucket:
-            out["bucket"] = [self.bucket.index, self.bucket.count]
+            out["bucket"] = [self.bucket.index, self.bucket.count, self.bucket.types]
         if self.partition:
             out["partition"] = {k: encode_value(v) for k, v in self.partition.items()}
         if self.stats:

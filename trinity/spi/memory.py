@@ -32,7 +32,7 @@ from trinity.spi.handles import (
     VacuumResult,
     WriteTarget,
 )
-from trinity.spi.schema import Column, TableDefinition
+from trinity.spi.schema import TableDefinition, stored_field
 from trinity.storage import (
     ObjectStore,
     ParquetSinkProvider,
@@ -111,18 +111,10 @@ class MemoryMetadata(RowChanges):
             del self._tables(table.schema)[table.table], self._versions[table.location]
         shutil.rmtree(table.location, ignore_errors=True)
 
-    def add_column(self, table: TableHandle, column: Column) -> None:
-        def alter(newest: _Version) -> _Version:
-            hidden = [c for c in newest.definition.columns if c.hidden]
-            columns = [*newest.definition.visible, column, *hidden]
-            return replace(newest, operation="alter", definition=newest.definition.with_columns(columns))
-
-        self._commit(table, alter)
-
-    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> None:
-        def alter(newest: _Version) -> _Version:
-            merged = {**newest.definition.properties, **properties}
-            return replace(newest, operation="alter", definition=newest.definition.with_properties(merged))
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
+        def alter(newest: _Version) -> _Version | None:
+            changed = change(newest.definition)
+            return None if changed == newest.definition else replace(newest, operation="alter", definition=changed)
 
         self._commit(table, alter)
 
@@ -130,13 +122,14 @@ class MemoryMetadata(RowChanges):
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         at = self._at(table)
+        files = [f.renamed(at.definition.stored_names) for f in at.files]
         return SplitSource(
             at.number,
             at.timestamp_ms,
             at.definition,
             _storage(at.definition),
-            tuple(f for f in at.files if f.tier is not Tier.SIDECAR),
-            tuple(f for f in at.files if f.tier is Tier.SIDECAR),
+            tuple(f for f in files if f.tier is not Tier.SIDECAR),
+            tuple(f for f in files if f.tier is Tier.SIDECAR),
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
@@ -293,7 +286,7 @@ class MemoryFormat(Format):
 
 
 def _storage(definition: TableDefinition) -> pa.Schema:
-    return pa.schema([pa.field(c.name, c.to_arrow().type) for c in definition.columns])
+    return pa.schema([stored_field(c, c.to_arrow().type) for c in definition.columns])
 
 
 def _target(table: TableHandle, at: _Version) -> WriteTarget:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -12,7 +13,7 @@ from trinity.errors import TrinityError, nearest
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.types import arrow_type
 
-__all__ = ["CARRIED", "HIDDEN_PREFIX", "ROW_KIND", "Column", "TableDefinition"]
+__all__ = ["CARRIED", "HIDDEN_PREFIX", "ROW_KIND", "STORED_NAME", "Column", "TableDefinition", "stored_field"]
 
 HIDDEN_PREFIX = "_trinity_"
 """Columns of this prefix are stored but never shown (design §4)."""
@@ -21,9 +22,12 @@ ROW_KIND = "_trinity_row_kind"
 """INT: NULL or 0 an added row, 3 a deleted one. Only in keyed tables without a tombstone key (U6)."""
 
 CARRIED = "_trinity_carried"
-"""STRING: a mark for each column in table order: 0 not carried; 1 carried, also when it is NULL; + carried as an
-ingested row carries it. NULL for an ingested row with every column. Only in ``partial-update`` and ``aggregation``
-tables (P1)."""
+"""STRING: a mark for each column of :attr:`TableDefinition.ever`: 0 not carried; 1 carried, also when it is NULL; +
+carried as an ingested row carries it. NULL for an ingested row with every column. Only in ``partial-update`` and
+``aggregation`` tables (P1)."""
+
+STORED_NAME = b"trinity.stored_name"
+"""Metadata of an Arrow field of a storage schema: what data files call the column, where that is another name."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,9 @@ class Column:
         nullable: False for NOT NULL.
         default: SQL text of the DEFAULT, or None.
         comment: what SHOW and DESCRIBE tell about it.
+        field_id: tells the column from every other that the table has had, under whatever name; None for hidden ones.
+        stored: what data files call it, for a format that goes by names there: the name when the column was made, or
+            another one where that was taken. None: its name.
     """
 
     name: str
@@ -43,15 +50,28 @@ class Column:
     nullable: bool = True
     default: str | None = None
     comment: str | None = None
+    field_id: int | None = None
+    stored: str | None = None
 
     @property
     def hidden(self) -> bool:
         """True for Trinity's own columns."""
         return self.name.startswith(HIDDEN_PREFIX)
 
+    @property
+    def stored_name(self) -> str:
+        """What data files call it."""
+        return self.stored or self.name
+
     def to_arrow(self) -> pa.Field:
         """The Arrow field of this column's values in memory."""
         return pa.field(self.name, arrow_type(self.type), self.nullable)
+
+
+def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
+    """The field of a storage schema, for a format that goes by names in data files; nullable, as all are there."""
+    named = {STORED_NAME: column.stored.encode()} if column.stored else None
+    return pa.field(column.name, kind, metadata=named)
 
 
 @dataclass(frozen=True)
@@ -66,6 +86,7 @@ class TableDefinition:
         partition_by: partition fields: a column's name, or a transform of one such as ``bucket(8, id)``; in a keyed
             table their columns are part of the key (K5).
         properties: table properties, keys in their canonical spelling (lower case, hyphens).
+        dropped: columns that the table has had: their names in data files are not given away again.
         external: True for a table that Trinity did not make: it has no hidden columns, and its files are not Trinity's
             to replace. Not part of :meth:`to_dict`.
     """
@@ -76,6 +97,7 @@ class TableDefinition:
     primary_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[Column, ...] = ()
     external: bool = False
 
     @property
@@ -87,6 +109,16 @@ class TableDefinition:
     def visible(self) -> tuple[Column, ...]:
         """The columns that users see."""
         return tuple(c for c in self.columns if not c.hidden)
+
+    @property
+    def ever(self) -> tuple[Column, ...]:
+        """The visible columns and the dropped ones, in the order in which they were made."""
+        return tuple(sorted((*self.visible, *self.dropped), key=lambda c: c.field_id or 0))
+
+    @property
+    def stored_names(self) -> dict[str, str]:
+        """Name in data files -> name, of the columns where these differ."""
+        return {c.stored: c.name for c in self.columns if c.stored and c.stored != c.name}
 
     @property
     def keyed(self) -> bool:
@@ -149,4 +181,12 @@ class TableDefinition:
             primary_key=tuple(data["primary_key"]),
             partition_by=tuple(data["partition_by"]),
             properties=dict(data["properties"]),
+            dropped=tuple(Column(**c) for c in data.get("dropped", ())),
+        ).numbered()
+
+    def numbered(self) -> TableDefinition:
+        """This definition with a field id for every visible column; those that have one keep it."""
+        taken = itertools.count(1 + max((c.field_id or 0 for c in (*self.columns, *self.dropped)), default=0))
+        return self.with_columns(
+            c if c.hidden or c.field_id is not None else replace(c, field_id=next(taken)) for c in self.columns
         )

@@ -8,7 +8,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Column
 from trinity.sql.types import type_text
 
-__all__ = ["read_column", "read_columns"]
+__all__ = ["default_text", "read_column", "read_columns"]
 
 
 def read_column(node: exp.ColumnDef, dialect: str) -> tuple[Column, bool]:
@@ -29,7 +29,7 @@ def read_column(node: exp.ColumnDef, dialect: str) -> tuple[Column, bool]:
         if isinstance(rule, exp.NotNullColumnConstraint):
             nullable = bool(rule.args.get("allow_null"))
         elif isinstance(rule, exp.DefaultColumnConstraint):
-            default = _default(rule, dialect)
+            default = default_text(rule.this, dialect)
         elif isinstance(rule, exp.CommentColumnConstraint):
             comment = rule.name
         elif isinstance(rule, exp.PrimaryKeyColumnConstraint):
@@ -43,14 +43,13 @@ def read_column(node: exp.ColumnDef, dialect: str) -> tuple[Column, bool]:
     return Column(node.name, kind, nullable, default, comment), key
 
 
-def _default(rule: exp.DefaultColumnConstraint, dialect: str) -> str | None:
-    if isinstance(rule.this, exp.Null):
+def default_text(node: exp.Expr, dialect: str) -> str | None:
+    """The SQL of a DEFAULT in Spark's dialect; None for NULL. Raises NOT_SUPPORTED when it is no constant."""
+    if isinstance(node, exp.Null):
         return None
-    if rule.this.find(exp.Column, exp.Query):
-        raise TrinityError(
-            "NOT_SUPPORTED", f"DEFAULT {rule.this.sql(dialect=dialect)}: a default is a constant expression."
-        )
-    return str(rule.this.sql(dialect="spark"))
+    if node.find(exp.Column, exp.Query):
+        raise TrinityError("NOT_SUPPORTED", f"DEFAULT {node.sql(dialect=dialect)}: a default is a constant expression.")
+    return str(node.sql(dialect="spark"))
 
 
 def read_columns(nodes: list[exp.Expr], dialect: str) -> tuple[list[Column], list[str], list[str]]:

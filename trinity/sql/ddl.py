@@ -1,18 +1,14 @@
-"""Schemas, USE, DROP and ALTER."""
+"""Schemas, USE and DROP."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sqlglot import TokenType, exp
+from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.spi import Column
-from trinity.sql.columns import read_column
 from trinity.sql.names import existing_table, quote, read_name, schema_name, target_name
-from trinity.sql.parse import Statement, parse
-from trinity.sql.properties import table_properties
+from trinity.sql.parse import Statement
 from trinity.sql.query import run_text
 from trinity.sql.results import nothing
 
@@ -20,9 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trinity.session import Session
-    from trinity.table import Table
 
-__all__ = ["alter_as_text", "alter_table", "create_schema", "drop", "use"]
+__all__ = ["create_schema", "drop", "use"]
 
 
 def _schema_of(session: Session, node: exp.Expr) -> tuple[str, str]:
@@ -111,84 +106,3 @@ def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: boo
             "SCHEMA_NOT_EMPTY", f"Schema '{catalog}.{schema}' still holds {', '.join(registered)}; drop these first."
         )
     metadata.drop_schema(schema)
-
-
-def alter_table(session: Session, statement: Statement) -> DataFrame:
-    """ALTER TABLE t ADD COLUMN[S] ..., SET TBLPROPERTIES (...).
-
-    Raises:
-        TrinityError: COLUMN_ALREADY_EXISTS, INVALID_TABLE_PROPERTY; NOT_SUPPORTED for other changes.
-    """
-    alter = statement.tree
-    assert isinstance(alter, exp.Alter)
-    if str(alter.args.get("kind")) != "TABLE":
-        raise _unsupported(statement)
-    if alter.args.get("exists") and session.find_table(target_name(session, alter.this)) is None:
-        return nothing(session)
-    table = existing_table(session, alter.this)
-    actions = list(_flat(alter.args.get("actions") or []))
-    for action in actions:
-        if not isinstance(action, (exp.ColumnDef, exp.AlterSet)) or action.args.get("position"):
-            raise _unsupported(statement)
-    _add_columns(table, [a for a in actions if isinstance(a, exp.ColumnDef)], statement.dialect)
-    for action in actions:
-        if isinstance(action, exp.AlterSet):
-            _set_properties(table, action, statement)
-    return nothing(session)
-
-
-def _flat(actions: list[exp.Expr]) -> Iterator[exp.Expr]:
-    for action in actions:
-        yield from action.expressions if isinstance(action, exp.Schema) else [action]
-
-
-def _add_columns(table: Table, nodes: list[exp.ColumnDef], dialect: str) -> None:
-    known = {c.name.lower() for c in table.definition.columns} if nodes else set()
-    columns: list[Column] = []
-    for node in nodes:
-        column, key = read_column(node, dialect)
-        if key:
-            raise TrinityError("NOT_SUPPORTED", f"Column '{column.name}': a primary key cannot be added to a table.")
-        if column.name.lower() in known:
-            if node.args.get("exists"):
-                continue
-            raise TrinityError("COLUMN_ALREADY_EXISTS", f"Table '{table.name}' has a column '{column.name}' already.")
-        known.add(column.name.lower())
-        columns.append(column)
-    for column in columns:
-        table.add_column(column)
-
-
-def _set_properties(table: Table, action: exp.AlterSet, statement: Statement) -> None:
-    nodes = [n for p in action.expressions for n in (p.expressions if isinstance(p, exp.Properties) else [p])]
-    if not nodes:
-        raise _unsupported(statement)
-    table.set_properties(table_properties(nodes))
-
-
-def _unsupported(statement: Statement) -> TrinityError:
-    return TrinityError(
-        "NOT_SUPPORTED",
-        f"'{' '.join(statement.text.split())[:120]}' is not supported; ALTER TABLE adds columns (at the end) and sets "
-        "properties.",
-    )
-
-
-def alter_as_text(session: Session, statement: Statement) -> DataFrame:
-    """ALTER TABLE in the spellings that sqlglot leaves as text: SET PROPERTIES a = 'b', ADD COLUMN (a INT)."""
-    tokens = statement.tokens
-    if statement.words(2) != ("ALTER", "TABLE"):
-        raise _unsupported(statement)
-    name, at = read_name(tokens, 2)
-    words = [t.text.upper() for t in tokens[at : at + 3]]
-    target = ".".join(map(quote, name))
-    if words[:2] == ["SET", "PROPERTIES"] and len(tokens) > at + 2:
-        listed = statement.text[tokens[at + 2].start :]
-        listed = listed[1:-1] if words[2] == "(" else listed
-        source = parse(f"CREATE TABLE t (a INT) WITH ({listed})", statement.dialect).tree
-        session.table(target).set_properties(table_properties(source.args["properties"].expressions))
-        return nothing(session)
-    if words[:2] == ["ADD", "COLUMN"] and tokens[at + 2].token_type is TokenType.L_PAREN:
-        rest = statement.text[tokens[at + 2].start :]
-        return alter_table(session, parse(f"ALTER TABLE {target} ADD COLUMNS {rest}", "spark"))
-    raise _unsupported(statement)

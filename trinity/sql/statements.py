@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.sql import create, ddl, dml, insert, query, show
+from trinity.sql import alter, create, ddl, dml, insert, query, show
 from trinity.sql.parse import MISSING, Statement, only_one, parse, split
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ _HANDLERS: Final[dict[type[exp.Expr], _Handler]] = {
     exp.Create: _create,
     exp.Drop: ddl.drop,
     exp.Use: ddl.use,
-    exp.Alter: ddl.alter_table,
+    exp.Alter: alter.alter_table,
     exp.Describe: show.describe,
     exp.Cache: create.cache,
     exp.Insert: insert.insert,
@@ -93,7 +93,7 @@ _WORDS: Final[dict[str, _Handler]] = {
     "SHOW": show.show,
     "USE": ddl.use,
     "EXPLAIN": _explain,
-    "ALTER": ddl.alter_as_text,
+    "ALTER": alter.alter_as_text,
 }
 """For statements that sqlglot keeps as text, or reads in another way than we do."""
 

@@ -3,6 +3,7 @@
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folders import FolderCatalog, FolderMetadata
 from trinity.storage.foreign import foreign_definition, split_key
+from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider, SinkFile, footer_statistics
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
@@ -12,6 +13,8 @@ from trinity.storage.store import AlreadyExists, Entry, ObjectStore, file_uri, l
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
+    "FIELD_ID",
+    "READ_BY_ID",
     "ROW_ID",
     "AlreadyExists",
     "CommitRaced",
@@ -27,6 +30,7 @@ __all__ = [
     "SingleTable",
     "SinkFile",
     "check_scope",
+    "columns_in",
     "commit_loop",
     "delete_orphans",
     "file_uri",
@@ -38,4 +42,6 @@ __all__ = [
     "not_ours",
     "split_key",
     "statement_turn",
+    "stored_name",
+    "stored_schema",
 ]

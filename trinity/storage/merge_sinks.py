@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec, carried_columns, tombstone_marks
+from trinity.merge import MergeSpec, carried_columns, carried_marks, tombstone_marks
 from trinity.spi import (
     CARRIED,
     MergeSink,
@@ -28,6 +28,7 @@ from trinity.spi import (
     SinkId,
     removal,
 )
+from trinity.storage.naming import columns_in
 from trinity.storage.store import local_path
 
 __all__ = ["ColumnMergeSink", "CopyOnWriteMergeSink", "VersionMergeSink", "merge_sink"]
@@ -161,19 +162,18 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
         deleted = np.sort(deleted)
         first = 0
         with opened:
-            present = [f.name for f in self._storage if f.name in opened.schema_arrow.names]
-            for page in opened.iter_batches(columns=present):
+            present = columns_in(opened.schema_arrow, self._storage)
+            for page in opened.iter_batches(columns=[name for name in present if name is not None]):
                 low, high = np.searchsorted(deleted, (first, first + page.num_rows))
                 stays = np.ones(page.num_rows, dtype=bool)
                 stays[deleted[low:high] - first] = False
                 first += page.num_rows
-                yield self._stored(page.filter(pa.array(stays)))
+                yield self._stored(page.filter(pa.array(stays)), present)
 
-    def _stored(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        names = page.schema.names
+    def _stored(self, page: pa.RecordBatch, present: Sequence[str | None]) -> pa.RecordBatch:
         columns = [
-            page.column(names.index(f.name)).cast(f.type) if f.name in names else pa.nulls(page.num_rows, f.type)
-            for f in self._storage
+            pa.nulls(page.num_rows, f.type) if name is None else page.column(name).cast(f.type)
+            for f, name in zip(self._storage, present, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._storage)
 
@@ -276,13 +276,14 @@ class ColumnMergeSink(VersionMergeSink):
 
     def _changed(self, page: pa.RecordBatch, changed: tuple[str, ...]) -> pa.RecordBatch:
         """The rows with the columns that they carry; a NOT NULL column keeps its value, which does not count."""
-        carried = carried_columns(self._spec, self._definition, changed)
+        carried = carried_columns(self._spec, changed)
         columns = [
             page.column(n)
-            if carried[n] == "1" or not column.nullable
+            if column.name in carried or not column.nullable
             else pa.nulls(page.num_rows, self._storage[n].type)
             for n, column in enumerate(self._definition.columns)
         ]
         marks = self._definition.columns.index(self._definition.column(CARRIED))
-        columns[marks] = pa.repeat(pa.scalar(carried, self._storage[marks].type), page.num_rows)
+        text = carried_marks(self._definition, carried)
+        columns[marks] = pa.repeat(pa.scalar(text, self._storage[marks].type), page.num_rows)
         return self._data(columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from trinity.spi import (
     WriteTarget,
 )
 from trinity.storage.merge_sinks import merge_sink
+from trinity.storage.naming import stored_name, stored_schema
 from trinity.storage.store import local_path
 
 __all__ = ["ParquetPageSink", "ParquetSinkProvider", "SinkFile", "attempt_id", "file_name", "footer_statistics"]
@@ -102,6 +103,7 @@ class ParquetPageSink(PageSink):
     def __init__(self, target: WriteTarget, sink: SinkId, file: SinkFile | None = None) -> None:
         self._target = target
         self._sink = sink
+        self._schema = stored_schema(target.storage)
         self._file = file = file or SinkFile()
         folder = "/".join(filter(None, [local_path(target.folder), file.folder]))
         self._path = f"{folder}/{file_name(target.statement, sink, file)}"
@@ -152,7 +154,7 @@ class ParquetPageSink(PageSink):
         """Writes what is buffered as a row group."""
         if not self._pages:
             return
-        table = pa.Table.from_batches(self._pages, self._target.storage)
+        table = pa.Table.from_batches(self._pages, self._target.storage).rename_columns(self._schema.names)
         self._pages, self._rows, self._bytes = [], 0, 0
         with _file_errors(self._path):
             if self._writer is None:
@@ -161,10 +163,10 @@ class ParquetPageSink(PageSink):
             self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
-        leaves = _leaves(self._target.storage)
+        leaves = _leaves(self._schema)
         return pq.ParquetWriter(
             self._path,
-            self._target.storage,
+            self._schema,
             compression="snappy",
             store_decimal_as_integer=True,
             use_dictionary=[path for path in leaves if _repeats(first, path)],
@@ -182,8 +184,8 @@ class ParquetPageSink(PageSink):
             tier=self._sink.tier,
             commit=self._sink.commit,
             bucket=self._sink.bucket,
-            partition=self._file.partition,
-            stats=footer_statistics(footer, self._target.statistics),
+            partition={stored_name(self._target.storage, c): v for c, v in self._file.partition.items()},
+            stats=footer_statistics(footer, [stored_name(self._target.storage, c) for c in self._target.statistics]),
             column_sizes=_column_sizes(footer),
         )
 
@@ -217,7 +219,7 @@ def _column_sizes(footer: pq.FileMetaData) -> dict[str, int]:
     return sizes
 
 
-def footer_statistics(footer: pq.FileMetaData, columns: tuple[str, ...]) -> dict[str, ColumnStats]:
+def footer_statistics(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[str, ColumnStats]:
     """Bounds of top-level columns, from the footer's row groups."""
     wanted = {
         footer.schema.column(i).path: i for i in range(footer.num_columns) if footer.schema.column(i).path in columns

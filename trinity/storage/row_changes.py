@@ -61,17 +61,18 @@ def check_scope(merge: MergeTableHandle, live: Iterable[DataFile], removed: Iter
 
     Args:
         merge: the statement; its scope says what it read.
-        live: the files of the newest version, absolute paths.
+        live: the files of the newest version as commits have them, absolute paths.
         removed: files that the statement replaces.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT naming the file.
     """
     pinned = merge.table.version or 0
-    present = {}
+    names = merge.insert.definition.stored_names
+    present = set()
     for file in live:
-        present[file.path] = file
-        if (file.commit or 0) > pinned and merge.scope.concerns(file):
+        present.add(file.path)
+        if (file.commit or 0) > pinned and merge.scope.concerns(file.renamed(names)):
             raise _conflict(merge, f"rows were committed in '{file.path}' after it")
     for path in (*merge.scope.files, *removed):
         if path not in present:

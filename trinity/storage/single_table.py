@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from trinity.errors import TrinityError
 from trinity.spi import (
-    Column,
     CommitResult,
     DataFile,
     RewriteTableHandle,
@@ -56,11 +55,8 @@ class SingleTable(RowChanges):
     def drop_table(self, table: TableHandle) -> NoReturn:
         raise not_ours(table.full_name, "the removal of its files")
 
-    def add_column(self, table: TableHandle, column: Column) -> NoReturn:
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> NoReturn:
         raise not_ours(table.full_name, "its columns")
-
-    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> NoReturn:
-        raise not_ours(table.full_name, "its properties")
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> NoReturn:
         raise not_ours(table.full_name, "compaction")

@@ -62,7 +62,7 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
     if file.commit is not None:
         tags[TAG_COMMIT] = str(file.commit)
     if file.bucket:
-        tags[TAG_BUCKET] = f"{file.bucket.index}/{file.bucket.count}"
+        tags[TAG_BUCKET] = f"{file.bucket.index}/{file.bucket.count}/{file.bucket.types}"
     return {
         "add": {
             "path": quote(store.relative(file.path), safe="/="),

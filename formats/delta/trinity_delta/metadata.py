@@ -11,7 +11,6 @@ from typing import TypeVar
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s, statistics_columns
 from trinity.spi import (
-    Column,
     CommitResult,
     ConnectorContext,
     DataFile,
@@ -42,7 +41,7 @@ from trinity_delta.commit import add, new_metadata, remove, sidecar_list, transa
 from trinity_delta.external import check_writable, in_log, physical_schema
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.partition import check_partitions
-from trinity_delta.schema import configuration, storage_schema, with_column
+from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
 from trinity_delta.snapshot import LOG, Snapshots, State, is_table
 
 __all__ = ["DeltaMetadata"]
@@ -84,27 +83,29 @@ class DeltaMetadata(FolderMetadata):
 
         commit_loop(table.location, attempt)
 
-    def add_column(self, table: TableHandle, column: Column) -> None:
-        def change(state: State, started: DeltaTransaction) -> int:
-            visible = state.definition.visible
-            hidden = [c for c in state.definition.columns if c.hidden]
-            changed = state.definition.with_columns([*visible, column, *hidden])
-            schema = with_column(state.metadata["schemaString"], state.definition, column)
-            started.set_metadata({"schemaString": schema, "configuration": self._configuration(state, changed)})
-            return started.commit([])
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
+        def alter(state: State, started: DeltaTransaction) -> bool:
+            changed = change(state.definition)
+            if changed == state.definition:
+                return True
+            wanted = needs(state.definition, changed)
+            if wanted.mapping and not state.mapped:
+                # Delta takes column mapping and a change of columns in two commits only; this first one changes nothing
+                started.set_metadata({"configuration": {**state.metadata["configuration"], **MAPPED}})
+                started.commit([])
+                return False
+            schema = evolved(state.metadata["schemaString"], changed, mapped=state.mapped)
+            settings = self._configuration(state, changed, widened=wanted.widening)
+            named = {"partitionColumns": list(changed.partition_columns)}
+            started.set_metadata({"schemaString": schema, "configuration": settings, **named})
+            started.commit([])
+            return True
 
-        self._commit(table, change)
+        while not self._commit(table, alter):
+            pass
 
-    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> None:
-        def change(state: State, started: DeltaTransaction) -> int:
-            changed = state.definition.with_properties({**state.definition.properties, **properties})
-            started.set_metadata({"configuration": self._configuration(state, changed)})
-            return started.commit([])
-
-        self._commit(table, change)
-
-    def _configuration(self, state: State, changed: TableDefinition) -> dict[str, str]:
-        wanted = configuration(changed, new=False)
+    def _configuration(self, state: State, changed: TableDefinition, *, widened: bool) -> dict[str, str]:
+        wanted = configuration(changed, new=False, widened=widened)
         checked = self._jvm().checked_configuration(_own(wanted))
         return {**state.metadata["configuration"], **wanted, **checked}
 

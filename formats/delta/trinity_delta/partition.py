@@ -57,13 +57,14 @@ def _text(name: str, value: Any, definition: TableDefinition) -> str | None:
 
 
 def from_delta_partition(values: Mapping[str, str | None], definition: TableDefinition) -> dict[str, Any]:
-    """The partition of a file, of any writer; what is not understood is left out."""
+    """The partition of a file, of any writer, by stored names; what is not understood is left out."""
     found = {}
-    for name in definition.partition_columns:
+    for column in map(definition.column, definition.partition_columns):
+        name = column.stored_name
         if name not in values:
             continue
         try:
-            found[name] = _value(values[name], parse_type(definition.column(name).type).name)
+            found[name] = _value(values[name], parse_type(column.type).name)
         except (ValueError, ArithmeticError):
             continue
     return found

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.spi import Column, DataType, TableDefinition, parse_type
+from trinity.spi import Column, DataType, TableDefinition, parse_type, stored_field
 
-__all__ = ["DEFINITION", "configuration", "schema_string", "storage_schema", "with_column"]
+__all__ = ["DEFINITION", "MAPPED", "configuration", "evolved", "needs", "schema_string", "storage_schema"]
 
 DEFINITION: Final = "trinity.definition"
 """Table configuration with the JSON of the whole :class:`TableDefinition`: what Delta's schema cannot say."""
 
+_PHYSICAL: Final = "delta.columnMapping.physicalName"
+_CHANGES: Final = "delta.typeChanges"
 _DELTA_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
 _OWN: Final = {
@@ -33,6 +35,15 @@ _PARTITIONED: Final = {
     # data files keep the partition columns, also those that other engines write: reads go by file
     "delta.enableMaterializePartitionColumnsFeature": "true",
 }
+MAPPED: Final = {
+    # files keep the names that columns had when they were made
+    "delta.columnMapping.mode": "name",
+    "delta.minReaderVersion": "3",
+    "delta.minWriterVersion": "7",
+}
+"""Set by the first change that gives a column another name, or takes one away."""
+_WIDENED: Final = {"delta.enableTypeWidening": "true"}
+"""Set by the first change that makes a type wider."""
 _FIXED: Final = {
     **_OWN,
     **_PARTITIONED,
@@ -45,7 +56,7 @@ _FIXED: Final = {
 
 def storage_schema(definition: TableDefinition) -> pa.Schema:
     """The physical Arrow schema of a table's files: TIME as microseconds, all nullable (the engine checks NOT NULL)."""
-    return pa.schema([pa.field(c.name, _stored(parse_type(c.type)).to_arrow()) for c in definition.columns])
+    return pa.schema([stored_field(c, _stored(parse_type(c.type)).to_arrow()) for c in definition.columns])
 
 
 def schema_string(definition: TableDefinition) -> str:
@@ -59,24 +70,67 @@ def schema_string(definition: TableDefinition) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def with_column(schema: str, definition: TableDefinition, column: Column) -> str:
-    """A ``schemaString`` with one more column, behind the visible ones.
+@dataclass(frozen=True)
+class Needs:
+    """What Delta calls for before a table can have a definition.
 
-    It is nullable whatever its definition says, because older rows have no value.
+    Attributes:
+        mapping: names of columns that files do not go by.
+        widening: types that older files do not have.
     """
-    tree = json.loads(schema)
-    hidden = {c.name.lower() for c in definition.columns if c.hidden}
-    at = next((i for i, f in enumerate(tree["fields"]) if f["name"].lower() in hidden), len(tree["fields"]))
-    tree["fields"].insert(at, _field(column, nullable=True))
-    return json.dumps(tree)
+
+    mapping: bool
+    widening: bool
 
 
-def configuration(definition: TableDefinition, *, new: bool) -> dict[str, str]:
+def needs(before: TableDefinition, after: TableDefinition) -> Needs:
+    """What a change of definition needs of Delta."""
+    types = {c.stored_name: _stored(parse_type(c.type)) for c in before.columns}
+    widening = any(types.get(c.stored_name, t) != t for c in after.columns for t in [_stored(parse_type(c.type))])
+    return Needs(bool(after.stored_names or after.dropped), widening)
+
+
+def evolved(schema: str, definition: TableDefinition, *, mapped: bool) -> str:
+    """The ``schemaString`` of a changed definition.
+
+    Args:
+        schema: the present one; fields that stay keep what it says of them.
+        definition: the new definition.
+        mapped: whether column mapping is on: fields then say what files call them.
+    """
+    present = {_physical(f): f for f in json.loads(schema)["fields"]}
+    fields = []
+    for column in definition.columns:
+        # a new column is nullable whatever its definition says, because older rows have no value
+        field = present.get(column.stored_name) or _field(column, nullable=True)
+        fields.append(_changed(field, column, mapped))
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def _physical(field: Mapping[str, Any]) -> str:
+    return str(field["metadata"].get(_PHYSICAL, field["name"]))
+
+
+def _changed(field: Mapping[str, Any], column: Column, mapped: bool) -> dict[str, Any]:
+    new = _field(column, nullable=field["nullable"] or column.nullable)
+    metadata = {k: v for k, v in field["metadata"].items() if k != "comment"} | new["metadata"]
+    if mapped:
+        metadata[_PHYSICAL] = column.stored_name
+    if parse_type(column.type).nested:  # what is inside does not change, and Delta has numbered it
+        new["type"] = field["type"]
+    elif new["type"] != field["type"]:
+        step = {"fromType": field["type"], "toType": new["type"]}
+        metadata[_CHANGES] = [*metadata.get(_CHANGES, []), step]
+    return {**new, "metadata": metadata}
+
+
+def configuration(definition: TableDefinition, *, new: bool, widened: bool = False) -> dict[str, str]:
     """Delta table configuration of a definition: all of it as JSON, and the user's ``delta.`` settings as they are.
 
     Args:
         definition: the table.
         new: True for a table that is about to be made: with the table features that it needs.
+        widened: True when a type becomes wider.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for a ``delta.`` setting on which the adapter relies.
@@ -85,7 +139,8 @@ def configuration(definition: TableDefinition, *, new: bool) -> dict[str, str]:
     _check(given)
     text = json.dumps(definition.to_dict(), separators=(",", ":"))
     partitioned = _PARTITIONED if definition.partition_by else {}
-    return {**given, **_OWN, **partitioned, **(_FEATURES if new else {}), DEFINITION: text}
+    features = {**(_FEATURES if new else {}), **(_WIDENED if widened else {})}
+    return {**given, **_OWN, **partitioned, **features, DEFINITION: text}
 
 
 def _check(given: Mapping[str, str]) -> None:

@@ -22,6 +22,7 @@ from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefini
 from trinity.storage import local_path
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.external import DeltaScan, apply_external, check_readable, dated, external_definition, in_log
+from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.schema import DEFINITION, storage_schema
@@ -34,7 +35,7 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
-_READABLE: Final = frozenset({"timestampNtz"})
+_READABLE: Final = frozenset({"timestampNtz", "columnMapping", "typeWidening"})
 """Reader features that the engine's own file scan honours."""
 
 
@@ -53,6 +54,8 @@ class State:
         oldest: the oldest version that vacuum left readable.
         protocol: the ``protocol`` action.
         added: of an external table, path as the log has it -> its add action.
+
+    Files go by the names that they have for their columns.
     """
 
     version: int
@@ -65,6 +68,11 @@ class State:
     oldest: int = 0
     protocol: Mapping[str, Any] = field(default_factory=dict)
     added: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def mapped(self) -> bool:
+        """True when Delta's column mapping is on."""
+        return str(self.metadata["configuration"].get("delta.columnMapping.mode", "none")) != "none"
 
 
 def is_table(folder: Path) -> bool:
@@ -146,10 +154,15 @@ def _file(
         rows=rows,
         tier=Tier(tags.get(TAG_TIER, Tier.LOG.value)),
         commit=version if number is None else int(number),
-        bucket=Bucket(*map(int, bucket.split("/"))) if bucket else None,
+        bucket=_bucket(bucket) if bucket else None,
         partition=from_delta_partition(added.get("partitionValues") or {}, definition),
         stats=stats,
     )
+
+
+def _bucket(tag: str) -> Bucket:
+    index, count, *types = tag.split("/", 2)
+    return Bucket(int(index), int(count), *types)
 
 
 def _domains(
@@ -220,7 +233,8 @@ class Snapshots:
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
         state = self.load(table)
-        files, native = tuple(state.files.values()), None
+        names = state.definition.stored_names
+        files, native = tuple(f.renamed(names) for f in state.files.values()), None
         if state.definition.external:
             added = {state.files[path].path: a for path, a in state.added.items()}
             native = DeltaScan(self._jvm, table, state.metadata, state.protocol, added)
@@ -231,7 +245,7 @@ class Snapshots:
             state.definition,
             storage_schema(state.definition),
             files,
-            state.sidecar,
+            tuple(f.renamed(names) for f in state.sidecar),
             native,
         )
 
@@ -244,7 +258,7 @@ class Snapshots:
         for version in range(first, newest.version + 1):
             actions = read_commit(table, version)
             previous = entries[-1].timestamp_ms if entries else 0
-            entries.append(_entry(version, actions, previous))
+            entries.append(history_entry(version, actions, previous))
         return entries
 
     def readable(self, table: TableHandle, oldest: int, newest: int) -> Iterable[State]:
@@ -362,40 +376,3 @@ def _earliest(table: TableHandle) -> int:
     names = os.listdir(Path(table.location, LOG))
     checkpoints = [int(n[:20]) for n in names if n[:20].isdigit() and ".checkpoint" in n and n.endswith(".parquet")]
     return min((c for c in checkpoints if c >= first - 1), default=first)
-
-
-def _entry(version: int, actions: list[dict[str, Any]], previous_ms: int) -> HistoryEntry:
-    by_kind: dict[str, list[Any]] = {}
-    for action in actions:
-        for kind, body in action.items():
-            by_kind.setdefault(kind, []).append(body)
-    info = by_kind.get("commitInfo", [{}])[0]
-    added, removed = by_kind.get("add", []), by_kind.get("remove", [])
-    said = int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
-    return HistoryEntry(
-        version,
-        max(said, previous_ms + 1),
-        _operation(version, by_kind, str(info.get("operation", ""))),
-        {
-            "added_files": len(added),
-            "added_rows": sum(json.loads(a.get("stats") or "{}").get("numRecords", 0) for a in added),
-            "removed_files": len(removed),
-        },
-    )
-
-
-def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
-    """Trinity's word for what a commit did; Delta's own word for another engine's."""
-    if version == 0:
-        return "create"
-    if said == "WRITE" and "remove" not in found:
-        return "append"
-    if said != "Manual Update":
-        return said.lower()
-    if "metaData" in found:
-        return "alter"
-    if any(d["domain"] == VACUUM_DOMAIN for d in found.get("domainMetadata", [])):
-        return "vacuum"
-    if any(a["dataChange"] for kind in ("add", "remove") for a in found.get(kind, [])):
-        return "merge"
-    return "compact" if "remove" in found or "domainMetadata" in found else "append"

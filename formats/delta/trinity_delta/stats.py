@@ -28,7 +28,7 @@ _MARKED: Final = re.compile(r'"\\u0000decimal:([^"]+)"')
 
 
 def to_delta(file: DataFile, definition: TableDefinition) -> str:
-    """The ``stats`` text of an add action."""
+    """The ``stats`` text of an add action, by the names that the file has."""
     kinds = _kinds(definition)
     known = {name: s for name, s in file.stats.items() if name in kinds}
     low = {name: _bound(s.min, kinds[name], upper=False) for name, s in known.items()}
@@ -44,7 +44,7 @@ def to_delta(file: DataFile, definition: TableDefinition) -> str:
 
 
 def from_delta(text: str | None, definition: TableDefinition) -> tuple[int, dict[str, ColumnStats]]:
-    """(rows, statistics by column) of an add action; what is not understood is left out."""
+    """(rows, statistics by stored name) of an add action; what is not understood is left out."""
     stats: Mapping[str, Any] = json.loads(text, parse_float=Decimal) if text else {}
     low, high, nulls = (stats.get(part) or {} for part in ("minValues", "maxValues", "nullCount"))
     found = {}
@@ -60,7 +60,7 @@ def from_delta(text: str | None, definition: TableDefinition) -> tuple[int, dict
 
 
 def _kinds(definition: TableDefinition) -> dict[str, str]:
-    return {c.name: parse_type(c.type).name for c in definition.columns}
+    return {c.stored_name: parse_type(c.type).name for c in definition.columns}
 
 
 def _bound(value: Any, kind: str, *, upper: bool) -> Any:

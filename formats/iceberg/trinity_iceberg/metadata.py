@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationError,
 )
+from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
 from pyiceberg.table.update import AssertCurrentSchemaId
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
@@ -30,7 +31,6 @@ from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
 from trinity.spi import (
-    Column,
     CommitResult,
     DataFile,
     HistoryEntry,
@@ -58,15 +58,15 @@ from trinity.storage import (
 from trinity_iceberg.commit import Change, check_present, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_writable
-from trinity_iceberg.partition import check_partitions, partition_spec
+from trinity_iceberg.partition import check_names, check_partitions, names_now, partition_spec
 from trinity_iceberg.schema import (
     definition_of,
-    definition_update,
+    definition_updates,
     own_properties,
     statistics_columns,
     storage_schema,
     to_iceberg_schema,
-    with_column,
+    with_field_ids,
 )
 from trinity_iceberg.snapshot import (
     INDEX,
@@ -162,14 +162,14 @@ class IcebergMetadata(RowChanges):
         if not self._iceberg.namespace_exists(schema):
             raise self._no_schema(schema)
         location = f"{self._warehouse}/{schema}/{name}" if self._warehouse else None
-        columns = to_iceberg_schema(definition)
+        columns = assign_fresh_schema_ids(to_iceberg_schema(definition))  # the ids that PyIceberg would give it
         try:
             transaction = self._iceberg.create_table_transaction(
                 (schema, name),
                 columns,
                 location=f"file://{location}" if location else None,
                 partition_spec=partition_spec(definition, columns),
-                properties={**TABLE_PROPERTIES, **own_properties(definition)},
+                properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns))},
             )
             with transaction, transaction.update_snapshot(snapshot_properties={OPERATION: "create"}).fast_append():
                 pass
@@ -197,28 +197,17 @@ class IcebergMetadata(RowChanges):
             folder.rename(grave)
         shutil.rmtree(grave, ignore_errors=True)
 
-    def add_column(self, table: TableHandle, column: Column) -> None:
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def attempt() -> None:
             loaded = self._load(table)
             definition = self._definition(loaded)
-            if column.name.lower() in (c.name.lower() for c in definition.columns):
-                raise TrinityError(
-                    "COLUMN_ALREADY_EXISTS", f"Table '{table.full_name}' has a column '{column.name}' already."
-                )
-            hidden = [c for c in definition.columns if c.hidden]
-            changed = definition.with_columns([*definition.visible, column, *hidden])
-            updates = (*with_column(loaded.metadata, column), definition_update(changed))
+            changed = change(definition)
+            if changed == definition:
+                return
+            check_names(definition, changed, loaded.spec())
+            updates = definition_updates(loaded.metadata, definition, changed)
             same = AssertCurrentSchemaId.model_validate({"current-schema-id": loaded.metadata.current_schema_id})
             commit_change(loaded, Change("alter", updates=updates, requirements=(same,)))
-
-        commit_loop(table.location, attempt)
-
-    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> None:
-        def attempt() -> None:
-            loaded = self._load(table)
-            definition = self._definition(loaded)
-            changed = definition.with_properties({**definition.properties, **properties})
-            commit_change(loaded, Change("alter", updates=(definition_update(changed),)))
 
         commit_loop(table.location, attempt)
 
@@ -251,8 +240,9 @@ class IcebergMetadata(RowChanges):
             if not files and not txn:
                 return CommitResult(current)
             check_present(insert.table, files)
+            added = _named_now(files, insert.definition, loaded)
             summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
-            return _result(commit_change(loaded, Change("append", added=files, summary=summary)), files)
+            return _result(commit_change(loaded, Change("append", added=added, summary=summary)), files)
 
         return commit_loop(insert.table.location, attempt)
 
@@ -269,10 +259,12 @@ class IcebergMetadata(RowChanges):
 
         def attempt() -> CommitResult:
             loaded = self._load(merge.table)
-            live, _ = self._snapshots.files(merge.table, loaded, loaded.metadata.current_snapshot())
+            metadata = loaded.metadata
+            live, _ = self._snapshots.files(merge.table, loaded, metadata.current_snapshot(), metadata.schema())
             check_scope(merge, live, gone)
             check_present(merge.table, files)
-            return _result(commit_change(loaded, Change("merge", added=files, removed=gone)), files)
+            added = _named_now(files, merge.insert.definition, loaded)
+            return _result(commit_change(loaded, Change("merge", added=added, removed=gone)), files)
 
         return commit_loop(merge.table.location, attempt)
 
@@ -282,7 +274,7 @@ class IcebergMetadata(RowChanges):
         def attempt() -> CommitResult:
             loaded = self._load(table)
             current = loaded.metadata.current_snapshot()
-            live, sidecar = self._snapshots.files(table, loaded, current)
+            live, sidecar = self._snapshots.files(table, loaded, current, loaded.schema())
             if not live and not sidecar:
                 return CommitResult(version_of(current))
             summary = {INDEX: FileIndex().save(store)} if sidecar else {}
@@ -314,7 +306,8 @@ class IcebergMetadata(RowChanges):
             entries = {n: e for n, e in index.files.items() if n not in gone}
             entries |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in files}
             name = FileIndex(entries, sidecar if replace_sidecar else index.sidecar).save(store)
-            change = Change("compact", added=files, removed=removed, summary={INDEX: name})
+            added = _named_now(files, rewrite.definition, loaded)
+            change = Change("compact", added=added, removed=removed, summary={INDEX: name})
             return _result(commit_change(loaded, change), written)
 
         return commit_loop(rewrite.table.location, attempt)
@@ -383,6 +376,12 @@ class IcebergMetadata(RowChanges):
             partition_by=definition.partition_by,
         )
         return replace(table, version=version_of(snapshot)), definition, target
+
+
+def _named_now(files: Sequence[DataFile], definition: TableDefinition, table: Table) -> list[DataFile]:
+    """Files that were written under a pinned definition, by the names that their columns have now."""
+    names = names_now(definition, table.spec(), table.schema())
+    return [f.renamed(names) for f in files]
 
 
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:

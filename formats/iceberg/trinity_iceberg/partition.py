@@ -18,7 +18,15 @@ from trinity.errors import TrinityError
 from trinity.spi import PartitionField, TableDefinition, WriteTarget, parse_partition
 from trinity_iceberg.schema import iceberg_type, partition_texts, python_value
 
-__all__ = ["check_partitions", "from_record", "partition_spec", "to_record", "transformed_values"]
+__all__ = [
+    "check_names",
+    "check_partitions",
+    "from_record",
+    "names_now",
+    "partition_spec",
+    "to_record",
+    "transformed_values",
+]
 
 _ICEBERG_NAMES: Final = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 _SUFFIXES: Final = {**_ICEBERG_NAMES, "bucket": "bucket", "truncate": "trunc"}
@@ -62,6 +70,33 @@ def check_partitions(table: str, definition: TableDefinition, spec: PartitionSpe
             f"Table '{table}' was partitioned by another engine ({spec}); Trinity reads it, and writes only tables "
             "whose partitioning it knows.",
         )
+
+
+def check_names(before: TableDefinition, after: TableDefinition, spec: PartitionSpec) -> None:
+    """Refuses a new column name that a partition field has, which Iceberg's readers take for its source.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED.
+    """
+    known = {c.name.lower() for c in before.columns}
+    taken = {f.name.lower() for f in spec.fields}
+    for column in after.columns:
+        if column.name.lower() in taken - known:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Column '{column.name}': a partition field of table '{before.full_name}' has that name in Iceberg; "
+                "choose another one.",
+            )
+
+
+def names_now(definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> dict[str, str]:
+    """What columns and partition fields of a pinned definition are called by now, where that is something else."""
+    now = {c.name: schema.find_column_name(c.field_id) for c in definition.visible if c.field_id is not None}
+    fields = definition.partition_fields
+    for name, field, present in zip(_field_names(fields, now), fields, spec.fields, strict=False):
+        if not field.identity and str(_transform(field)) == str(present.transform):
+            now[name] = present.name
+    return {name: other for name, other in now.items() if other is not None and other != name}
 
 
 def to_record(spec: PartitionSpec, schema: Schema, partition: Mapping[str, Any]) -> Record:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
@@ -19,8 +21,10 @@ from pyiceberg.utils.datetime import days_to_date, micros_to_time, micros_to_tim
 from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
 from trinity.errors import TrinityError
+from trinity.merge import renamed
 from trinity.spi import (
     HIDDEN_PREFIX,
+    STORED_NAME,
     Column,
     ColumnStats,
     DataType,
@@ -29,23 +33,24 @@ from trinity.spi import (
     parse_type,
     type_text,
 )
-from trinity.storage import foreign_definition
+from trinity.storage import FIELD_ID, READ_BY_ID, foreign_definition
 
 __all__ = [
     "DEFINITION",
     "bounds",
     "column_stats",
     "definition_of",
-    "definition_update",
+    "definition_updates",
     "iceberg_type",
     "ordered_fields",
     "own_properties",
     "python_value",
+    "read_schema",
     "statistics_columns",
     "storage_schema",
     "to_iceberg_field",
     "to_iceberg_schema",
-    "with_column",
+    "with_field_ids",
 ]
 
 DEFINITION: Final = "trinity.definition"
@@ -54,7 +59,6 @@ DEFINITION: Final = "trinity.definition"
 PROPERTY_PREFIXES: Final = ("write.", "read.", "commit.", "history.")
 """The user's properties that are Iceberg's own; they are kept as table properties too."""
 
-FIELD_ID: Final = b"PARQUET:field_id"
 BOUND_LENGTH: Final = 64
 """Longer bounds of strings and binaries are cut, as Iceberg writers do; they stay bounds."""
 MAX_STATISTICS: Final = 32
@@ -136,28 +140,56 @@ def iceberg_type(stored: pa.DataType) -> it.IcebergType:
 def own_properties(definition: TableDefinition) -> dict[str, str]:
     """Iceberg table properties of a definition: all of it as JSON, and the user's Iceberg settings as they are."""
     given = {k: v for k, v in definition.properties.items() if k.startswith(PROPERTY_PREFIXES)}
-    return {**given, DEFINITION: json.dumps(definition.to_dict(), separators=(",", ":"))}
+    return {**given, DEFINITION: _text(definition)}
 
 
-def definition_update(definition: TableDefinition) -> TableUpdate:
-    """The metadata update that keeps a changed definition."""
-    return SetPropertiesUpdate(updates=own_properties(definition))
+def _text(definition: TableDefinition) -> str:
+    return json.dumps(definition.to_dict(), separators=(",", ":"))
 
 
-def with_column(metadata: TableMetadata, column: Column) -> tuple[TableUpdate, ...]:
-    """A new schema with the column as the last visible one; optional, because older rows have no value."""
+def with_field_ids(definition: TableDefinition, schema: Schema) -> TableDefinition:
+    """The definition with Iceberg's field ids for its visible columns."""
+    ids = {f.name: f.field_id for f in schema.fields}
+    return definition.with_columns(c if c.hidden else replace(c, field_id=ids[c.name]) for c in definition.columns)
+
+
+def definition_updates(
+    metadata: TableMetadata, before: TableDefinition, after: TableDefinition
+) -> tuple[TableUpdate, ...]:
+    """The metadata updates that make a changed definition the table's; older schemas keep theirs."""
+    if before.columns == after.columns:
+        return (SetPropertiesUpdate(updates=own_properties(after)),)
+    schema = _evolved(metadata, before, after)
+    kept = {f"{DEFINITION}.{metadata.current_schema_id}": _text(before)}
+    properties = SetPropertiesUpdate(updates={**own_properties(with_field_ids(after, schema)), **kept})
+    return AddSchemaUpdate(schema=schema), SetCurrentSchemaUpdate.model_validate({"schema-id": -1}), properties
+
+
+def _evolved(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
+    """The present schema as a changed definition has it; a field that stays keeps its id, under whatever name."""
+    present = {f.field_id: f for f in metadata.schema().fields}
+    hidden = {f.name: f for f in metadata.schema().fields if f.name.startswith(HIDDEN_PREFIX)}
+    known = {c.field_id: present[c.field_id] for c in before.visible if c.field_id is not None}
+    required = {c.name for c in after.columns if not c.nullable or c.name in after.primary_key}
     ids = count(metadata.last_column_id + 1)
-    field = to_iceberg_field(column, ids, required=False)
-    present = ordered_fields(metadata.schema())
-    visible = len([c for c in present if not c.name.startswith(HIDDEN_PREFIX)])
-    schema = Schema(
-        *present[:visible],
-        field,
-        *present[visible:],
+    fields = [
+        hidden[c.name] if c.hidden else _field(known.get(c.field_id or 0), c, ids, c.name in required)
+        for c in after.columns
+    ]
+    return Schema(
+        *fields,
         schema_id=max(s.schema_id for s in metadata.schemas) + 1,
         identifier_field_ids=metadata.schema().identifier_field_ids,
     )
-    return AddSchemaUpdate(schema=schema), SetCurrentSchemaUpdate.model_validate({"schema-id": -1})
+
+
+def _field(present: it.NestedField | None, column: Column, ids: Iterator[int], required: bool) -> it.NestedField:
+    if present is None:  # optional whatever its definition says, because older rows have no value
+        return to_iceberg_field(column, ids, required=False)
+    kind = parse_type(column.type)
+    same = str(_stored_as(kind)) == str(_from_iceberg(present.field_type))
+    field_type = present.field_type if same else _to_iceberg(kind, ids)
+    return it.NestedField(present.field_id, column.name, field_type, required and present.required, column.comment)
 
 
 # -- Iceberg -> Trinity -----------------------------------------------------------------------------------
@@ -172,19 +204,26 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
     """The table at one of its schemas.
 
     Columns are those of the Iceberg schema; what Iceberg cannot say of them, the key and the properties come from
-    the property ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them.
+    the property ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them, and
+    where it renamed one the key and the options follow.
     """
     *namespace, name = identifier
-    stored = json.loads(metadata.properties.get(DEFINITION, "null"))
+    older = metadata.properties.get(f"{DEFINITION}.{schema.schema_id}")
+    stored = json.loads(older or metadata.properties.get(DEFINITION, "null"))
     if stored is None:
         key = [schema.find_field(i).name for i in sorted(schema.identifier_field_ids)]
-        columns = [_foreign(f) for f in ordered_fields(schema)]
+        full, foreign = (".".join(namespace), name), [_foreign(f) for f in ordered_fields(schema)]
         partition_by = partition_texts(metadata.spec(), schema)
-        full = (".".join(namespace), name)
-        return foreign_definition(full, columns, partition_by, metadata.properties, PROPERTY_PREFIXES, key)
+        return foreign_definition(full, foreign, partition_by, metadata.properties, PROPERTY_PREFIXES, key)
     definition = TableDefinition.from_dict({**stored, "schema": ".".join(namespace), "name": name})
+    named = {f.field_id: f.name for f in schema.fields}
+    now = {c.name: named.get(c.field_id or 0, c.name) for c in definition.columns}
+    moved = {name: other for name, other in now.items() if name != other}
+    definition = renamed(definition, moved) if moved else definition
     known = {c.name: c for c in definition.columns}
-    return definition.with_columns(_column(f, known.get(f.name)) for f in ordered_fields(schema))
+    gone = tuple(c for c in definition.visible if c.name not in named.values())
+    columns = tuple(_column(f, known.get(f.name)) for f in ordered_fields(schema))
+    return replace(definition, columns=columns, dropped=(*definition.dropped, *gone))
 
 
 def partition_texts(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
@@ -201,12 +240,13 @@ def partition_texts(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
 
 def _column(field: it.NestedField, known: Column | None) -> Column:
     if known and str(_stored_as(parse_type(known.type))) == str(_from_iceberg(field.field_type)):
-        return known
+        return replace(known, stored=None)  # files go by ids
     return _foreign(field)
 
 
 def _foreign(field: it.NestedField) -> Column:
-    return Column(field.name, str(_from_iceberg(field.field_type)), not field.required, None, field.doc)
+    number = None if field.name.startswith(HIDDEN_PREFIX) else field.field_id
+    return Column(field.name, str(_from_iceberg(field.field_type)), not field.required, None, field.doc, number)
 
 
 def _stored_as(kind: DataType) -> DataType:
@@ -240,6 +280,23 @@ def storage_schema(schema: Schema) -> pa.Schema:
     PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types.
     """
     return pa.schema([_arrow_field(f) for f in ordered_fields(schema)])
+
+
+def read_schema(metadata: TableMetadata, schema: Schema) -> pa.Schema:
+    """The storage schema to read files of every age with: by field id, if a column's name has ever changed."""
+    storage = storage_schema(schema)
+    used = {(f.name.lower(), f.field_id) for s in metadata.schemas for f in s.fields}
+    names = Counter(name for name, _ in used)
+    if len(used) == len(names) == len({number for _, number in used}):
+        return storage
+    # Spark leaves row groups out by a column's name in the file: one that files have for another column is hidden
+    fields = [
+        f.with_metadata({**f.metadata, STORED_NAME: b"_trinity_field_" + f.metadata[FIELD_ID]})
+        if names[f.name.lower()] > 1
+        else f
+        for f in storage
+    ]
+    return pa.schema(fields, READ_BY_ID)
 
 
 def _arrow_field(field: it.NestedField) -> pa.Field:

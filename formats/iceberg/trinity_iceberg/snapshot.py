@@ -26,7 +26,7 @@ from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableHandle
 from trinity.storage import ObjectStore, local_path
 from trinity_iceberg.external import IcebergScan, check_readable
 from trinity_iceberg.partition import from_record
-from trinity_iceberg.schema import DEFINITION, column_stats, definition_of, storage_schema
+from trinity_iceberg.schema import DEFINITION, column_stats, definition_of, read_schema
 
 __all__ = [
     "INDEX",
@@ -182,7 +182,7 @@ class FileIndex:
         name = f"{SIDECAR_FOLDER}/index-{uuid.uuid4().hex}.json"
         data = {
             "files": {
-                n: [tier.value, [bucket.index, bucket.count] if bucket else None, commit]
+                n: [tier.value, [bucket.index, bucket.count, bucket.types] if bucket else None, commit]
                 for n, (tier, bucket, commit) in self.files.items()
             },
             "sidecar": [f.moved(store.relative(f.path)).to_dict() for f in self.sidecar],
@@ -264,7 +264,7 @@ class Snapshots:
 
     def __init__(self) -> None:
         self._manifests: _Cache[tuple[str, int], tuple[DataFile, ...]] = _Cache(CACHED_MANIFESTS)
-        self._versions: _Cache[tuple[str, int], tuple[tuple[DataFile, ...], tuple[DataFile, ...]]] = _Cache(
+        self._versions: _Cache[tuple[str, int, int], tuple[tuple[DataFile, ...], tuple[DataFile, ...]]] = _Cache(
             CACHED_VERSIONS
         )
 
@@ -273,10 +273,10 @@ class Snapshots:
         metadata = table.metadata
         snapshot = snapshot_of(handle, metadata)
         schema = schema_of(metadata, snapshot)
-        definition, storage = definition_of(table.name(), metadata, schema), storage_schema(schema)
+        definition, storage = definition_of(table.name(), metadata, schema), read_schema(metadata, schema)
         if definition.external:
             check_readable(handle, metadata)
-        files, sidecar = self.files(handle, table, snapshot)
+        files, sidecar = self.files(handle, table, snapshot, schema)
         return SplitSource(
             version=version_of(snapshot),
             timestamp_ms=snapshot.timestamp_ms if snapshot else metadata.last_updated_ms,
@@ -288,16 +288,16 @@ class Snapshots:
         )
 
     def files(
-        self, handle: TableHandle, table: Table, snapshot: Snapshot | None
+        self, handle: TableHandle, table: Table, snapshot: Snapshot | None, schema: Schema
     ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
-        """Live data files in arrival order, and the sidecar."""
+        """Live data files in arrival order, and the sidecar, by the column names of a schema."""
         if snapshot is None:
             return (), ()
-        key = (str(table.metadata.table_uuid), snapshot.snapshot_id)
-        return self._versions.get(key, lambda: self._read(handle, table, snapshot))
+        key = (str(table.metadata.table_uuid), snapshot.snapshot_id, schema.schema_id)
+        return self._versions.get(key, lambda: self._read(handle, table, snapshot, schema))
 
     def _read(
-        self, handle: TableHandle, table: Table, snapshot: Snapshot
+        self, handle: TableHandle, table: Table, snapshot: Snapshot, schema: Schema
     ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
         store = ObjectStore(handle.location)
         index = open_index(store, _index_of(table.metadata, snapshot))
@@ -311,20 +311,20 @@ class Snapshots:
                     f"Version {version_of(snapshot)} of table '{handle.full_name}' has delete files of another engine "
                     f"('{manifest.manifest_path}'); rewrite its data files there, with copy-on-write deletes.",
                 )
-            found += [index.apply(f, store.relative(f.path)) for f in self.manifest_files(table, manifest)]
+            found += [index.apply(f, store.relative(f.path)) for f in self.manifest_files(table, manifest, schema)]
         return tuple(sorted(found, key=arrival_order)), index.sidecar
 
-    def manifest_files(self, table: Table, manifest: ManifestFile) -> tuple[DataFile, ...]:
+    def manifest_files(self, table: Table, manifest: ManifestFile, schema: Schema) -> tuple[DataFile, ...]:
         """The live files of one manifest, without what the file index says of them."""
 
         def read() -> tuple[DataFile, ...]:
-            columns, spec = _Columns(table.schema()), table.specs()[manifest.partition_spec_id]
+            columns, spec = _Columns(schema), table.specs()[manifest.partition_spec_id]
             return tuple(
-                replace(_to_file(e, columns), partition=from_record(spec, table.schema(), e.data_file.partition))
+                replace(_to_file(e, columns), partition=from_record(spec, schema, e.data_file.partition))
                 for e in read_entries(table.io, manifest)
             )
 
-        return self._manifests.get((manifest.manifest_path, table.schema().schema_id), read)
+        return self._manifests.get((manifest.manifest_path, schema.schema_id), read)
 
     def referenced(self, handle: TableHandle, table: Table) -> set[str]:
         """Absolute paths of all files, data and metadata, that the table's remaining snapshots need."""
@@ -341,7 +341,7 @@ class Snapshots:
             indexes.update(filter(None, [_index_of(metadata, snapshot)]))
         for manifest in manifests.values():
             needed.add(local_path(manifest.manifest_path))
-            needed.update(f.path for f in self.manifest_files(table, manifest))
+            needed.update(f.path for f in self.manifest_files(table, manifest, table.schema()))
         for name in indexes:
             needed.add(store.path(name))
             needed.update(f.path for f in open_index(store, name).sidecar)

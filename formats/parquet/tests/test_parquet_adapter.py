@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.alter import set_properties
 from trinity.errors import TrinityError
 from trinity.spi import (
     Bucket,
@@ -81,7 +82,7 @@ def test_a_definition_survives_reopening(lake: Connector, table: TableHandle, tm
     again = open_catalog(tmp_path)
     found = again.metadata.get_table("default", "t")
     assert found == table
-    assert again.metadata.get_splits(table).definition == KEYED
+    assert again.metadata.get_splits(table).definition == KEYED.numbered()
     assert again.metadata.list_tables("default") == ["t"]
 
 
@@ -144,7 +145,7 @@ def test_txn_without_rows_is_recorded(lake: Connector, table: TableHandle) -> No
 def test_a_statement_that_read_conflicts_with_new_rows_only(lake: Connector, table: TableHandle) -> None:
     append(lake, table, 1)
     first = lake.metadata.begin_merge(table, {})
-    lake.metadata.set_properties(table, {"comment": "no rows"})
+    set_properties(lake, table, {"comment": "no rows"})
     rewrite(lake, table)()
     assert lake.metadata.finish_merge(first, [], written(lake, first.insert, 3)).version == 4
     second = lake.metadata.begin_merge(table, {})

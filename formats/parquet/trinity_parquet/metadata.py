@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +11,6 @@ from pathlib import Path
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s, statistics_columns
 from trinity.spi import (
-    Column,
     CommitResult,
     DataFile,
     HistoryEntry,
@@ -70,20 +69,12 @@ class ParquetMetadata(FolderMetadata):
     def drop_table(self, table: TableHandle) -> None:
         self._folders.drop_table(table)
 
-    def add_column(self, table: TableHandle, column: Column) -> None:
-        def change(state: State) -> Change:
-            visible = state.definition.visible
-            hidden = [c for c in state.definition.columns if c.hidden]
-            return _change("alter", definition=state.definition.with_columns([*visible, column, *hidden]))
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
+        def alter(state: State) -> Change | None:
+            changed = change(state.definition)
+            return None if changed == state.definition else _change("alter", definition=changed)
 
-        self._commit(table, change)
-
-    def set_properties(self, table: TableHandle, properties: Mapping[str, str]) -> None:
-        def change(state: State) -> Change:
-            merged = {**state.definition.properties, **properties}
-            return _change("alter", definition=state.definition.with_properties(merged))
-
-        self._commit(table, change)
+        self._commit(table, alter)
 
     # -- versions ---------------------------------------------------------------------------------------
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from trinity.spi import TableDefinition
+from trinity.spi import TableDefinition, stored_field
 
 __all__ = ["storage_schema"]
 
 
 def storage_schema(definition: TableDefinition) -> pa.Schema:
     """The physical Arrow schema of a table's files. All nullable: the engine checks NOT NULL when it writes."""
-    return pa.schema([pa.field(c.name, c.to_arrow().type) for c in definition.columns])
+    return pa.schema([stored_field(c, c.to_arrow().type) for c in definition.columns])

@@ -50,7 +50,8 @@ class Snapshots:
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
         state = self.load(table)
-        files = [replace(f, path=f"{table.location}/{f.path}") for f in state.files.values()]
+        names = state.definition.stored_names
+        files = [f.moved(f"{table.location}/{f.path}").renamed(names) for f in state.files.values()]
         return SplitSource(
             state.version,
             state.timestamp_ms,
