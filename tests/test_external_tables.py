@@ -178,7 +178,7 @@ def seen_by_others(session: Session, folder: Path, connector: str) -> pa.Table:
     ("connector", "write"),
     [
         pytest.param("parquet", pyarrow_files, marks=pytest.mark.full),
-        ("parquet", pyarrow_dataset),
+        pytest.param("parquet", pyarrow_dataset, marks=pytest.mark.full),
         ("delta", delta_rs_by_partition),
         ("iceberg", spark_iceberg),
     ],

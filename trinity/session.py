@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.catalogs import Catalogs
 from trinity.define import define_table
 from trinity.errors import TrinityError, nearest
-from trinity.external import ExternalTables
 from trinity.merge import canonical_properties
 from trinity.spi import Column, Connector, ConnectorContext, TableDefinition
-from trinity.storage import not_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,6 +93,8 @@ class Session:
         self._spark = spark
         self._settings = spark_settings
         self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark))
+        from trinity.external import ExternalTables  # not before a session is made: importing trinity is light
+
         self.external = ExternalTables(self._catalogs, warehouse)
         if spark is not None:
             from trinity.engine.spark import check_spark
@@ -319,6 +319,8 @@ class Session:
         full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
         if self.external.forget(full):
             return
+        from trinity.storage import not_ours
+
         table = self.table(str(name))
         if table.definition.external:
             raise not_ours(str(full), "DROP TABLE")
