@@ -131,7 +131,7 @@ def test_create_table_refusals(sales: Session, fmt: str) -> None:
     refused(sales, "DUPLICATE_COLUMN_NAME", "CREATE TABLE t (a INT, A INT)")
     refused(sales, "COLUMN_NOT_FOUND", "CREATE TABLE t (a INT, PRIMARY KEY (b))")
     refused(sales, "NOT_SUPPORTED", "CREATE OR REPLACE TABLE t (a INT)")
-    refused(sales, "NOT_SUPPORTED", "CREATE TABLE t (a INT) LOCATION '/tmp/x'")
+    refused(sales, "INVALID_ARGUMENTS", "CREATE TABLE t (a INT) LOCATION '/tmp/x'")
     refused(sales, "NOT_SUPPORTED", "CREATE TEMPORARY TABLE t (a INT)")
     refused(sales, "NOT_SUPPORTED", "CREATE VIEW t AS SELECT 1")
     other = "delta" if fmt != "delta" else "iceberg"

@@ -56,6 +56,11 @@ class Catalogs(Mapping[str, Connector]):
         """Prefixes of the format's own table properties."""
         return self._formats[catalog].property_prefixes
 
+    def warehouse(self, catalog: str) -> str | None:
+        """The folder of a catalog, when it has one on this machine's disks."""
+        found = str(self._options[catalog].get("warehouse") or "")
+        return found if found and ("://" not in found or found.startswith("file:")) else None
+
     def requirements(self) -> list[SparkRequirements]:
         """What the formats need of Spark."""
         return [f.spark for f in self._formats.values()]

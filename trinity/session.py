@@ -70,11 +70,16 @@ def connect(
             "CONFIGURATION_INVALID", "Nothing to connect to: give a warehouse folder, or catalogs={name: {...}}."
         )
     current = (catalog or next(iter(wanted))).lower()
-    return Session(wanted, current, schema.lower(), spark, dict(spark_settings or {}))
+    folder = None if warehouse is None else str(warehouse)
+    return Session(wanted, current, schema.lower(), spark, dict(spark_settings or {}), folder)
 
 
 class Session:
-    """Catalogs of tables over one Spark. Safe to use from several threads, but for :meth:`use`."""
+    """Catalogs of tables over one Spark. Safe to use from several threads, but for :meth:`use`.
+
+    Attributes:
+        external: the tables that are registered beside those of the catalogs.
+    """
 
     def __init__(
         self,
@@ -83,10 +88,14 @@ class Session:
         schema: str,
         spark: SparkSession | None,
         spark_settings: dict[str, str],
+        warehouse: str | None = None,
     ) -> None:
         self._spark = spark
         self._settings = spark_settings
         self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark))
+        from trinity.external import ExternalTables  # not before a session is made: importing trinity is light
+
+        self.external = ExternalTables(self._catalogs, warehouse)
         if spark is not None:
             from trinity.engine.spark import check_spark
 
@@ -169,8 +178,16 @@ class Session:
         """The table, or None."""
         from trinity.table import Table
 
-        handle = self.connector(name.catalog).metadata.get_table(name.schema, name.table)
-        return Table(self, name, handle) if handle else None
+        connector = self.connector(name.catalog)
+        if registered := self.external.find(name):
+            return Table(self, name, *registered)
+        handle = connector.metadata.get_table(name.schema, name.table)
+        return Table(self, name, handle, connector) if handle else None
+
+    def list_tables(self, catalog: str, schema: str) -> list[str]:
+        """Names of the tables of a schema, registered ones too, sorted. Raises SCHEMA_NOT_FOUND."""
+        own = self.connector(catalog).metadata.list_tables(schema)
+        return sorted({*own, *self.external.names(catalog, schema)})
 
     def table(self, name: str) -> Table:
         """The table of that name: ``catalog.schema.table``, or relative to the current schema.
@@ -194,7 +211,7 @@ class Session:
                 f"Catalog '{name.catalog}' has no schema '{name.schema}'.{nearest(name.schema, schemas)} "
                 f"It has: {', '.join(schemas)}.",
             )
-        known = metadata.list_tables(name.schema)
+        known = self.list_tables(name.catalog, name.schema)
         there = f"The schema has: {', '.join(known)}." if known else "The schema is empty."
         return TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist.{nearest(name.table, known)} {there}")
 
@@ -224,14 +241,10 @@ class Session:
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED.
         """
         full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
-        if full.schema not in self.connector(full.catalog).metadata.list_schemas():
-            raise self.table_missing(full)
-        if (found := self.find_table(full)) is not None:
+        if (found := self._named(full)) is not None:
             if if_not_exists:
                 return found
-            raise TrinityError(
-                "TABLE_ALREADY_EXISTS", f"Table '{full}' exists already; use IF NOT EXISTS, or drop it first."
-            )
+            raise self._taken(full)
         prefixes = self._catalogs.property_prefixes(full.catalog)
         definition = define_table(
             full.schema, full.table, columns, primary_key, partition_by, properties or {}, prefixes
@@ -240,7 +253,55 @@ class Session:
         handle = self.connector(full.catalog).metadata.create_table(definition)
         from trinity.table import Table
 
-        return Table(self, full, handle)
+        return Table(self, full, handle, self.connector(full.catalog))
+
+    def register(
+        self,
+        name: TableName | str,
+        connector: str,
+        location: str | Path | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Makes a table of Trinity's out of one that others wrote, by naming its key (U7).
+
+        The table is known under the name until :meth:`drop_table` forgets it, in this session and in others of the
+        same warehouse. Its files stay where and as they are.
+
+        Args:
+            name: full or relative name, in any catalog.
+            connector: the format: ``parquet``, ``delta``, ``iceberg`` or a third party's.
+            location: the table's folder; None for a table that the catalog of the name has already (a federated one).
+            properties: ``primary-key`` = 'a[,b]', unless the table itself names its key or is a plain one, and every
+                table property that a CREATE TABLE takes.
+            if_not_exists: return the table that has the name, if one has.
+
+        Raises:
+            TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, INVALID_ARGUMENTS (no such folder, or of another
+                format), TABLE_NOT_FOUND (no such federated table), COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY,
+                NOT_SUPPORTED (a feature of the table, by name), CONFIGURATION_INVALID (no folder for the registry).
+        """
+        from trinity.table import Table
+
+        full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
+        found = self._named(full)
+        if found is not None and (location is not None or self.external.find(full)):
+            if if_not_exists:
+                return found
+            raise self._taken(full)
+        place = None if location is None else str(location)
+        return Table(self, full, *self.external.register(full, connector, place, properties or {}))
+
+    def _named(self, name: TableName) -> Table | None:
+        if name.schema not in self.connector(name.catalog).metadata.list_schemas():
+            raise self.table_missing(name)
+        return self.find_table(name)
+
+    def _taken(self, name: TableName) -> TrinityError:
+        return TrinityError(
+            "TABLE_ALREADY_EXISTS", f"Table '{name}' exists already; use IF NOT EXISTS, or drop it first."
+        )
 
     def check_types(self, definition: TableDefinition) -> None:
         """Refuses columns of a type that this Spark lacks. Raises NOT_SUPPORTED."""
@@ -250,9 +311,20 @@ class Session:
             check_time_type(definition.columns, self.spark)
 
     def drop_table(self, name: TableName | str) -> None:
-        """Removes a table and its files. Raises TABLE_NOT_FOUND."""
+        """Removes a table and its files; of a registered one only the registration.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
+        """
+        full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
+        if self.external.forget(full):
+            return
+        from trinity.storage import not_ours
+
         table = self.table(str(name))
-        self.connector(table.name.catalog).metadata.drop_table(table.handle)
+        if table.definition.external:
+            raise not_ours(str(full), "DROP TABLE")
+        table.connector.metadata.drop_table(table.handle)
 
     def checked_properties(self, catalog: str, properties: Mapping[str, str]) -> dict[str, str]:
         """Properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""

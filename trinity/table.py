@@ -23,6 +23,7 @@ from trinity.spi import (
     TransactionId,
     VacuumResult,
 )
+from trinity.storage import not_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -41,12 +42,14 @@ class Table:
     Attributes:
         name: full name.
         handle: the connector's handle, unpinned.
+        connector: the connector of the table's catalog, or of its own when it is registered.
     """
 
-    def __init__(self, session: Session, name: TableName, handle: TableHandle) -> None:
+    def __init__(self, session: Session, name: TableName, handle: TableHandle, connector: Connector) -> None:
         self.session = session
         self.name = name
         self.handle = handle
+        self.connector = connector
 
     def __repr__(self) -> str:
         return f"Table({self.name})"
@@ -55,11 +58,6 @@ class Table:
     def location(self) -> str:
         """Absolute folder or URI of the table."""
         return self.handle.location
-
-    @property
-    def connector(self) -> Connector:
-        """The connector of the table's catalog."""
-        return self.session.connector(self.name.catalog)
 
     def splits(self, version: int | None = None) -> SplitSource:
         """All that a read needs of a version, or of the newest."""
@@ -266,11 +264,14 @@ class Table:
                 exactly the live rows. False folds the log by itself, unless it is large beside the base.
 
         Raises:
-            TrinityError: TRANSACTION_CONFLICT when another compaction replaced the same files meanwhile.
+            TrinityError: TRANSACTION_CONFLICT when another compaction replaced the same files meanwhile; NOT_SUPPORTED
+                for an external table, whose other readers would miss the versions that go.
         """
         from trinity.engine.compact import compact
 
         splits = self.splits()
+        if splits.definition.external:
+            raise not_ours(str(self.name), "compaction")
         return compact(self.session.spark, self.connector, replace(self.handle, version=splits.version), splits, full)
 
     def vacuum(self, retain: str = "7 days") -> VacuumResult:
@@ -279,8 +280,10 @@ class Table:
         Do not retain less than the longest running read or write takes.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for a text that is no duration.
+            TrinityError: INVALID_ARGUMENTS for a text that is no duration; NOT_SUPPORTED for an external table.
         """
+        if self.definition.external:
+            raise not_ours(str(self.name), "vacuum")
         before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")
         return self.connector.metadata.vacuum(self.handle, before)
 
@@ -297,6 +300,10 @@ class Table:
             _same_meaning(definition, after)
             return after
 
+        if (definition := self.definition).external:
+            change(definition)
+            self.session.external.change_properties(self.name, given)
+            return
         self.connector.metadata.alter_table(self.handle, change)
 
     # -- columns ----------------------------------------------------------------------------------------
@@ -307,6 +314,8 @@ class Table:
         Raises:
             TrinityError: what a change, or the resulting definition (V1), refuses; the table is then as it was.
         """
+        if self.definition.external:
+            raise not_ours(str(self.name), "its columns")
 
         def change(definition: TableDefinition) -> TableDefinition:
             for one in changes:

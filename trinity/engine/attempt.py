@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.storagelevel import StorageLevel
 
 from trinity.engine.cases import Program, When
-from trinity.engine.column_checks import check_program
+from trinity.engine.column_checks import check_mark, check_program
 from trinity.engine.conditions import ConditionFacts, Names, condition_facts
 from trinity.engine.ingest import PageConformer, plan_ingest
 from trinity.engine.key_check import check_keys
@@ -186,6 +186,8 @@ class Attempt:
         """Writes the changes and returns the sinks' fragments, and the rows changed by kind."""
         if (found := self._whole_files()) is not None:
             return found
+        if self.plan.moving and self.definition.keyed:
+            check_mark(self.program, self.definition)
         changes = self.changes()
         if self.definition.keyed and (self.plan.inserting or self.plan.moving):
             held = changes.persist(StorageLevel.MEMORY_AND_DISK)

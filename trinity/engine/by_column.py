@@ -42,7 +42,9 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataF
     register_bitmap_unions(spark, spec)
     base, log = tiers(splits.files)
     in_order = _may_have(splits, ROW_KIND) or not folds_without_order(spec)
-    rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order)
+    rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order, native=splits.native)
+    if splits.definition.external:  # whose rows carry all their columns (P1)
+        rows = rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}")
     if _may_have(splits, ROW_KIND):
         rows = _folded_first(rows, spec)
     if not base or spec.keeps_history:  # then the sidecar has the versions that the base was folded from
@@ -71,6 +73,8 @@ def folded(rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
 
 def _may_have(splits: SplitSource, column: str) -> bool:
     """False when the statistics say that a hidden column is NULL in every row of the log."""
+    if splits.definition.external:  # which has none
+        return False
     known = [(file, file.stats.get(column)) for file in tiers(splits.files)[1]]
     return bool(splits.sidecar) or not all(stats is not None and stats.nulls == file.rows for file, stats in known)
 

@@ -16,7 +16,7 @@ from trinity.merge.spec import SequenceGroup
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
 
-__all__ = ["check_program", "omitted_value", "refusing_groups", "touched_groups"]
+__all__ = ["check_mark", "check_program", "omitted_value", "refusing_groups", "touched_groups"]
 
 _UPDATABLE: Final = "last_non_null_value"
 
@@ -27,6 +27,8 @@ def check_program(program: Program, definition: TableDefinition) -> None:
     Raises:
         TrinityError: NOT_SUPPORTED naming table, column and function (M11).
     """
+    if definition.external:
+        _check_external(program, definition)
     if not definition.keyed:
         return
     spec = MergeSpec.of(definition)
@@ -40,6 +42,35 @@ def check_program(program: Program, definition: TableDefinition) -> None:
         if case.operation is Operation.UPDATE and spec.by_column:
             for column in case.values or {}:
                 _check_updatable(column, program, definition, spec)
+
+
+def _check_external(program: Program, definition: TableDefinition) -> None:
+    """An external table has no hidden columns, and its files are not to be replaced (U6)."""
+    spec = MergeSpec.of(definition) if definition.keyed else None
+    lacks = None
+    if spec is None:
+        lacks = "it has no primary key, and its files are not Trinity's to rewrite; register it with a 'primary-key'"
+    elif spec.by_column:
+        lacks = f"of merge engine {spec.engine.value} it takes whole rows alone; append them with INSERT or upsert()"
+    elif any(case.operation is Operation.DELETE for case in program.cases):
+        check_mark(program, definition)
+    if lacks:
+        raise _unsupported(program, definition, lacks)
+
+
+def check_mark(program: Program, definition: TableDefinition) -> None:
+    """Refuses to delete or move a key where nothing can mark it as deleted (U6). Raises NOT_SUPPORTED."""
+    spec = MergeSpec.of(definition)
+    if definition.external and not spec.tombstone and (spec.row_kind is None or spec.ignore_delete):
+        lacks = "a deleted key needs a mark, and it has none; register it with a 'tombstone-key' (U6)"
+        raise _unsupported(program, definition, lacks)
+
+
+def _unsupported(program: Program, definition: TableDefinition, lacks: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"{program.statement} is not supported on table '{definition.full_name}', which is external: {lacks}.",
+    )
 
 
 def _check_updatable(column: str, program: Program, definition: TableDefinition, spec: MergeSpec) -> None:

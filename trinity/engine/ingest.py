@@ -83,7 +83,7 @@ class PageConformer:
         array = _padded(plan, array)
         if plan.key and pa.types.is_floating(kind):
             array = _one_zero(array)
-        return array if array.type == plan.storage.type else array.cast(plan.storage.type)
+        return cast_array(array, plan.storage.type, self._where(plan), self.timezone)
 
     def _where(self, plan: _ColumnPlan) -> str:
         return f"column '{plan.column.name}' of table '{self.table}'"
@@ -167,6 +167,12 @@ def plan_ingest(
         # what is left out is not carried (P1)
         given_columns = [c.name for c in definition.columns if c.name.lower() in source]
         defaults = {CARRIED: ingested_columns(spec, definition, given_columns)}
+        if definition.external and defaults[CARRIED] is not None:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{name}' is external and cannot say that a row lacks a column of a sequence group (P1); give "
+                "it every column that a group protects.",
+            )
     key = spec.key if spec else ()
     plans = []
     for column, field in zip(definition.columns, storage, strict=True):

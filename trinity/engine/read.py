@@ -15,14 +15,14 @@ from sqlglot import exp
 
 from trinity.engine import by_column
 from trinity.engine.prune import prune
-from trinity.engine.scan import bucketed_scan, log_scan, plain_scan, tiers, well_bucketed
+from trinity.engine.scan import bucketed_scan, log_scan, native_rows, plain_scan, tiers, version_scan, well_bucketed
 from trinity.engine.sparktypes import spark_type
 from trinity.engine.writer import DELETED
 from trinity.merge.fold import SINCE, beats, is_deleted, winners
 from trinity.merge.literal import quoted
 from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
-from trinity.spi import Column, DataFile, SplitSource, parse_type
+from trinity.spi import NATIVE_FILE, NATIVE_ROW, Column, DataFile, SplitSource, parse_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def merged_read(
     columns = definition.primary_key or None
     files = prune(splits.files, definition, where, columns, lambda: str(spark.conf.get("spark.sql.session.timeZone")))
     if not definition.keyed:
-        rows = plain_scan(spark, files, splits.storage)
+        rows = version_scan(spark, files, splits)
     else:
         spec = MergeSpec.of(definition)
         splits = replace(splits, files=tuple(files))
@@ -103,10 +103,11 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     and with one sorted file per bucket neither exchanged nor sorted.
     """
     if spec.by_column:
-        rows = by_column.versions(spark, splits, spec)
+        rows = _with_key(by_column.versions(spark, splits, spec), splits, spec)
         return by_column.folded(below.of(rows), splits, spec)
     base, log = tiers(splits.files)
-    versions = below.of(log_scan(spark, log, splits.sidecar, splits.storage))
+    versions = log_scan(spark, log, splits.sidecar, splits.storage, native=splits.native)
+    versions = below.of(_with_key(versions, splits, spec))
     buckets = well_bucketed(base, splits.definition)
     if buckets:
         versions = versions.repartition(buckets, *spec.key)
@@ -120,6 +121,12 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     else:
         earlier = plain_scan(spark, base, splits.storage)
     return _meet(below.of(earlier), later, spec, splits.storage)
+
+
+def _with_key(versions: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+    """Without the rows of other writers that have a NULL in their key (K1)."""
+    nullable = [k for k in spec.key if splits.definition.external and splits.definition.column(k).nullable]
+    return versions.where(" AND ".join(f"{quoted(k)} IS NOT NULL" for k in nullable)) if nullable else versions
 
 
 def _meet(earlier: DataFrame, later: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
@@ -139,24 +146,26 @@ def row_versions(spark: SparkSession, splits: SplitSource) -> DataFrame:
 
 
 def _with_origin(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
-    rows = plain_scan(spark, files, splits.storage)
+    if splits.native is None:
+        rows = plain_scan(spark, files, splits.storage)
+    else:
+        rows = native_rows(spark, files, splits.native, splits.storage)
     if not files:
         origin = {"_commit_version": "bigint", "_file": "string", "_pos": "bigint", "_tier": "string"}
         return rows.select("*", *[F.lit(None).cast(kind).alias(name) for name, kind in origin.items()])
     facts = spark.createDataFrame(
         pa.table(
             {
-                "_trinity_name": [f.name for f in files],
+                NATIVE_FILE: [splits.native.name(f) if splits.native else f.name for f in files],
                 "_commit_version": pa.array([f.commit for f in files], pa.int64()),
                 "_file": [f.path for f in files],
                 "_tier": [f.tier.value for f in files],
             }
         )
     )
-    found = rows.select(
-        "*", F.col("_metadata.file_name").alias("_trinity_name"), F.col("_metadata.row_index").alias("_pos")
-    )
-    return found.join(F.broadcast(facts), "_trinity_name")
+    if splits.native is None:
+        rows = rows.selectExpr("*", f"_metadata.file_name AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
+    return rows.withColumnRenamed(NATIVE_ROW, "_pos").join(F.broadcast(facts), NATIVE_FILE)
 
 
 def logical(rows: AnyRows, splits: SplitSource, further: Sequence[str] = ()) -> AnyRows:

@@ -20,7 +20,16 @@ from pyspark.sql.types import StructField, StructType
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.literal import quoted, text_literal
-from trinity.spi import DataFile, TableDefinition, Tier, arrival_order
+from trinity.spi import (
+    NATIVE_FILE,
+    NATIVE_ROW,
+    DataFile,
+    NativeScan,
+    SplitSource,
+    TableDefinition,
+    Tier,
+    arrival_order,
+)
 from trinity.storage import FIELD_ID, READ_BY_ID, stored_name, stored_schema
 
 if TYPE_CHECKING:
@@ -33,8 +42,10 @@ __all__ = [
     "empty_scan",
     "located_scan",
     "log_scan",
+    "native_rows",
     "plain_scan",
     "tiers",
+    "version_scan",
     "well_bucketed",
 ]
 
@@ -63,6 +74,23 @@ def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
     with _missing_file_named():
         rows = spark.read.schema(_file_schema(spark, storage)).parquet(*[f.path for f in files])
     return _named(rows, storage)
+
+
+def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
+    """Rows of some files of a version, in storage form: file by file, or by the format's own reader."""
+    if splits.native is None:
+        return plain_scan(spark, files, splits.storage)
+    names = [quoted(f.name) for f in splits.storage]
+    return native_rows(spark, files, splits.native, splits.storage).select(*names)
+
+
+def native_rows(spark: SparkSession, files: Sequence[DataFile], native: NativeScan, storage: pa.Schema) -> DataFrame:
+    """Rows of some files by the format's own reader, with :data:`NATIVE_FILE` and :data:`NATIVE_ROW`."""
+    if not files:
+        nowhere = (f"CAST(NULL AS STRING) AS {NATIVE_FILE}", f"CAST(NULL AS BIGINT) AS {NATIVE_ROW}")
+        return empty_scan(spark, storage).selectExpr("*", *nowhere)
+    with _missing_file_named():
+        return native.rows(spark, files)
 
 
 @contextmanager
@@ -102,6 +130,7 @@ def log_scan(
     *,
     ordered: bool = False,
     arrival: bool = True,
+    native: NativeScan | None = None,
 ) -> DataFrame:
     """Row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
 
@@ -115,10 +144,14 @@ def log_scan(
         storage: storage schema.
         ordered: True when the sidecar has several rows of a key, and so their arrival.
         arrival: False when the order of the log does not matter: every row's arrival is then 0.
+        native: the format's own reader, when the log is not to be read file by file.
     """
-    in_order = sorted(files, key=arrival_order)
-    versions = plain_scan(spark, in_order, storage)
-    versions = with_positions(spark, versions, [f.name for f in in_order] if arrival else ())
+    if native is not None:
+        versions = _native_log(spark, files, native, storage)
+    else:
+        in_order = sorted(files, key=arrival_order)
+        versions = plain_scan(spark, in_order, storage)
+        versions = with_positions(spark, versions, [f.name for f in in_order] if arrival else ())
     versions = versions.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}")
     if not sidecar:
         return versions
@@ -127,6 +160,17 @@ def log_scan(
         return versions.unionByName(plain_scan(spark, sidecar, aside.append(pa.field(ARRIVAL, pa.int64()))))
     kept = plain_scan(spark, sidecar, aside)
     return versions.unionByName(kept.selectExpr("*", f"-1L AS {ARRIVAL}"))
+
+
+def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeScan, storage: pa.Schema) -> DataFrame:
+    """Row versions with their arrival, from files that are in arrival order."""
+    rows = native_rows(spark, files, native, storage)
+    ordinals = spark.createDataFrame(
+        pa.table({NATIVE_FILE: pa.array(map(native.name, files), pa.string()), _ORDINAL: range(len(files))})
+    )
+    arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {NATIVE_ROW} AS {ARRIVAL}"
+    joined = rows.join(F.broadcast(ordinals), NATIVE_FILE)
+    return joined.selectExpr(*[quoted(f.name) for f in storage], arrival)
 
 
 def with_positions(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:

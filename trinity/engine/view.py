@@ -60,8 +60,8 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
         dialect: ``duckdb`` or ``spark``.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for another dialect, or for row versions that fold column by column; BAD_DATA naming
-            a file that is missing or corrupt.
+        TrinityError: NOT_SUPPORTED for another dialect, for row versions that fold column by column, or for files that
+            the format's own reader has to read; BAD_DATA naming a file that is missing or corrupt.
     """
     read = _READS.get(dialect.lower())
     if read is None:
@@ -69,6 +69,12 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
             "NOT_SUPPORTED",
             f"There is no merge view for dialect '{dialect}'.{nearest(dialect, list(_READS))} "
             f"There is one for: {', '.join(_READS)}.",
+        )
+    if splits.native is not None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"There is no merge view of '{splits.definition.full_name}': it has deletes, or names of columns, that only "
+            "the format's own reader honours.",
         )
     spec = MergeSpec.of(splits.definition) if _merges(splits) else None
     sources = _sources([*(splits.sidecar if spec else ()), *splits.files], splits.storage)

@@ -128,8 +128,9 @@ class _Parser:
         names = self.columns("PRIMARY KEY", ",".join(self.definition.primary_key)) if self.definition.keyed else ()
         for name in names:
             self.primitive("PRIMARY KEY", name)
-        for name in self.definition.partition_columns:
-            if self.definition.keyed and name not in names:
+        managed = self.definition.keyed and not self.definition.external
+        for name in self.definition.partition_columns if managed else ():
+            if name not in names:
                 raise self.refuse(f"partition column '{name}' must be part of the primary key (K5).")
         return names
 

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from trinity.errors import TrinityError
 from trinity.spi.files import Bucket, Tier
-from trinity.spi.handles import MergeTableHandle, WriteTarget
+from trinity.spi.handles import MergeTableHandle, TableHandle, WriteTarget
 from trinity.spi.metadata import ConnectorMetadata, not_supported
 from trinity.spi.sink import MergeSink, PageSink
 
@@ -121,6 +122,21 @@ class Connector:
     def sinks(self) -> PageSinkProvider:
         """What makes sinks of the catalog's tables."""
         return self._sinks
+
+    def open_external(self, table: TableHandle) -> ConnectorMetadata:
+        """The metadata of a table that others wrote, which lies outside of the catalog.
+
+        Args:
+            table: the name under which the table is registered, and its location. The metadata that is returned is
+                asked with this handle: for versions, appends and row changes, never for names and never for care.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED by default; INVALID_ARGUMENTS when no table of this format lies there, saying
+                what does.
+        """
+        raise TrinityError(
+            "NOT_SUPPORTED", f"The connector of '{table.full_name}' has no external tables; it knows only its own."
+        )
 
     def close(self) -> None:
         """Releases clients and files. Called on the driver when the session closes, if the catalog was used."""

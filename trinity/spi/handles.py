@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from trinity.spi.files import DataFile
+from trinity.spi.scan import NativeScan
 from trinity.spi.schema import TableDefinition
 from trinity.spi.sink import RowChangeParadigm
 
@@ -161,6 +162,7 @@ class SplitSource:
         storage: physical Arrow schema of the files (see :class:`WriteTarget`).
         files: live base and log files, each with its commit number.
         sidecar: files with tombstones that compaction took out of the base.
+        native: how to read files that are not to be read one by one; ``storage`` then has the columns' own names.
     """
 
     version: int
@@ -169,6 +171,7 @@ class SplitSource:
     storage: pa.Schema
     files: tuple[DataFile, ...]
     sidecar: tuple[DataFile, ...] = ()
+    native: NativeScan | None = None
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ class TableDefinition:
             table their columns are part of the key (K5).
         properties: table properties, keys in their canonical spelling (lower case, hyphens).
         dropped: columns that the table has had: their names in data files are not given away again.
+        external: True for a table that Trinity did not make: it has no hidden columns, and its files are not Trinity's
+            to replace. Not part of :meth:`to_dict`.
     """
 
     schema: str
@@ -97,6 +99,7 @@ class TableDefinition:
     partition_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[Column, ...] = ()
+    external: bool = False
 
     @property
     def full_name(self) -> str:
@@ -161,9 +164,13 @@ class TableDefinition:
         """This definition with other properties."""
         return replace(self, properties=dict(properties))
 
+    def with_key(self, names: Iterable[str]) -> TableDefinition:
+        """This definition with another key, names in any case. Raises COLUMN_NOT_FOUND."""
+        return replace(self, primary_key=tuple(self.column(name).name for name in names))
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form, read back by :meth:`from_dict`."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "external"}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableDefinition:

@@ -11,6 +11,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Column, type_text
 from trinity.sql.columns import read_column, read_columns
 from trinity.sql.errors import spark_errors
+from trinity.sql.external import register
 from trinity.sql.names import parts, quote, target_name
 from trinity.sql.parse import Statement, parse
 from trinity.sql.properties import Options, read_options
@@ -46,8 +47,11 @@ def create_table(session: Session, statement: Statement) -> DataFrame:
     for node in options.partition_columns:
         columns.append(read_column(node, statement.dialect)[0])
     key = _one_key(name, key, options)
-    _check_format(session, name, options)
     exists = bool(create.args.get("exists"))
+    if _is_external(create, options):
+        register(session, name, columns, key, options, exists=exists, query=create.expression is not None)
+        return nothing(session)
+    _check_format(session, name, options)
     if create.expression is None:
         if names:
             raise TrinityError("SYNTAX_ERROR", f"Column '{names[0]}' of table '{name}' has no type.")
@@ -66,11 +70,13 @@ def _refuse_other_tables(create: exp.Create) -> None:
     for node in _properties(create):
         if isinstance(node, exp.TemporaryProperty):
             raise TrinityError("NOT_SUPPORTED", "Temporary tables are not supported; use CREATE TEMPORARY VIEW.")
-        if isinstance(node, (exp.ExternalProperty, exp.LocationProperty)):
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                "External tables and LOCATION are not supported in CREATE TABLE; Trinity chooses the folder.",
-            )
+
+
+def _is_external(create: exp.Create, options: Options) -> bool:
+    external = any(isinstance(node, exp.ExternalProperty) for node in _properties(create))
+    if external and options.location is None:
+        raise TrinityError("SYNTAX_ERROR", "CREATE EXTERNAL TABLE says where its files are: LOCATION '/folder'.")
+    return options.location is not None
 
 
 def _properties(create: exp.Create) -> list[exp.Expr]:

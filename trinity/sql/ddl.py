@@ -85,6 +85,8 @@ def drop(session: Session, statement: Statement) -> DataFrame:
 
 def _drop_table(session: Session, node: exp.Expr, if_exists: bool) -> None:
     name = target_name(session, node)
+    if session.external.forget(name):
+        return
     if if_exists and session.find_table(name) is None:
         return
     existing_table(session, node)
@@ -97,6 +99,10 @@ def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: boo
     if if_exists and schema not in metadata.list_schemas():
         return
     if cascade:
-        for table in metadata.list_tables(schema):
+        for table in session.list_tables(catalog, schema):
             session.drop_table(".".join(map(quote, (catalog, schema, table))))
+    if registered := session.external.names(catalog, schema):
+        raise TrinityError(
+            "SCHEMA_NOT_EMPTY", f"Schema '{catalog}.{schema}' still holds {', '.join(registered)}; drop these first."
+        )
     metadata.drop_schema(schema)

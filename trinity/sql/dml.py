@@ -18,6 +18,7 @@ from trinity.sql.program import program
 from trinity.sql.references import is_temp_view
 from trinity.sql.results import counts
 from trinity.sql.update import read_delete, read_truncate, read_update
+from trinity.storage import not_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,6 +91,8 @@ def _truncate(session: Session, piece: Piece) -> DataFrame:
     if common_tables(reader):
         raise TrinityError("SYNTAX_ERROR", "TRUNCATE takes no WITH.")
     table = target_table(session, read_truncate(reader))
+    if table.definition.external:
+        raise not_ours(str(table.name), "TRUNCATE")
     return counts(session, deleted=table.connector.metadata.truncate(table.handle).rows)
 
 

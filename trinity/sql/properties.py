@@ -13,6 +13,7 @@ from trinity.errors import TrinityError
 __all__ = ["Options", "option_text", "read_options", "table_properties"]
 
 _KEY_OPTIONS: Final = ("primary-key",)
+_LOCATION_OPTIONS: Final = ("location", "external-location")
 _PARTITION_OPTIONS: Final = ("partitioned-by", "partitioning")
 _TRANSFORM_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.PartitionedByBucket: "bucket",
@@ -35,6 +36,7 @@ class Options:
         partition_columns: partition columns that are declared only there (Hive's spelling).
         with_data: False for Trino's WITH NO DATA.
         format: what USING or ``format`` names, or None.
+        location: folder of an external table, or None.
     """
 
     properties: dict[str, str] = field(default_factory=dict)
@@ -43,6 +45,7 @@ class Options:
     partition_columns: list[exp.ColumnDef] = field(default_factory=list)
     with_data: bool = True
     format: str | None = None
+    location: str | None = None
 
 
 def read_options(nodes: Sequence[exp.Expr]) -> Options:
@@ -67,6 +70,10 @@ def _read(options: Options, node: exp.Expr) -> None:
         options.properties["comment"] = node.name
     elif isinstance(node, exp.PartitionedByProperty):
         _partitions(options, node.this)
+    elif isinstance(node, exp.LocationProperty):
+        options.location = node.name
+    elif isinstance(node, exp.ExternalProperty):
+        pass  # what has a location is external, with the word or without
     elif isinstance(node, exp.PrimaryKey):
         options.primary_key = [c.name for c in node.expressions]
     elif isinstance(node, exp.WithDataProperty):
@@ -86,6 +93,8 @@ def _option(options: Options, node: exp.Property) -> None:
     bare = key.lower().replace("_", "-")
     if bare in _KEY_OPTIONS:
         options.primary_key = _list(key, node.args["value"])
+    elif bare in _LOCATION_OPTIONS:
+        options.location = option_text(key, node.args["value"])
     elif bare in _PARTITION_OPTIONS:
         _partitions(options, node.args["value"])
     elif key in options.properties:
@@ -156,8 +165,8 @@ def _transform(node: exp.Expr) -> str:
 def table_properties(nodes: Sequence[exp.Expr]) -> dict[str, str]:
     """The properties of an ALTER TABLE ... SET. Raises as :func:`read_options`, NOT_SUPPORTED for keys."""
     options = read_options(nodes)
-    if options.primary_key or options.partition_by or options.format:
+    if options.primary_key or options.partition_by or options.format or options.location:
         raise TrinityError(
-            "NOT_SUPPORTED", "The key, partitions and format of a table cannot be changed; create a new table."
+            "NOT_SUPPORTED", "Key, partitions, format and location of a table cannot be changed; create a new table."
         )
     return options.properties

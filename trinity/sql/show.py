@@ -102,7 +102,7 @@ def _tables(session: Session, arguments: _Arguments) -> DataFrame:
     metadata = session.catalogs[catalog].metadata
     if schema not in metadata.list_schemas():
         raise session.table_missing(session.table_name([catalog, schema, "_"]))
-    rows = [(schema, name, False) for name in arguments.matching(metadata.list_tables(schema))]
+    rows = [(schema, name, False) for name in arguments.matching(session.list_tables(catalog, schema))]
     return local_frame(session.spark, {"namespace": "string", "tableName": "string", "isTemporary": "boolean"}, rows)
 
 
@@ -141,17 +141,23 @@ def create_statement(session: Session, table: Table) -> str:
         lines.append(f"PRIMARY KEY ({_listed(definition.primary_key)}) NOT ENFORCED")
     name = ".".join(map(quoted_name, (table.name.catalog, table.name.schema, table.name.table)))
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
-    text += f"\nUSING {session.format_name(table.name.catalog)}"
+    text += f"\nUSING {_provider(session, table)}"
     if definition.partition_by:
         text += f"\nPARTITIONED BY ({', '.join(map(_partition_text, definition.partition_fields))})"
     properties = _shown(definition)
     comment = properties.pop("comment", None)
     if comment is not None:
         text += f"\nCOMMENT {_string(comment)}"
+    if definition.external:
+        text += f"\nLOCATION {_string(table.location)}"
     if properties:
         listed = ",\n  ".join(f"{_string(k)} = {_string(v)}" for k, v in sorted(properties.items()))
         text += f"\nTBLPROPERTIES (\n  {listed})"
     return text
+
+
+def _provider(session: Session, table: Table) -> str:
+    return session.external.format_name(table.name) or session.format_name(table.name.catalog)
 
 
 def _partition_text(field: PartitionField) -> str:
@@ -215,8 +221,8 @@ def _detail_rows(session: Session, table: Table) -> list[tuple[str, str, str | N
         ("", "", ""),
         ("# Detailed Table Information", "", ""),
         ("Name", str(table.name), ""),
-        ("Type", "MANAGED", ""),
-        ("Provider", session.format_name(table.name.catalog), ""),
+        ("Type", "EXTERNAL" if definition.external else "MANAGED", ""),
+        ("Provider", _provider(session, table), ""),
         ("Location", table.handle.location, ""),
         ("Primary Key", ", ".join(definition.primary_key), ""),
         ("Table Properties", f"[{properties}]", ""),

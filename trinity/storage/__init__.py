@@ -2,12 +2,14 @@
 
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folders import FolderCatalog, FolderMetadata
+from trinity.storage.foreign import foreign_definition, split_key
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import delete_orphans
-from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider
+from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider, SinkFile, footer_statistics
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
-from trinity.storage.store import AlreadyExists, Entry, ObjectStore, local_path
+from trinity.storage.single_table import SingleTable, not_ours
+from trinity.storage.store import AlreadyExists, Entry, ObjectStore, file_uri, local_path
 from trinity.storage.versions import TableVersion, VersionedMetadata, oldest_needed
 
 __all__ = [
@@ -26,16 +28,23 @@ __all__ = [
     "PartitionValues",
     "PartitionedPageSink",
     "RowChanges",
+    "SingleTable",
+    "SinkFile",
     "TableVersion",
     "VersionedMetadata",
     "check_scope",
     "columns_in",
     "commit_loop",
     "delete_orphans",
+    "file_uri",
+    "footer_statistics",
+    "foreign_definition",
     "identity_only",
     "local_path",
     "next_timestamp_ms",
+    "not_ours",
     "oldest_needed",
+    "split_key",
     "statement_turn",
     "stored_name",
     "stored_schema",

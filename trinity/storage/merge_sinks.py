@@ -225,7 +225,8 @@ class VersionMergeSink(_ParquetMergeSink):
             left = keys.join(pa.concat_tables(self._filled), names, join_type="left anti")
             row_ids = row_ids.take(left.column("row").combine_chunks().sort())
         columns = [self._old(row_ids, i) for i in range(len(self._storage))]
-        for name, value in tombstone_marks(self._spec, self._definition).items():
+        marks = tombstone_marks(self._spec, self._definition) if len(row_ids) else {}  # not every table has one (U6)
+        for name, value in marks.items():
             place = self._definition.columns.index(self._definition.column(name))
             kind = self._definition.columns[place].to_arrow().type
             columns[place] = pa.repeat(pa.scalar(value, kind), len(row_ids)).cast(self._storage[place].type)

@@ -29,7 +29,7 @@ from trinity.storage.merge_sinks import merge_sink
 from trinity.storage.naming import stored_name, stored_schema
 from trinity.storage.store import local_path
 
-__all__ = ["ParquetPageSink", "ParquetSinkProvider", "SinkFile", "attempt_id", "file_name"]
+__all__ = ["ParquetPageSink", "ParquetSinkProvider", "SinkFile", "attempt_id", "file_name", "footer_statistics"]
 
 ROW_GROUP_ROWS: Final = 1_000_000
 ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
@@ -185,7 +185,7 @@ class ParquetPageSink(PageSink):
             commit=self._sink.commit,
             bucket=self._sink.bucket,
             partition={stored_name(self._target.storage, c): v for c, v in self._file.partition.items()},
-            stats=_statistics(footer, [stored_name(self._target.storage, c) for c in self._target.statistics]),
+            stats=footer_statistics(footer, [stored_name(self._target.storage, c) for c in self._target.statistics]),
             column_sizes=_column_sizes(footer),
         )
 
@@ -219,7 +219,7 @@ def _column_sizes(footer: pq.FileMetaData) -> dict[str, int]:
     return sizes
 
 
-def _statistics(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[str, ColumnStats]:
+def footer_statistics(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[str, ColumnStats]:
     """Bounds of top-level columns, from the footer's row groups."""
     wanted = {
         footer.schema.column(i).path: i for i in range(footer.num_columns) if footer.schema.column(i).path in columns

@@ -86,7 +86,11 @@ class PartitionedPageSink(PageSink):
         # numbered, so that names are unique across partitions and sort by when their files were begun
         file = SinkFile(self._attempt, self._made, partition_folder(partition), partition)
         self._made += 1
-        return ParquetPageSink(self._target, self._sink, file)
+        return self.new_file(self._target, self._sink, file)
+
+    def new_file(self, target: WriteTarget, sink: SinkId, file: SinkFile) -> ParquetPageSink:
+        """The sink of one partition's file."""
+        return ParquetPageSink(target, sink, file)
 
     def _finish(self, partition: tuple[Any, ...]) -> None:
         sink = self._active[partition]

@@ -7,18 +7,22 @@ root, ``/`` between parts.
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
     from obstore.store import LocalStore
 
-__all__ = ["AlreadyExists", "Entry", "ObjectStore", "local_path"]
+__all__ = ["AlreadyExists", "Entry", "ObjectStore", "file_uri", "local_path"]
+
+_NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
 
 
 class AlreadyExists(Exception):
@@ -45,6 +49,11 @@ def local_path(location: str) -> str:
     elif "://" in location:
         raise TrinityError("NOT_SUPPORTED", f"Location '{location}': only local paths and file: URIs are supported.")
     return os.path.abspath(os.path.expanduser(location))
+
+
+def file_uri(path: str) -> str:
+    """An absolute path as Spark's ``_metadata.file_path`` writes it."""
+    return "file:" + _NOT_IN_URI.sub(lambda found: quote(found[0]), path)
 
 
 class ObjectStore:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, Format, SparkRequirements
+from trinity.spi import (
+    Connector,
+    ConnectorContext,
+    ConnectorMetadata,
+    Format,
+    SparkRequirements,
+    TableHandle,
+)
 from trinity.storage import ParquetSinkProvider
 from trinity_delta.metadata import DeltaMetadata
+from trinity_delta.snapshot import is_table
 
 __all__ = ["DeltaConnector", "DeltaFormat", "DeltaOptions"]
 
@@ -35,6 +44,15 @@ class DeltaConnector(Connector):
 
     def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
         super().__init__(DeltaMetadata(catalog, options.warehouse, context), ParquetSinkProvider())
+
+    def open_external(self, table: TableHandle) -> ConnectorMetadata:
+        if not is_table(Path(table.location)):
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{table.full_name}': '{table.location}' is no Delta table: it has no commits in _delta_log. "
+                "Give the table's own folder, or another connector.",
+            )
+        return self._metadata
 
 
 class DeltaFormat(Format):

@@ -12,7 +12,7 @@ from trinity.errors import TrinityError
 from trinity.storage import CommitRaced
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["DeltaJvm", "DeltaTransaction"]
 
@@ -117,6 +117,41 @@ class DeltaJvm:
             files = self.json(found.allFiles().collectAsList())
         return [*head, *txns, *domains, *({"add": f} for f in files)]
 
+    def files(
+        self,
+        name: str,
+        location: str,
+        metadata: Mapping[str, Any],
+        protocol: Mapping[str, Any],
+        added: Sequence[Mapping[str, Any]],
+    ) -> DataFrame:
+        """The rows of some files by Delta's own reader, with ``_metadata.file_path`` and ``_metadata.row_index``.
+
+        Delta shows the latter only of tables with deletion vectors, so the reader is told that this is one.
+        """
+        from pyspark.sql import DataFrame
+
+        features = {*(protocol.get("readerFeatures") or ()), "deletionVectors"}
+        if protocol["minReaderVersion"] == 2:
+            features.add("columnMapping")
+        told = {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": sorted(features),
+            "writerFeatures": sorted(features | _writer_features(protocol)),
+        }
+        with delta_errors(name, location):
+            log = self.log(location)
+            snapshot = self._jvm.org.apache.spark.sql.delta.DummySnapshot(
+                log.logPath(),
+                log,
+                self.action({"metaData": metadata}),
+                self.none,
+                self._jvm.scala.Some(self.action({"protocol": told})),
+            )
+            actions = self.sequence([self.action({"add": a}) for a in added])
+            return DataFrame(log.createDataFrame(snapshot, actions, False, self.none), self.spark)
+
 
 class DeltaTransaction:
     """One optimistic transaction.
@@ -160,6 +195,24 @@ class DeltaTransaction:
         with delta_errors(self._name, self._location):
             wanted = self._jvm.sequence([self._jvm.action(a) for a in actions])
             return int(self._transaction.commit(wanted, self._jvm.operation(operation)))
+
+
+_LISTED: Final = 7
+"""The writer version that lists its features; an older one means those up to its number."""
+_MEANT: Final = {
+    2: ("appendOnly", "invariants"),
+    3: ("checkConstraints",),
+    4: ("changeDataFeed", "generatedColumns"),
+    5: ("columnMapping",),
+    6: ("identityColumns",),
+}
+
+
+def _writer_features(protocol: Mapping[str, Any]) -> set[str]:
+    version = protocol["minWriterVersion"]
+    if version >= _LISTED:
+        return set(protocol.get("writerFeatures") or ())
+    return {feature for number, features in _MEANT.items() if number <= version for feature in features}
 
 
 @contextmanager

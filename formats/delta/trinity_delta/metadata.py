@@ -38,6 +38,7 @@ from trinity.storage import (
     oldest_needed,
 )
 from trinity_delta.commit import add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
+from trinity_delta.external import check_writable, in_log, physical_schema
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.partition import check_partitions
 from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
@@ -121,7 +122,9 @@ class DeltaMetadata(FolderMetadata):
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         state = self._snapshots.load(table)
         pinned = replace(table, version=state.version)
-        return InsertTableHandle(pinned, state.definition, _target(table, state.definition))
+        if state.definition.external:
+            check_writable(table, state.metadata, state.protocol)
+        return InsertTableHandle(pinned, state.definition, _target(table, state))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -137,7 +140,8 @@ class DeltaMetadata(FolderMetadata):
                     return CommitResult(state.version, skipped=True)
             # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
-            actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
+            stored = self._as_logged(insert, state)
+            actions = [add(f, store, stored, order=started.read_version + 1) for f in files]
             version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="WRITE")
             return _result(version, files)
 
@@ -162,7 +166,8 @@ class DeltaMetadata(FolderMetadata):
             check_scope(merge, state.files.values(), gone)
             replaced = [(path, f) for path, f in state.files.items() if f.path in gone]
             actions = [remove(path, f, state.definition, changes=True) for path, f in replaced]
-            actions += [add(f, store, merge.insert.definition, order=started.read_version + 1) for f in files]
+            stored = self._as_logged(merge.insert, state)
+            actions += [add(f, store, stored, order=started.read_version + 1) for f in files]
             return _result(started.commit(actions), files)
 
         return self._commit(table, change)
@@ -185,7 +190,7 @@ class DeltaMetadata(FolderMetadata):
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         state = self._snapshots.load(table)
         pinned = replace(table, version=state.version)
-        return RewriteTableHandle(pinned, state.definition, _target(table, state.definition), tuple(replaced))
+        return RewriteTableHandle(pinned, state.definition, _target(table, state), tuple(replaced))
 
     def finish_rewrite(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
@@ -235,6 +240,17 @@ class DeltaMetadata(FolderMetadata):
             self._delta = DeltaJvm(spark)
         return self._delta
 
+    def _as_logged(self, insert: InsertTableHandle, state: State) -> TableDefinition:
+        """The table under the log's names. Raises TRANSACTION_CONFLICT when another engine changed its columns."""
+        if not state.definition.external:
+            return insert.definition
+        if self._snapshots.load(insert.table).metadata["schemaString"] != state.metadata["schemaString"]:
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"The columns of '{insert.table.full_name}' were changed while a statement wrote to it; run it again.",
+            )
+        return in_log(state.definition, state.metadata)[0]
+
     def _forget(self, table: TableHandle) -> None:
         self._snapshots.forget(table)
         self._jvm().forget(table.location)
@@ -262,9 +278,13 @@ def _own(configured: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in configured.items() if k.startswith("delta.") and not k.startswith("delta.feature.")}
 
 
-def _target(table: TableHandle, definition: TableDefinition) -> WriteTarget:
+def _target(table: TableHandle, state: State) -> WriteTarget:
+    definition, storage = state.definition, storage_schema(state.definition)
     statistics = statistics_columns(definition)
-    storage = storage_schema(definition)
+    if definition.external:
+        definition, names = in_log(definition, state.metadata)
+        storage = physical_schema(state.metadata)
+        statistics = tuple(names[name] for name in statistics)
     return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by)
 
 

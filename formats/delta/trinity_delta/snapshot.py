@@ -21,6 +21,8 @@ from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefinition, TableHandle, Tier
 from trinity.storage import local_path
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
+from trinity_delta.external import DeltaScan, apply_external, check_readable, dated, external_definition, in_log
+from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.schema import DEFINITION, storage_schema
@@ -50,6 +52,8 @@ class State:
         sidecar: files with tombstones.
         txns: application -> highest version (L4).
         oldest: the oldest version that vacuum left readable.
+        protocol: the ``protocol`` action.
+        added: of an external table, path as the log has it -> its add action.
 
     Files go by the names that they have for their columns.
     """
@@ -62,6 +66,8 @@ class State:
     sidecar: tuple[DataFile, ...] = ()
     txns: Mapping[str, int] = field(default_factory=dict)
     oldest: int = 0
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    added: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def mapped(self) -> bool:
@@ -81,23 +87,27 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     """The state after a commit.
 
     Raises:
-        TrinityError: NOT_SUPPORTED when another engine gave the table a feature that Trinity does not read, or
-            when the table was not made by Trinity.
+        TrinityError: NOT_SUPPORTED when another engine gave the table a feature that Trinity does not read.
     """
     found: dict[str, list[Any]] = {}
     for action in actions:
         for kind, body in action.items():
             found.setdefault(kind, []).append(body)
-    for protocol in found.get("protocol", []):
-        _check_readable(table, protocol)
     metadata = found["metaData"][-1] if "metaData" in found else state.metadata if state else {}
     definition = _definition(table, metadata) if state is None or "metaData" in found else state.definition
-    files = dict(state.files) if state else {}
-    for gone in found.get("remove", []):
-        files.pop(gone["path"], None)
-    for added in found.get("add", []):
-        # without a state before it, the version was rebuilt from a checkpoint and files of many commits come at once
-        files[added["path"]] = _file(table, added, definition, version, rebuilt=state is None)
+    protocol = found["protocol"][-1] if "protocol" in found else state.protocol if state else {}
+    if "protocol" in found:
+        (check_readable if definition.external else _check_readable)(table, protocol)
+    files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
+    if definition.external:
+        stored, names = in_log(definition, metadata)
+        apply_external(files, adds, found, names, lambda a, at: _file(table, a, stored, at, rebuilt=False), version)
+    else:
+        for gone in found.get("remove", []):
+            files.pop(gone["path"], None)
+        for added in found.get("add", []):
+            # without a state before it, the version was rebuilt from a checkpoint: files of many commits come at once
+            files[added["path"]] = _file(table, added, definition, version, rebuilt=state is None)
     sidecar, oldest = _domains(table, state, found.get("domainMetadata", []))
     return State(
         version,
@@ -108,6 +118,8 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         sidecar,
         {**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
         oldest,
+        protocol,
+        adds,
     )
 
 
@@ -124,10 +136,7 @@ def _check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
 def _definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
     text = metadata.get("configuration", {}).get(DEFINITION)
     if text is None:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Delta table '{table.full_name}' was not made by Trinity: it lacks the property '{DEFINITION}'.",
-        )
+        return external_definition(table, metadata)
     return TableDefinition.from_dict(json.loads(text))
 
 
@@ -225,13 +234,19 @@ class Snapshots:
         """The version as a read sees it."""
         state = self.load(table)
         names = state.definition.stored_names
+        files, native = tuple(f.renamed(names) for f in state.files.values()), None
+        if state.definition.external:
+            added = {state.files[path].path: a for path, a in state.added.items()}
+            native = DeltaScan(self._jvm, table, state.metadata, state.protocol, added)
+            files = tuple(sorted(files, key=lambda f: f.commit or 0))
         return SplitSource(
             state.version,
             state.timestamp_ms,
             state.definition,
             storage_schema(state.definition),
-            tuple(f.renamed(names) for f in state.files.values()),
+            files,
             tuple(f.renamed(names) for f in state.sidecar),
+            native,
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
@@ -243,7 +258,7 @@ class Snapshots:
         for version in range(first, newest.version + 1):
             actions = read_commit(table, version)
             previous = entries[-1].timestamp_ms if entries else 0
-            entries.append(_entry(version, actions, previous))
+            entries.append(history_entry(version, actions, previous))
         return entries
 
     def readable(self, table: TableHandle, oldest: int, newest: int) -> Iterable[State]:
@@ -289,7 +304,11 @@ class Snapshots:
         return state
 
     def _rebuild(self, table: TableHandle, version: int) -> State:
-        return apply(table, None, version, self._jvm().snapshot(table.full_name, table.location, version))
+        actions: list[Mapping[str, Any]] = self._jvm().snapshot(table.full_name, table.location, version)
+        if not any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a):
+            first = _earliest_commit(table)
+            actions = dated(actions, first, (read_commit(table, n) for n in range(first, version + 1)))
+        return apply(table, None, version, actions)
 
 
 def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:
@@ -357,40 +376,3 @@ def _earliest(table: TableHandle) -> int:
     names = os.listdir(Path(table.location, LOG))
     checkpoints = [int(n[:20]) for n in names if n[:20].isdigit() and ".checkpoint" in n and n.endswith(".parquet")]
     return min((c for c in checkpoints if c >= first - 1), default=first)
-
-
-def _entry(version: int, actions: list[dict[str, Any]], previous_ms: int) -> HistoryEntry:
-    by_kind: dict[str, list[Any]] = {}
-    for action in actions:
-        for kind, body in action.items():
-            by_kind.setdefault(kind, []).append(body)
-    info = by_kind.get("commitInfo", [{}])[0]
-    added, removed = by_kind.get("add", []), by_kind.get("remove", [])
-    said = int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
-    return HistoryEntry(
-        version,
-        max(said, previous_ms + 1),
-        _operation(version, by_kind, str(info.get("operation", ""))),
-        {
-            "added_files": len(added),
-            "added_rows": sum(json.loads(a.get("stats") or "{}").get("numRecords", 0) for a in added),
-            "removed_files": len(removed),
-        },
-    )
-
-
-def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
-    """Trinity's word for what a commit did; Delta's own word for another engine's."""
-    if version == 0:
-        return "create"
-    if said == "WRITE" and "remove" not in found:
-        return "append"
-    if said != "Manual Update":
-        return said.lower()
-    if "metaData" in found:
-        return "alter"
-    if any(d["domain"] == VACUUM_DOMAIN for d in found.get("domainMetadata", [])):
-        return "vacuum"
-    if any(a["dataChange"] for kind in ("add", "remove") for a in found.get(kind, [])):
-        return "merge"
-    return "compact" if "remove" in found or "domainMetadata" in found else "append"

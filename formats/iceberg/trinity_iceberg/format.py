@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, Format, PageSinkProvider, SparkRequirements
+from trinity.spi import (
+    Connector,
+    ConnectorContext,
+    ConnectorMetadata,
+    Format,
+    PageSinkProvider,
+    SparkRequirements,
+    TableHandle,
+)
 from trinity.storage import local_path
 from trinity_iceberg.sink import IcebergSinkProvider
 
@@ -81,6 +89,7 @@ class IcebergConnector(Connector):
         self._options = options
         self._sinks = IcebergSinkProvider()
         self._iceberg = _open(catalog, options)
+        self._external: dict[str, IcebergMetadata] = {}
 
     @cached_property
     def metadata(self) -> IcebergMetadata:
@@ -93,6 +102,21 @@ class IcebergConnector(Connector):
     def sinks(self) -> PageSinkProvider:
         """The shared Parquet sinks."""
         return self._sinks
+
+    def open_external(self, table: TableHandle) -> ConnectorMetadata:
+        """The metadata of a table that lies in a folder, whose catalog is not at hand."""
+        from trinity_iceberg.external import LocationCatalog, metadata_file
+        from trinity_iceberg.metadata import IcebergMetadata
+
+        if metadata_file(table.location) is None:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{table.full_name}': '{table.location}' is no Iceberg table: it has no *.metadata.json. Give "
+                "the table's own folder, or another connector.",
+            )
+        if table.location not in self._external:
+            self._external[table.location] = IcebergMetadata(self._catalog, LocationCatalog(table.location), None)
+        return self._external[table.location]
 
     def close(self) -> None:
         """Closes the connections to the catalog."""

@@ -57,6 +57,7 @@ from trinity.storage import (
 )
 from trinity_iceberg.commit import Change, check_present, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
+from trinity_iceberg.external import check_writable
 from trinity_iceberg.partition import check_names, check_partitions, names_now, partition_spec
 from trinity_iceberg.schema import (
     definition_of,
@@ -364,6 +365,8 @@ class IcebergMetadata(RowChanges):
         snapshot = snapshot_of(table, loaded.metadata)
         schema = schema_of(loaded.metadata, snapshot)
         definition = definition_of(loaded.name(), loaded.metadata, schema)
+        if definition.external:
+            check_writable(table, loaded)
         check_partitions(table.full_name, definition, loaded.spec(), schema)
         target = WriteTarget(
             folder=f"{table.location}/{DATA_FOLDER}",

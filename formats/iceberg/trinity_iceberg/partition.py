@@ -16,7 +16,7 @@ from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_m
 
 from trinity.errors import TrinityError
 from trinity.spi import PartitionField, TableDefinition, WriteTarget, parse_partition
-from trinity_iceberg.schema import iceberg_type, python_value
+from trinity_iceberg.schema import iceberg_type, partition_texts, python_value
 
 __all__ = [
     "check_names",
@@ -106,6 +106,9 @@ def to_record(spec: PartitionSpec, schema: Schema, partition: Mapping[str, Any])
         TrinityError: TRANSACTION_CONFLICT when the file was written under another partitioning.
     """
     names = [_key(f, schema) for f in spec.fields]
+    if set(names) != set(partition):  # another engine may have named its fields otherwise than the sinks do
+        fields = [parse_partition(text, schema.column_names) for text in partition_texts(spec, schema)]
+        names = _field_names(fields, [f.name for f in schema.fields])
     if set(names) != set(partition):
         raise TrinityError(
             "TRANSACTION_CONFLICT",

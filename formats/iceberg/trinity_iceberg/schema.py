@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg import types as it
 from pyiceberg.conversions import from_bytes, to_bytes
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate, SetPropertiesUpdate, TableUpdate
@@ -27,11 +28,12 @@ from trinity.spi import (
     Column,
     ColumnStats,
     DataType,
+    PartitionField,
     TableDefinition,
     parse_type,
     type_text,
 )
-from trinity.storage import FIELD_ID, READ_BY_ID
+from trinity.storage import FIELD_ID, READ_BY_ID, foreign_definition
 
 __all__ = [
     "DEFINITION",
@@ -79,6 +81,10 @@ _PRIMITIVES: Final[Mapping[str, it.PrimitiveType]] = {
     "timestamp_ntz": it.TimestampType(),
     "time": it.TimeType(),
 }
+_TRANSFORMS: Final = {
+    "identity": "identity", "bucket": "bucket", "truncate": "truncate", "year": "years", "month": "months",
+    "day": "days", "hour": "hours",
+}  # fmt: skip
 _STORED: Final = {"tinyint": "int", "smallint": "int", "char": "string", "varchar": "string"}
 _TEXTS: Final[Mapping[type[it.IcebergType], str]] = {
     type(kind): name for name, kind in _PRIMITIVES.items() if name not in _STORED
@@ -205,9 +211,10 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
     older = metadata.properties.get(f"{DEFINITION}.{schema.schema_id}")
     stored = json.loads(older or metadata.properties.get(DEFINITION, "null"))
     if stored is None:
-        key = tuple(schema.find_field(i).name for i in schema.identifier_field_ids)
-        columns = tuple(_foreign(f) for f in ordered_fields(schema))
-        return TableDefinition(".".join(namespace), name, columns, key, (), dict(metadata.properties))
+        key = [schema.find_field(i).name for i in sorted(schema.identifier_field_ids)]
+        full, foreign = (".".join(namespace), name), [_foreign(f) for f in ordered_fields(schema)]
+        partition_by = partition_texts(metadata.spec(), schema)
+        return foreign_definition(full, foreign, partition_by, metadata.properties, PROPERTY_PREFIXES, key)
     definition = TableDefinition.from_dict({**stored, "schema": ".".join(namespace), "name": name})
     named = {f.field_id: f.name for f in schema.fields}
     now = {c.name: named.get(c.field_id or 0, c.name) for c in definition.columns}
@@ -217,6 +224,18 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
     gone = tuple(c for c in definition.visible if c.name not in named.values())
     columns = tuple(_column(f, known.get(f.name)) for f in ordered_fields(schema))
     return replace(definition, columns=columns, dropped=(*definition.dropped, *gone))
+
+
+def partition_texts(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
+    """The fields of a partition spec as a definition has them; empty when they are not to be written so."""
+    found = []
+    for field in spec.fields:
+        column = next((f.name for f in schema.fields if f.field_id == field.source_id), None)
+        name, _, argument = str(field.transform).rstrip("]").partition("[")
+        if column is None or name not in _TRANSFORMS:
+            return ()
+        found.append(str(PartitionField(column, _TRANSFORMS[name], int(argument) if argument else None)))
+    return tuple(found)
 
 
 def _column(field: it.NestedField, known: Column | None) -> Column:

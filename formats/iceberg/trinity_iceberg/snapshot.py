@@ -24,8 +24,9 @@ from pyiceberg.types import IcebergType
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableHandle, Tier, arrival_order
 from trinity.storage import ObjectStore, local_path
+from trinity_iceberg.external import IcebergScan, check_readable
 from trinity_iceberg.partition import from_record
-from trinity_iceberg.schema import column_stats, definition_of, read_schema
+from trinity_iceberg.schema import DEFINITION, column_stats, definition_of, read_schema
 
 __all__ = [
     "INDEX",
@@ -272,14 +273,18 @@ class Snapshots:
         metadata = table.metadata
         snapshot = snapshot_of(handle, metadata)
         schema = schema_of(metadata, snapshot)
+        definition, storage = definition_of(table.name(), metadata, schema), read_schema(metadata, schema)
+        if definition.external:
+            check_readable(handle, metadata)
         files, sidecar = self.files(handle, table, snapshot, schema)
         return SplitSource(
             version=version_of(snapshot),
             timestamp_ms=snapshot.timestamp_ms if snapshot else metadata.last_updated_ms,
-            definition=definition_of(table.name(), metadata, schema),
-            storage=read_schema(metadata, schema),
+            definition=definition,
+            storage=storage,
             files=files,
             sidecar=sidecar,
+            native=IcebergScan(handle, table, snapshot, storage.names) if definition.external else None,
         )
 
     def files(
@@ -299,6 +304,8 @@ class Snapshots:
         found = []
         for manifest in live_manifests(read_manifests(table.io, snapshot)):
             if manifest.content != ManifestContent.DATA:
+                if DEFINITION not in table.properties:  # the native scan of an external table honours them
+                    continue
                 raise TrinityError(
                     "NOT_SUPPORTED",
                     f"Version {version_of(snapshot)} of table '{handle.full_name}' has delete files of another engine "

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trinity.errors import TrinityError
-from trinity.spi import Connector, ConnectorContext, Format
-from trinity.storage import ParquetSinkProvider
-from trinity_parquet.metadata import ParquetMetadata
+from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, TableHandle
+from trinity_parquet.external import FolderTable
+from trinity_parquet.folder import foreign_format
+from trinity_parquet.metadata import ParquetMetadata, is_table
+from trinity_parquet.sink import FolderSinkProvider
 
 __all__ = ["ParquetConnector", "ParquetFormat", "ParquetOptions"]
 
@@ -34,7 +37,17 @@ class ParquetConnector(Connector):
 
     def __init__(self, catalog: str, options: ParquetOptions) -> None:
         metadata = ParquetMetadata(catalog, options.warehouse, options.checkpoint_interval)
-        super().__init__(metadata, ParquetSinkProvider())
+        super().__init__(metadata, FolderSinkProvider())
+        self._external: dict[str, FolderTable] = {}
+
+    def open_external(self, table: TableHandle) -> ConnectorMetadata:
+        folder = Path(table.location)
+        if is_table(folder):
+            return self._metadata
+        if not folder.is_dir() or (other := foreign_format(folder)):
+            what = f"is a table of format {other}; name that connector" if folder.is_dir() else "is no folder"
+            raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.full_name}': '{folder}' {what}.")
+        return self._external.setdefault(table.location, FolderTable(table.location))
 
 
 class ParquetFormat(Format):

@@ -42,14 +42,14 @@ from trinity_parquet.commit import Change, State, manifest_name, write_checkpoin
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots
 
-__all__ = ["ParquetMetadata"]
+__all__ = ["ParquetMetadata", "is_table"]
 
 
 class ParquetMetadata(FolderMetadata):
     """See :class:`~trinity.spi.ConnectorMetadata`."""
 
     def __init__(self, catalog: str, warehouse: str, checkpoint_interval: int) -> None:
-        super().__init__(FolderCatalog(catalog, warehouse, _is_table))
+        super().__init__(FolderCatalog(catalog, warehouse, is_table))
         self._snapshots = Snapshots()
         self._interval = checkpoint_interval
 
@@ -198,7 +198,8 @@ def _change(operation: str, **fields: object) -> Change:
     return Change(-1, -1, operation, **fields)  # type: ignore[arg-type]
 
 
-def _is_table(folder: Path) -> bool:
+def is_table(folder: Path) -> bool:
+    """True for a folder with a manifest of Trinity's."""
     return (folder / manifest_name(0)).is_file()
 
 

@@ -137,7 +137,7 @@ class WarehouseBackend:
         found = [(t.schema, t.name, "JOURNALLED TABLE") for t in self._model.tables if t.columns]
         for catalog, connector in self.session.catalogs.items():
             for schema in connector.metadata.list_schemas():
-                found += [(f"{catalog}.{schema}", t, "TABLE") for t in connector.metadata.list_tables(schema)]
+                found += [(f"{catalog}.{schema}", t, "TABLE") for t in self.session.list_tables(catalog, schema)]
         return sorted(found)
 
     def columns(self, table: str) -> list[tuple[str, str]]:

@@ -1,0 +1,284 @@
+"""Delta tables that other engines made: their schema, what of them can be read and written, and their native scan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from trinity.errors import TrinityError
+from trinity.spi import (
+    NATIVE_FILE,
+    NATIVE_ROW,
+    Column,
+    DataFile,
+    DataType,
+    NativeScan,
+    TableDefinition,
+    TableHandle,
+    parse_type,
+)
+from trinity.storage import file_uri, foreign_definition
+from trinity_delta.jvm import DeltaJvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "DeltaScan",
+    "apply_external",
+    "check_readable",
+    "check_writable",
+    "dated",
+    "external_definition",
+    "in_log",
+    "physical_schema",
+]
+
+_MODE: Final = "delta.columnMapping.mode"
+_NAME: Final = "delta.columnMapping.physicalName"
+_ID: Final = "delta.columnMapping.id"
+_TEXT: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_DEFAULT: Final = "CURRENT_DEFAULT"
+
+_READABLE: Final = frozenset(
+    {
+        "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
+        "vacuumProtocolCheck",
+    }
+)  # fmt: skip
+"""Reader features that Delta's own Spark reader honours for the native scan."""
+_WRITABLE: Final = _READABLE | {
+    "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "clustering", "domainMetadata",
+    "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants", "materializePartitionColumns",
+    "rowTracking",
+}  # fmt: skip
+"""Writer features that an append meets, provided that no column or constraint uses those that compute or check."""
+_COMPUTED: Final = {
+    "delta.generationExpression": "a generated column",
+    "delta.identity.start": "an identity column",
+    "delta.invariants": "a column invariant",
+}
+_CONSTRAINT: Final = "delta.constraints."
+
+_COMMITTED: Final = "trinityCommit"
+"""In an add action of a rebuilt version: the commit that added the file."""
+
+Action = Mapping[str, Any]
+
+
+# -- reading ----------------------------------------------------------------------------------------------
+
+
+def check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
+    """Refuses a protocol with a feature that is not honoured. Raises NOT_SUPPORTED naming it."""
+    if unknown := set(protocol.get("readerFeatures") or ()) - _READABLE:
+        raise _refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not read")
+
+
+def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
+    """The definition of a table that Trinity did not make.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a column of a type that Trinity does not have.
+    """
+    columns = [_column(table, field) for field in _fields(metadata)]
+    name = (table.schema, table.table)
+    return foreign_definition(name, columns, metadata["partitionColumns"], metadata["configuration"], ("delta.",))
+
+
+def apply_external(
+    files: dict[str, DataFile],
+    adds: dict[str, Mapping[str, Any]],
+    found: Mapping[str, list[Any]],
+    names: Mapping[str, str],
+    file_of: Callable[[Mapping[str, Any], int], DataFile],
+    version: int,
+) -> None:
+    """Removes and adds a commit's files in place; a file that only loses rows keeps its commit number and its place.
+
+    Args:
+        files: path as the log has it -> live file.
+        adds: the same path -> its add action.
+        found: the commit's actions by kind.
+        names: logical name -> name in the log.
+        file_of: the file of an add action, under a commit number and the log's names.
+        version: the commit's number.
+    """
+    added = sorted(found.get("add", []), key=_order_in_commit)
+    for path in {r["path"] for r in found.get("remove", [])} - {a["path"] for a in added}:
+        files.pop(path, None)
+        adds.pop(path, None)
+    for action in added:
+        path = action["path"]
+        file = file_of(action, action.get(_COMMITTED, version))
+        files[path], adds[path] = _logical(file, files.get(path), action, names), action
+
+
+def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
+    """By name, which writers number by partition; files whose commit may be forgotten come by time first."""
+    time = added["modificationTime"] if _COMMITTED in added else 0
+    return time, added["path"].rsplit("/", 1)[-1], added["path"]
+
+
+def _logical(file: DataFile, before: DataFile | None, added: Mapping[str, Any], names: Mapping[str, str]) -> DataFile:
+    logical = {stored: name for name, stored in names.items()}
+    deleted = (added.get("deletionVector") or {}).get("cardinality", 0)
+    return replace(
+        file,
+        rows=max(0, file.rows - deleted),
+        commit=before.commit if before else file.commit,
+        stats={logical[k]: v for k, v in file.stats.items()},
+        partition={logical[k]: v for k, v in file.partition.items()},
+    )
+
+
+def dated(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Action]]) -> list[Action]:
+    """The actions of a version that was rebuilt from a checkpoint, with the commits of its files.
+
+    Args:
+        actions: the version's.
+        first: the oldest commit that the log still has; older files count as committed just before it.
+        commits: the actions of that commit and of all that follow, up to the version.
+    """
+    known: dict[str, int] = {}
+    for number, commit in enumerate(commits, first):
+        gone = {a["remove"]["path"] for a in commit if "remove" in a}
+        paths = {a["add"]["path"] for a in commit if "add" in a}
+        known = {p: n for p, n in known.items() if p not in gone - paths}
+        known |= dict.fromkeys(paths - gone, number)
+    return [
+        {"add": {**a["add"], _COMMITTED: known.get(a["add"]["path"], first - 1)}} if "add" in a else a for a in actions
+    ]
+
+
+def in_log(definition: TableDefinition, metadata: Mapping[str, Any]) -> tuple[TableDefinition, dict[str, str]]:
+    """(the definition under the names that the log and the files use, logical name -> that name)."""
+    names = {f["name"]: _stored_name(f, metadata) for f in _fields(metadata)}
+    columns = [replace(c, name=names[c.name]) for c in definition.columns]
+    stored = replace(
+        definition,
+        columns=tuple(columns),
+        primary_key=tuple(names[k] for k in definition.primary_key),
+        partition_by=tuple(names[c] for c in metadata["partitionColumns"]),
+    )
+    return stored, names
+
+
+class DeltaScan(NativeScan):
+    """Reads a version through Delta's Spark reader: deletion vectors, column mapping, values of partitions.
+
+    Args:
+        jvm: Delta, started by the first call.
+        table: the table.
+        metadata: the version's ``metaData`` action.
+        protocol: the version's ``protocol`` action.
+        added: absolute path -> add action of its live files.
+    """
+
+    def __init__(
+        self,
+        jvm: Callable[[], DeltaJvm],
+        table: TableHandle,
+        metadata: Mapping[str, Any],
+        protocol: Mapping[str, Any],
+        added: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self._jvm, self._table, self._metadata, self._protocol = jvm, table, metadata, protocol
+        self._added = added
+
+    def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
+        if _mode(self._metadata) == "id":  # Delta insists on these for columns that are found by id
+            for direction in ("read", "write"):
+                spark.conf.set(f"spark.sql.parquet.fieldId.{direction}.enabled", "true")
+        added = [self._added[f.path] for f in files]
+        found = self._jvm().files(self._table.full_name, self._table.location, self._metadata, self._protocol, added)
+        names = ["`" + f["name"].replace("`", "``") + "`" for f in _fields(self._metadata)]
+        return found.selectExpr(*names, f"_metadata.file_path AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
+
+    def name(self, file: DataFile) -> str:
+        return file_uri(file.path)
+
+
+# -- writing ----------------------------------------------------------------------------------------------
+
+
+def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
+    """Refuses what an append could not honour. Raises NOT_SUPPORTED naming feature, constraint or column."""
+    if unknown := set(protocol.get("writerFeatures") or ()) - _WRITABLE:
+        raise _refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
+    if checks := sorted(k for k in metadata["configuration"] if k.startswith(_CONSTRAINT)):
+        raise _refused(table, f"the CHECK constraint '{checks[0][len(_CONSTRAINT) :]}', which Trinity does not check")
+    for field in _fields(metadata):
+        for key, what in _COMPUTED.items():
+            if key in field["metadata"]:
+                raise _refused(table, f"{what}, '{field['name']}', which Trinity does not compute or check")
+
+
+def physical_schema(metadata: Mapping[str, Any]) -> pa.Schema:
+    """The Arrow schema of new files: under column mapping with the physical names and field ids, on every level."""
+    return pa.schema([_arrow(field, metadata) for field in _fields(metadata)])
+
+
+def _arrow(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> pa.Field:
+    number = field["metadata"].get(_ID) if _mode(metadata) != "none" else None
+    ids = {"PARQUET:field_id": str(number)} if number is not None else None
+    return pa.field(_stored_name(field, metadata), _arrow_type(field["type"], metadata), metadata=ids)
+
+
+def _arrow_type(kind: Any, metadata: Mapping[str, Any]) -> pa.DataType:
+    if isinstance(kind, str):
+        return parse_type(kind).to_arrow()
+    if kind["type"] == "array":
+        return pa.list_(pa.field("element", _arrow_type(kind["elementType"], metadata)))
+    if kind["type"] == "map":
+        value = pa.field("value", _arrow_type(kind["valueType"], metadata))
+        return pa.map_(_arrow_type(kind["keyType"], metadata), value)
+    return pa.struct([_arrow(field, metadata) for field in kind["fields"]])
+
+
+# -- the schema -------------------------------------------------------------------------------------------
+
+
+def _mode(metadata: Mapping[str, Any]) -> str:
+    return str(metadata["configuration"].get(_MODE, "none")).lower()
+
+
+def _fields(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    fields: list[dict[str, Any]] = json.loads(metadata["schemaString"])["fields"]
+    return fields
+
+
+def _stored_name(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
+    return str(field["name"] if _mode(metadata) == "none" else field["metadata"][_NAME])
+
+
+def _column(table: TableHandle, field: Mapping[str, Any]) -> Column:
+    about = field["metadata"]
+    try:
+        kind = parse_type(about[_TEXT]) if _TEXT in about else _type(field["type"])
+    except TrinityError as error:
+        what = f"the column '{field['name']}', whose type Trinity does not have: {error.message}"
+        raise _refused(table, what) from error
+    return Column(field["name"], str(kind), field["nullable"], about.get(_DEFAULT), about.get("comment"))
+
+
+def _type(kind: Any) -> DataType:
+    if isinstance(kind, str):
+        return parse_type(kind)
+    if kind["type"] == "array":
+        return DataType("array", children=(_type(kind["elementType"]),))
+    if kind["type"] == "map":
+        return DataType("map", children=(_type(kind["keyType"]), _type(kind["valueType"])))
+    fields = kind["fields"]
+    return DataType("struct", (), tuple(_type(f["type"]) for f in fields), tuple(f["name"] for f in fields))
+
+
+def _refused(table: TableHandle, what: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"Delta table '{table.full_name}' has {what}; use the engine that made it, or drop this there.",
+    )

@@ -1,0 +1,56 @@
+"""What commits of Delta's log did, as ``history()`` shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from trinity.spi import HistoryEntry
+from trinity_delta.commit import VACUUM_DOMAIN
+
+__all__ = ["history_entry"]
+
+
+def history_entry(version: int, actions: list[dict[str, Any]], previous_ms: int) -> HistoryEntry:
+    """What ``history()`` shows of a commit.
+
+    Args:
+        version: its number.
+        actions: its actions.
+        previous_ms: time of the commit before it; times increase strictly (L10).
+    """
+    by_kind: dict[str, list[Any]] = {}
+    for action in actions:
+        for kind, body in action.items():
+            by_kind.setdefault(kind, []).append(body)
+    info = by_kind.get("commitInfo", [{}])[0]
+    added, removed = by_kind.get("add", []), by_kind.get("remove", [])
+    said = int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
+    return HistoryEntry(
+        version,
+        max(said, previous_ms + 1),
+        _operation(version, by_kind, str(info.get("operation", ""))),
+        {
+            "added_files": len(added),
+            "added_rows": sum(json.loads(a.get("stats") or "{}").get("numRecords", 0) for a in added),
+            "removed_files": len(removed),
+        },
+    )
+
+
+def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
+    """Trinity's word for what a commit did; Delta's own word for another engine's."""
+    if version == 0:
+        return "create"
+    if said == "WRITE" and "remove" not in found:
+        return "append"
+    if said != "Manual Update":
+        return said.lower()
+    if "metaData" in found:
+        return "alter"
+    if any(d["domain"] == VACUUM_DOMAIN for d in found.get("domainMetadata", [])):
+        return "vacuum"
+    if any(a["dataChange"] for kind in ("add", "remove") for a in found.get(kind, [])):
+        return "merge"
+    return "compact" if "remove" in found or "domainMetadata" in found else "append"

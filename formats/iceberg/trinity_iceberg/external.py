@@ -1,0 +1,174 @@
+"""Iceberg tables that other engines made: found by location, read through Iceberg's own Spark reader."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.io import load_file_io
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.typedef import Identifier
+
+from trinity.errors import TrinityError
+from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
+from trinity.storage import AlreadyExists, ObjectStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["IcebergScan", "LocationCatalog", "check_readable", "check_writable", "metadata_file"]
+
+_METADATA: Final = "metadata"
+_NUMBERED: Final = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
+"""Metadata of a table without a catalog: the highest number is the present one."""
+_CATALOGUED: Final = re.compile(r"(\d+)-[0-9a-fA-F-]+(\.gz)?\.metadata\.json")
+"""Metadata of a table in a catalog, which says which file is the present one."""
+_HINT: Final = "version-hint.text"
+_WRITABLE: Final = 2
+
+
+def metadata_file(location: str) -> Path | None:
+    """The newest metadata file of the table in a folder; None when there is no table."""
+    folder = Path(location, _METADATA)
+    names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+    for pattern in (_NUMBERED, _CATALOGUED):
+        found = [(int(match[1]), folder / match[0]) for match in map(pattern.fullmatch, names) if match]
+        if found:
+            return max(found, key=lambda f: (f[0], f[1].stat().st_mtime_ns))[1]
+    return None
+
+
+class LocationCatalog(NoopCatalog):
+    """A table in a folder, as a catalog of one table, whatever name it is asked for.
+
+    A table without a catalog is committed as Iceberg's HadoopTables do it: the next numbered metadata file is put if
+    absent.
+
+    Args:
+        location: the table's folder.
+    """
+
+    def __init__(self, location: str) -> None:
+        super().__init__("location")
+        self._location = location
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        found = metadata_file(self._location)
+        if found is None:
+            raise NoSuchTableError(f"'{self._location}' holds no Iceberg table")
+        name = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
+        metadata = FromInputFile.table_metadata(load_file_io(location=str(found)).new_input(str(found)))
+        return Table(name, metadata, str(found), load_file_io(metadata.properties, str(found)), self)
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        current = self.load_table(table.name())
+        for requirement in requirements:
+            requirement.validate(current.metadata)
+        changed = update_table_metadata(current.metadata, updates, metadata_location=current.metadata_location)
+        number = _number(current.metadata_location) + 1
+        store = ObjectStore(self._location)
+        name = f"{_METADATA}/v{number}.metadata.json"
+        try:
+            store.put_if_absent(name, changed.model_dump_json().encode())
+        except AlreadyExists as taken:
+            raise CommitFailedException(f"metadata {number} was taken") from taken
+        _hint(Path(self._location, _METADATA), number)
+        return CommitTableResponse.model_validate({"metadata": changed, "metadata-location": store.path(name)})
+
+
+def _number(location: str) -> int:
+    match = _NUMBERED.fullmatch(Path(location).name)
+    assert match is not None  # check_writable saw to it
+    return int(match[1])
+
+
+def _hint(folder: Path, number: int) -> None:
+    """Says where the newest metadata is; readers look for newer ones from there, so a lost hint does no harm."""
+    temporary = folder / f".{_HINT}.{uuid.uuid4().hex}"
+    with contextlib.suppress(OSError):
+        temporary.write_text(str(number))
+        temporary.replace(folder / _HINT)
+
+
+def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
+    """Refuses a table whose commits have no order. Raises NOT_SUPPORTED."""
+    if metadata.format_version < 2:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Iceberg table '{table.full_name}' has format version 1, whose commits have no sequence numbers; upgrade "
+            "it there: ALTER TABLE ... SET TBLPROPERTIES ('format-version' = '2').",
+        )
+
+
+def check_writable(table: TableHandle, loaded: Table) -> None:
+    """Refuses what an append could not honour. Raises NOT_SUPPORTED."""
+    if loaded.metadata.format_version > _WRITABLE:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Iceberg table '{table.full_name}' has format version {loaded.metadata.format_version}: Trinity reads it, "
+            f"and writes version {_WRITABLE} only.",
+        )
+    catalogued = not _NUMBERED.fullmatch(Path(loaded.metadata_location).name)
+    if isinstance(loaded.catalog, LocationCatalog) and catalogued:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Iceberg table '{table.full_name}' belongs to a catalog, without which nobody can commit to it; Trinity "
+            "reads it. To write, connect with that catalog, and register the table under its name there.",
+        )
+
+
+class IcebergScan(NativeScan):
+    """Reads a version through Iceberg's Spark reader: deletes, renamed columns, files without field ids.
+
+    Args:
+        table: the table.
+        loaded: its metadata.
+        snapshot: the version's snapshot.
+        columns: names of the storage columns.
+    """
+
+    def __init__(self, table: TableHandle, loaded: Table, snapshot: Snapshot | None, columns: Sequence[str]) -> None:
+        self._table, self._columns = table, columns
+        self._location = loaded.metadata_location
+        newest = snapshot is None or snapshot.snapshot_id == loaded.metadata.current_snapshot_id
+        self._snapshot = None if newest or snapshot is None else snapshot.snapshot_id
+
+    def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
+        # as local_path() has it: writers begin paths with file:///, file:/ or /
+        path = "CASE WHEN startswith(_file, 'file:') THEN concat('/', ltrim('/', substr(_file, 6))) ELSE _file END"
+        names = ["`" + name.replace("`", "``") + "`" for name in self._columns]
+        return self._frame(spark).selectExpr(*names, f"{path} AS {NATIVE_FILE}", f"_pos AS {NATIVE_ROW}")
+
+    def name(self, file: DataFile) -> str:
+        return file.path
+
+    def _frame(self, spark: SparkSession) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        jvm: Any = spark._jvm
+        session: Any = spark._jsparkSession
+        iceberg = jvm.org.apache.iceberg
+        io = iceberg.hadoop.HadoopFileIO(session.sessionState().newHadoopConf())
+        table = iceberg.BaseTable(iceberg.StaticTableOperations(self._location, io), self._table.full_name)
+        source = iceberg.spark.source.SparkTable
+        if self._snapshot is None:
+            found = source(table)
+        else:
+            found = source.create(table, iceberg.spark.TimeTravel.version(str(self._snapshot)))
+        nothing = jvm.scala.Option.empty()
+        options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
+        relations = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+        relation = relations.create(found, nothing, nothing, options, nothing)
+        return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, relation), spark)

@@ -1,0 +1,185 @@
+"""Folders of Parquet files that others write: one commit, ordered by modification time, path and position (§1)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from trinity.errors import TrinityError
+from trinity.merge import commit_timeout_s, statistics_columns
+from trinity.spi import (
+    NATIVE_FILE,
+    NATIVE_ROW,
+    CommitResult,
+    DataFile,
+    HistoryEntry,
+    InsertTableHandle,
+    MergeTableHandle,
+    NativeScan,
+    SplitSource,
+    TableDefinition,
+    TableHandle,
+    TransactionId,
+    from_fragments,
+    from_merge_fragments,
+)
+from trinity.storage import CommitRaced, SingleTable, check_scope, commit_loop, file_uri
+from trinity_parquet.folder import Folder, Listing
+from trinity_parquet.schema import storage_schema
+from trinity_parquet.sink import FolderTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FolderTable"]
+
+_STAGING: Final = ".trinity-staging"
+_GLOB: Final = re.compile(r"([\[\]{}*?\\])")
+_NS_PER_MS: Final = 1_000_000
+
+
+class FolderTable(SingleTable):
+    """The metadata of one folder. Its version is the time of the newest file, milliseconds since the epoch.
+
+    Args:
+        location: the folder.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._folder = Folder(location)
+
+    # -- versions -----------------------------------------------------------------------------------------
+
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        listing = self._listing(table)
+        definition = listing.definition((table.schema, table.table))
+        storage = storage_schema(definition)
+        scan = _FolderScan(table.location, storage)
+        return SplitSource(listing.version, listing.version, definition, storage, listing.files, native=scan)
+
+    def history(self, table: TableHandle) -> list[HistoryEntry]:
+        listing = self._listing(replace(table, version=None))
+        details = {"added_files": len(listing.files), "added_rows": sum(f.rows for f in listing.files)}
+        return [HistoryEntry(listing.version, listing.version, "append", details)]
+
+    # -- appends ------------------------------------------------------------------------------------------
+
+    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
+        splits = self.get_splits(table)
+        pinned, definition = replace(table, version=splits.version), splits.definition
+        return InsertTableHandle(pinned, definition, _target(table, definition))
+
+    def finish_insert(
+        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
+    ) -> CommitResult:
+        if txn is not None:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{insert.table.full_name}' is a folder of Parquet files, which has no place for a txn; use "
+                "Delta or Iceberg, or a table that Trinity makes.",
+            )
+        return self._publish(insert, from_fragments(list(fragments)), lambda _: None)
+
+    def recorded_txn(self, table: TableHandle, application: str) -> int | None:
+        return None
+
+    def finish_merge(
+        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+    ) -> CommitResult:
+        files, gone = from_merge_fragments(fragments)
+
+        def check(listing: Listing) -> None:
+            # a file's own time tells what came after the version, which all of them are part of
+            check_scope(merge, [replace(f, commit=listing.times[f.path]) for f in listing.files], gone)
+
+        return self._publish(merge.insert, files, check)
+
+    # -- helpers ------------------------------------------------------------------------------------------
+
+    def _listing(self, table: TableHandle) -> Listing:
+        listing = self._folder.list(table.full_name)
+        if table.version not in (None, listing.version):
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{table.full_name}' is a folder of Parquet files, which has no version {table.version}: the "
+                f"oldest and only readable one is {listing.version}.",
+            )
+        return listing
+
+    def _publish(
+        self, insert: InsertTableHandle, files: Sequence[DataFile], check: Callable[[Listing], None]
+    ) -> CommitResult:
+        """Moves staged files into the folder, each whole, in their order.
+
+        The first one's name is that of the next version, put if absent, so that of two writers one tries again.
+        """
+        newest = replace(insert.table, version=None)
+
+        def attempt() -> CommitResult:
+            listing = self._listing(newest)
+            check(listing)
+            if not files:
+                return CommitResult(listing.version)
+            version = max(time.time_ns() // _NS_PER_MS, listing.version + 1)
+            for number, file in enumerate(files):
+                _move(insert.target.folder, newest.location, file, listing.version, version, number)
+            return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
+
+        try:
+            return commit_loop(newest.location, attempt, commit_timeout_s(insert.definition.properties))
+        finally:
+            shutil.rmtree(insert.target.folder, ignore_errors=True)
+
+
+def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
+    statement = uuid.uuid4().hex
+    return FolderTarget(
+        f"{table.location}/{_STAGING}/{statement}",
+        storage_schema(definition),
+        statistics_columns(definition),
+        statement,
+        definition.partition_by,
+    )
+
+
+def _move(staging: str, location: str, file: DataFile, before: int, version: int, number: int) -> None:
+    folder = Path(location, os.path.relpath(os.path.dirname(file.path), staging))
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = version * _NS_PER_MS + number * 1000  # the order in the commit
+    os.utime(file.path, ns=(stamp, stamp))
+    try:
+        os.link(file.path, folder / f"trinity-{before:020d}-{number:06d}.parquet")
+    except FileExistsError as taken:
+        if number:
+            raise
+        raise CommitRaced(f"another writer added files to '{location}'") from taken
+    os.unlink(file.path)
+
+
+@dataclass(frozen=True)
+class _FolderScan(NativeScan):
+    """Reads files by name of column, and partition columns from the names of folders, as Spark does."""
+
+    location: str
+    storage: pa.Schema
+
+    def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema: Any = from_arrow_schema(self.storage)
+        names = ["`" + name.replace("`", "``") + "`" for name in self.storage.names]
+        paths = [_GLOB.sub(r"\\\1", f.path) for f in files]
+        found = spark.read.schema(schema).option("basePath", self.location).parquet(*paths)
+        return found.selectExpr(*names, f"_metadata.file_path AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
+
+    def name(self, file: DataFile) -> str:
+        return file_uri(file.path)

@@ -1,0 +1,228 @@
+"""What a folder of Parquet files holds: files in their order, columns, and partitions named by folders."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trinity.errors import TrinityError
+from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, arrow_type, type_text
+from trinity.storage import footer_statistics, foreign_definition
+
+__all__ = ["Folder", "Listing", "foreign_format"]
+
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_DECIMAL: Final = re.compile(r"[+-]?\d+\.\d*")
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A folder as it is now.
+
+    Attributes:
+        files: in arrival order, all of one commit.
+        times: path -> modification time, milliseconds since the epoch.
+        columns: of the files, then of the folders' names.
+        partition_by: names of the latter.
+        version: the newest file's time, milliseconds since the epoch.
+    """
+
+    files: tuple[DataFile, ...]
+    times: Mapping[str, int]
+    columns: tuple[Column, ...]
+    partition_by: tuple[str, ...]
+    version: int
+
+    def definition(self, name: tuple[str, str]) -> TableDefinition:
+        """The table, by the name under which it is registered."""
+        return foreign_definition(name, self.columns, self.partition_by, {})
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file with what its footer says."""
+
+    path: str
+    modified_ns: int
+    size: int
+    rows: int
+    schema: pa.Schema
+    stats: Mapping[str, ColumnStats]
+    folders: Mapping[str, str | None]
+
+
+class Folder:
+    """Lists a folder, and remembers the footers of its files.
+
+    Args:
+        location: absolute path.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._root = Path(location)
+        self._known: dict[tuple[str, int, int], _Found] = {}
+
+    def list(self, name: str) -> Listing:
+        """What the folder holds.
+
+        Args:
+            name: the table's, for messages.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND when there is no file; BAD_DATA for a file that is no Parquet file;
+                TYPE_MISMATCH where files disagree about a column; NOT_SUPPORTED for a type that Trinity does not have.
+        """
+        found = sorted(self._files(name), key=lambda f: (f.modified_ns, f.path))
+        if not found:
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}': folder '{self._root}' holds no Parquet file.")
+        kinds = _partition_types(name, found)
+        partition = [Column(column, _kind_name(kind)) for column, kind in kinds.items()]
+        taken = {c.lower() for c in kinds}
+        columns = [c for c in _columns(name, found) if c.name.lower() not in taken]
+        version = found[-1].modified_ns // 1_000_000
+        return Listing(
+            tuple(_data_file(f, kinds, version) for f in found),
+            {f.path: f.modified_ns // 1_000_000 for f in found},
+            (*columns, *partition),
+            tuple(kinds),
+            version,
+        )
+
+    def _files(self, name: str) -> Iterator[_Found]:
+        known = self._known
+        self._known = {}
+        for folder, below, names in os.walk(self._root):
+            below[:] = [b for b in below if b[0] not in "._"]
+            for file in names:
+                if file[0] in "._" or not file.endswith((".parquet", ".parq", ".pq")):
+                    continue
+                path = os.path.join(folder, file)
+                about = os.stat(path)
+                key = (path, about.st_mtime_ns, about.st_size)
+                self._known[key] = known.get(key) or self._read(name, *key)
+                yield self._known[key]
+
+    def _read(self, name: str, path: str, modified_ns: int, size: int) -> _Found:
+        try:
+            footer = pq.read_metadata(path)
+            schema = footer.schema.to_arrow_schema().remove_metadata()
+        except (pa.ArrowException, OSError) as error:
+            raise TrinityError("BAD_DATA", f"'{path}' of table '{name}' is no Parquet file: {error}.") from error
+        plain = [f.name for f in schema if not (pa.types.is_nested(f.type) or pa.types.is_floating(f.type))]
+        below = Path(path).parent.relative_to(self._root).parts
+        folders = dict(_hive(part) for part in below if "=" in part)
+        stats = footer_statistics(footer, tuple(plain))
+        return _Found(path, modified_ns, size, footer.num_rows, schema, stats, folders)
+
+
+def foreign_format(folder: Path) -> str | None:
+    """The table format that manages a folder, or None."""
+    if (folder / "_delta_log").is_dir():
+        return "delta"
+    return "iceberg" if list((folder / "metadata").glob("*.metadata.json")) else None
+
+
+def _hive(part: str) -> tuple[str, str | None]:
+    name, _, value = part.partition("=")
+    return unquote(name), None if value == _NULL else unquote(value)
+
+
+def _data_file(found: _Found, kinds: Mapping[str, type], version: int) -> DataFile:
+    partition = {c: None if found.folders[c] is None else _typed(found.folders[c] or "", k) for c, k in kinds.items()}
+    stats = {c: s for c, s in found.stats.items() if c not in kinds}
+    return DataFile(found.path, found.size, found.rows, commit=version, partition=partition, stats=stats)
+
+
+# -- partitions -------------------------------------------------------------------------------------------
+
+
+def _partition_types(name: str, found: Sequence[_Found]) -> dict[str, type]:
+    """Partition column -> int, float, dt.date or str: the narrowest type that all values have, as Spark guesses."""
+    names = tuple(found[0].folders)
+    for file in found:
+        if tuple(file.folders) != names:
+            raise TrinityError(
+                "BAD_DATA",
+                f"Table '{name}' has files in partitions ({', '.join(names)}), and '{file.path}' in "
+                f"({', '.join(file.folders)}); a folder has one partitioning.",
+            )
+    return {c: _guess([v for f in found if (v := f.folders[c]) is not None]) for c in names}
+
+
+def _guess(values: Sequence[str]) -> type:
+    for kind, pattern in ((int, _INTEGER), (float, _DECIMAL), (dt.date, _DATE)):
+        if values and all(pattern.fullmatch(v) or (kind is float and _INTEGER.fullmatch(v)) for v in values):
+            return kind if all(_typed(v, kind) is not None for v in values) else str
+    return str
+
+
+def _typed(text: str, kind: type) -> Any:
+    try:
+        if kind is dt.date:
+            return dt.date.fromisoformat(text)
+        if kind is int and not -(2**63) <= int(text) < 2**63:
+            return None
+        return kind(text)
+    except ValueError:
+        return None
+
+
+def _kind_name(kind: type) -> str:
+    return {int: "bigint", float: "double", dt.date: "date"}.get(kind, "string")
+
+
+# -- columns ----------------------------------------------------------------------------------------------
+
+
+def _columns(name: str, found: Sequence[_Found]) -> list[Column]:
+    """The columns of all files, in the order in which they first appear, each in a type that holds every file's."""
+    fields: dict[str, pa.Field] = {}
+    for file in found:
+        for field in file.schema:
+            fields[field.name.lower()] = _merged(name, file, fields.get(field.name.lower()), field)
+    return [Column(field.name, type_text(field.type)) for field in fields.values()]
+
+
+def _merged(name: str, file: _Found, before: pa.Field | None, field: pa.Field) -> pa.Field:
+    field = pa.field(before.name if before else field.name, _plain(name, file, field))
+    if before is None or before.type == field.type:
+        return field
+    try:
+        return pa.unify_schemas([pa.schema([before]), pa.schema([field])], promote_options="permissive").field(0)
+    except pa.ArrowException as error:
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"Column '{field.name}' of table '{name}' is of type {field.type} in '{file.path}', and {before.type} in "
+            "other files; write the files with one type.",
+        ) from error
+
+
+def _plain(name: str, file: _Found, field: pa.Field) -> pa.DataType:
+    """The type as Spark reads it: no dictionaries, no large or unsigned types.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a type that Spark does not read.
+    """
+    if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{field.name}' in '{file.path}' of table '{name}' is in nanoseconds, which Spark does not read; "
+            "write microseconds.",
+        )
+    try:
+        return arrow_type(type_text(field.type))
+    except TrinityError as error:
+        raise TrinityError(
+            "NOT_SUPPORTED", f"Column '{field.name}' in '{file.path}' of table '{name}': {error.message}"
+        ) from error

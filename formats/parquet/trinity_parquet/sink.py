@@ -1,0 +1,38 @@
+"""The sinks: the shared ones, which here leave out of a file what its folder's name says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from trinity.spi import PageSink, SinkId, WriteTarget
+from trinity.storage import ParquetPageSink, ParquetSinkProvider, PartitionedPageSink, SinkFile
+
+__all__ = ["FolderSinkProvider", "FolderTarget"]
+
+
+@dataclass(frozen=True)
+class FolderTarget(WriteTarget):
+    """A folder of others: its files have no partition columns."""
+
+
+class FolderSinkProvider(ParquetSinkProvider):
+    """See :class:`~trinity.spi.PageSinkProvider`."""
+
+    def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
+        """The shared sink, but for partitioned folders of others."""
+        if not (isinstance(target, FolderTarget) and target.partition_by):
+            return super().create_page_sink(target, sink)
+        return _FolderSink(target, sink, self.partition_values(target))
+
+
+class _FolderSink(PartitionedPageSink):
+    def new_file(self, target: WriteTarget, sink: SinkId, file: SinkFile) -> ParquetPageSink:
+        kept = [f for f in target.storage if f.name not in target.partition_by]
+        return _WithoutPartition(replace(target, storage=pa.schema(kept)), sink, file)
+
+
+class _WithoutPartition(ParquetPageSink):
+    def append_page(self, page: pa.RecordBatch) -> None:
+        super().append_page(page.select(self._target.storage.names))

@@ -1,0 +1,511 @@
+"""Tables that others wrote, registered or found in a catalog, read and written as Trinity's own (U7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from pyarrow import dataset
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+from pyspark.sql import SparkSession
+
+import trinity
+from trinity import Session, TrinityError
+from trinity.table import Table
+
+KEYED = {"primary-key": "id", "watermark-key": "ts", "tombstone-key": "deleted"}
+FIRST = pa.table(
+    {
+        "id": pa.array([1, 2, 3, None], pa.int64()),
+        "ts": pa.array([10, 10, 10, 10], pa.int64()),
+        "deleted": pa.array([False, False, False, False]),
+        "v": ["a", "b", "c", "nobody"],
+        "p": ["x", "y", "x", "x"],
+    }
+)
+SECOND = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4, 4], pa.int64()),
+        "ts": pa.array([5, 20, 20, 1, 1], pa.int64()),
+        "deleted": pa.array([False, False, True, None, None]),
+        "v": ["late", "b2", "c2", "d", "d again"],
+        "p": ["x", "y", "x", "x", "x"],
+    }
+)
+AFTER_FIRST = {(1, "a"), (2, "b"), (3, "c")}
+LIVE = {(1, "a"), (2, "b2"), (4, "d again")}
+"""What both fold to: a late row loses, a tombstone hides its key, the later of two equal watermarks wins (K4)."""
+
+Rows = set[tuple[object, object]]
+Write = Callable[[Path, pa.Table], None]
+
+
+def rows_of(table: Table, version: int | None = None) -> Rows:
+    found = [(r.id, r.v) for r in table.to_df(version).collect()]
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+# -- other writers ----------------------------------------------------------------------------------------
+
+
+def delta_rs(folder: Path, rows: pa.Table) -> None:
+    write_deltalake(str(folder), rows, mode="append")
+
+
+def delta_rs_by_partition(folder: Path, rows: pa.Table) -> None:
+    write_deltalake(str(folder), rows, mode="append", partition_by=["p"])
+
+
+def spark_delta(folder: Path, rows: pa.Table) -> None:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    spark.createDataFrame(rows).repartition(1).write.format("delta").mode("append").save(str(folder))
+
+
+def pyarrow_files(folder: Path, rows: pa.Table) -> None:
+    folder.mkdir(exist_ok=True)
+    pq.write_table(rows, folder / f"{len(list(folder.iterdir()))}.parquet")
+
+
+def pyarrow_dataset(folder: Path, rows: pa.Table) -> None:
+    name = f"load-{len(list(folder.iterdir())) if folder.exists() else 0}" + "-{i}.parquet"
+    kind = dataset.partitioning(pa.schema([("p", pa.string())]), flavor="hive")
+    dataset.write_dataset(
+        rows,
+        folder,
+        format="parquet",
+        partitioning=kind,
+        basename_template=name,
+        existing_data_behavior="overwrite_or_ignore",
+    )
+
+
+def duckdb_files(folder: Path, rows: pa.Table) -> None:
+    folder.mkdir(exist_ok=True)
+    duckdb.from_arrow(rows).write_parquet(str(folder / f"{len(list(folder.iterdir()))}.parquet"))
+
+
+def pyiceberg(folder: Path, rows: pa.Table) -> None:
+    catalog = SqlCatalog("others", uri=f"sqlite:///{folder.parent}/others.db", warehouse=f"file://{folder.parent}")
+    catalog.create_namespace_if_not_exists("ns")
+    catalog.create_table_if_not_exists("ns.t", rows.schema, location=f"file://{folder}").append(rows)
+
+
+def spark_iceberg(folder: Path, rows: pa.Table) -> None:
+    spark = hadoop_catalog(folder.parent.parent)
+    frame, name = spark.createDataFrame(rows).repartition(1), f"files.{folder.parent.name}.{folder.name}"
+    if folder.exists():
+        frame.writeTo(name).append()
+    else:
+        frame.writeTo(name).tableProperty("format-version", "2").create()
+
+
+def hadoop_catalog(warehouse: Path) -> SparkSession:
+    """Spark with an Iceberg catalog ``files`` whose tables lie in folders, without a service."""
+    active = SparkSession.getActiveSession()
+    assert active is not None
+    spark = active.newSession()
+    spark.conf.set("spark.sql.catalog.files", "org.apache.iceberg.spark.SparkCatalog")
+    spark.conf.set("spark.sql.catalog.files.type", "hadoop")
+    spark.conf.set("spark.sql.catalog.files.warehouse", f"file://{warehouse}")
+    return spark
+
+
+WRITERS: list[tuple[str, Write]] = [
+    ("parquet", pyarrow_dataset),
+    ("delta", delta_rs),
+    ("iceberg", pyiceberg),
+    ("parquet", pyarrow_files),
+    ("parquet", duckdb_files),
+    ("delta", delta_rs_by_partition),
+    ("delta", spark_delta),
+    ("iceberg", spark_iceberg),
+]
+
+
+def cases(*short: Write) -> list[object]:
+    """Every writer; but for some in the long tier."""
+    marks = [() if write in short else pytest.mark.full for _, write in WRITERS]
+    return [pytest.param(c, w, marks=m, id=w.__name__) for (c, w), m in zip(WRITERS, marks, strict=True)]
+
+
+@pytest.mark.parametrize(("connector", "write"), cases(pyarrow_dataset, delta_rs, pyiceberg))
+def test_the_merged_read_of_a_table_of_others(
+    session: Session, tmp_path: Path, spark: SparkSession, connector: str, write: Write
+) -> None:
+    folder = tmp_path / "theirs"
+    write(folder, FIRST)
+    table = session.register("theirs", connector, folder, KEYED)
+    assert rows_of(table) == AFTER_FIRST
+    before = table.splits().version
+    write(folder, SECOND)
+    assert rows_of(table) == LIVE
+    assert {tuple(r) for r in session.sql("SELECT id, v FROM theirs WHERE id > 1").collect()} == LIVE - {(1, "a")}
+    log = table.log().collect()
+    assert len(log) == 9
+    assert {r.v for r in log if r.id is None} == {"nobody"}
+    if connector == "parquet":
+        assert {r._commit_version for r in log} == {table.splits().version}
+        with pytest.raises(TrinityError, match="only readable one"):
+            table.to_df(before)
+    else:
+        assert len({r._commit_version for r in log}) == 2
+        assert rows_of(table, before) == AFTER_FIRST
+
+
+# -- writes -----------------------------------------------------------------------------------------------
+
+
+def seen_by_others(session: Session, folder: Path, connector: str) -> pa.Table:
+    """All stored rows, by an engine that knows nothing of keys."""
+    if connector == "parquet":
+        return dataset.dataset(folder, partitioning="hive").to_table()
+    if connector == "delta":
+        found = QueryBuilder().register("t", DeltaTable(str(folder))).execute("SELECT * FROM t").read_all()
+        return pa.table(found)
+    return hadoop_catalog(folder.parent.parent).table(f"files.{folder.parent.name}.{folder.name}").toArrow()
+
+
+@pytest.mark.parametrize(
+    ("connector", "write"),
+    [
+        pytest.param("parquet", pyarrow_files, marks=pytest.mark.full),
+        pytest.param("parquet", pyarrow_dataset, marks=pytest.mark.full),
+        ("delta", delta_rs_by_partition),
+        ("iceberg", spark_iceberg),
+    ],
+    ids=lambda p: getattr(p, "__name__", p),
+)
+def test_row_versions_are_appended(
+    session: Session, tmp_path: Path, spark: SparkSession, connector: str, write: Write
+) -> None:
+    folder = tmp_path / "theirs"
+    write(folder, FIRST)
+    table = session.register("theirs", connector, folder, KEYED)
+    table.upsert(pa.table({"id": [5, 1], "ts": [1, 11], "v": ["e", "a2"], "p": ["z w/%", "x"]}))
+    assert rows_of(table) == {(1, "a2"), (2, "b"), (3, "c"), (5, "e")}
+    write(folder, SECOND)
+    assert rows_of(table) == {(1, "a2"), (2, "b2"), (4, "d again"), (5, "e")}
+    assert session.sql("DELETE FROM theirs WHERE id = 5").collect()[0].num_deleted_rows == 1
+    table.delete([4])
+    [done] = session.sql(
+        "MERGE INTO theirs t USING (VALUES (1L, 'merged'), (6L, 'new')) s(id, v) ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (id, ts, v, p) VALUES (s.id, 7, s.v, 'x')"
+    ).collect()
+    assert (done.num_updated_rows, done.num_inserted_rows, done.num_deleted_rows) == (1, 1, 0)
+    session.sql("UPDATE theirs SET v = 'updated' WHERE id = 6")
+    session.sql("INSERT INTO theirs (id, ts, v, p) VALUES (3, 21, 'back', 'y')")
+    assert rows_of(table) == {(1, "merged"), (2, "b2"), (3, "back"), (6, "updated")}
+    assert {r.p for r in session.sql("SELECT DISTINCT p FROM theirs").collect()} == {"x", "y"}
+    everything = seen_by_others(session, folder, connector)
+    assert set(everything.column_names) == set(FIRST.column_names)
+    assert everything.num_rows == table.log().count() == 9 + 2 + 2 + 2 + 1 + 1
+    assert "z w/%" in everything["p"].to_pylist()
+
+
+# -- SQL --------------------------------------------------------------------------------------------------
+
+
+def test_create_table_with_a_location(session: Session, warehouse: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    pyarrow_files(folder, FIRST)
+    pyarrow_files(folder, SECOND)
+    options = "'watermark-key' = 'ts', 'tombstone-key' = 'deleted'"
+    declared = "id BIGINT, ts BIGINT, deleted BOOLEAN, v STRING, p STRING, PRIMARY KEY (id) NOT ENFORCED"
+    session.sql(f"CREATE TABLE a ({declared}) USING parquet LOCATION '{folder}' TBLPROPERTIES ({options})")
+    session.sql(
+        f"CREATE EXTERNAL TABLE b USING parquet LOCATION '{folder}' TBLPROPERTIES ('primary-key' = 'id', {options})"
+    )
+    session.sql(
+        f"CREATE TABLE c WITH (external_location = '{folder}', primary_key = ARRAY['id'], watermark_key = 'ts', "
+        "tombstone_key = 'deleted')",
+        dialect="trino",
+    )
+    session.sql(f"CREATE TABLE bag USING parquet LOCATION '{folder}'")
+    for name in "abc":
+        assert rows_of(session.table(name)) == LIVE
+    assert session.table("bag").to_df().count() == 9
+    assert [r.tableName for r in session.sql("SHOW TABLES").collect()] == ["a", "b", "bag", "c"]
+    [(text,)] = session.sql("SHOW CREATE TABLE a").collect()
+    assert f"LOCATION '{folder}'" in text
+    session.sql("DROP TABLE a")
+    session.sql(text)
+    with trinity.connect(warehouse) as later:
+        assert rows_of(later.table("a")) == LIVE
+        later.sql("DROP TABLE a")
+        later.sql("DROP TABLE IF EXISTS a")
+        shown = {r.col_name: r.data_type for r in later.sql("DESCRIBE EXTENDED b").collect()}
+        assert (shown["Type"], shown["Provider"], shown["Location"]) == ("EXTERNAL", "parquet", str(folder))
+    with pytest.raises(TrinityError) as missing:
+        session.table("a")
+    assert missing.value.code == "TABLE_NOT_FOUND"
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "says", "statement"),
+    [
+        ("INVALID_ARGUMENTS", "is no folder", "CREATE TABLE t USING parquet LOCATION '{0}/nowhere'"),
+        ("INVALID_ARGUMENTS", "no Delta table", "CREATE TABLE t USING delta LOCATION '{0}/files'"),
+        ("INVALID_ARGUMENTS", "no Iceberg table", "CREATE TABLE t USING iceberg LOCATION '{0}/files'"),
+        ("INVALID_ARGUMENTS", "format delta", "CREATE TABLE t USING parquet LOCATION '{0}/delta'"),
+        ("INVALID_ARGUMENTS", "the files have", "CREATE TABLE t (id INT) USING parquet LOCATION '{0}/files'"),
+        ("INVALID_ARGUMENTS", "no catalog of connector 'orc'", "CREATE TABLE t USING orc LOCATION '{0}/files'"),
+        ("SYNTAX_ERROR", "LOCATION", "CREATE EXTERNAL TABLE t (id INT) USING parquet"),
+        ("NOT_SUPPORTED", "AS SELECT", "CREATE TABLE t USING parquet LOCATION '{0}/files' AS SELECT 1 AS id"),
+        ("TABLE_ALREADY_EXISTS", "taken", "CREATE TABLE taken USING parquet LOCATION '{0}/files'"),
+    ],
+)
+def test_refused_locations(session: Session, tmp_path: Path, code: str, says: str, statement: str) -> None:
+    pyarrow_files(tmp_path / "files", FIRST)
+    delta_rs(tmp_path / "delta", FIRST)
+    session.register("taken", "parquet", tmp_path / "files")
+    with pytest.raises(TrinityError, match=says) as refused:
+        session.sql(statement.format(tmp_path))
+    assert refused.value.code == code
+    assert session.list_tables("parquet", "default") == ["taken"]
+
+
+@pytest.mark.parametrize(
+    ("code", "properties"),
+    [
+        ("COLUMN_NOT_FOUND", {"primary-key": "nothing"}),
+        ("COLUMN_NOT_FOUND", {"primary-key": "id", "watermark-key": "nothing"}),
+        ("INVALID_TABLE_PROPERTY", {"primary-key": "tags"}),
+        ("INVALID_TABLE_PROPERTY", {"watermark-key": "ts"}),
+        ("INVALID_TABLE_PROPERTY", {"primary-key": "id", "watermark": "ts"}),
+    ],
+)
+def test_refused_options(session: Session, tmp_path: Path, code: str, properties: dict[str, str]) -> None:
+    pyarrow_files(tmp_path / "files", FIRST.append_column("tags", pa.array([["t"]] * 4)))
+    with pytest.raises(TrinityError) as refused:
+        session.register("t", "parquet", tmp_path / "files", properties)
+    assert refused.value.code == code
+    assert session.list_tables("parquet", "default") == []
+
+
+# -- what Trinity leaves to others ------------------------------------------------------------------------
+
+
+def refused(code: str, says: str, run: Callable[[], object]) -> None:
+    with pytest.raises(TrinityError, match=says) as found:
+        run()
+    assert found.value.code == code
+
+
+def test_what_external_tables_do_not_do(session: Session, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    pyarrow_files(folder, FIRST)
+    table = session.register("keyed", "parquet", folder, {"primary-key": "id", "watermark-key": "ts"})
+    refused("NOT_SUPPORTED", "tombstone-key", lambda: table.delete("id = 1"))
+    refused("NOT_SUPPORTED", "tombstone-key", lambda: session.sql("UPDATE keyed SET id = 9 WHERE id = 1"))
+    refused("NOT_SUPPORTED", "compaction", table.compact)
+    refused("NOT_SUPPORTED", "vacuum", table.vacuum)
+    refused("NOT_SUPPORTED", "TRUNCATE", lambda: session.sql("TRUNCATE TABLE keyed"))
+    refused("NOT_SUPPORTED", "columns", lambda: session.sql("ALTER TABLE keyed ADD COLUMN w INT"))
+    refused("CONSTRAINT_VIOLATION", "'id'", lambda: table.upsert(pa.table({"id": pa.array([None], pa.int64())})))
+    refused("NOT_SUPPORTED", "txn", lambda: table.upsert(pa.table({"id": [1]}), txn=("app", 1)))
+    refused("INVALID_TABLE_PROPERTY", "watermark-key", lambda: table.set_properties({"watermark-key": "v"}))
+    table.set_properties({"comment": "theirs"})
+    assert session.table("keyed").properties == {"watermark-key": "ts", "comment": "theirs"}
+    plain = session.register("plain", "parquet", folder)
+    refused("NOT_SUPPORTED", "primary-key", lambda: plain.delete("id = 1"))
+    assert plain.append(pa.table({"id": [7], "v": ["g"]})).rows == 1
+    assert plain.to_df().count() == 5
+    refused("SCHEMA_NOT_EMPTY", "default", lambda: session.sql("DROP SCHEMA parquet.default"))
+    assert {p.name for p in folder.iterdir() if p.suffix == ".parquet"} >= {"0.parquet"}
+
+
+def test_other_merge_engines_read_whole_rows(session: Session, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    rows = {"id": [1, 1, 1], "g": [1, 3, 2], "n": [10, 20, 30], "v": ["a", None, "c"]}
+    pyarrow_files(folder, pa.table(rows))
+    groups = {"fields.g.sequence-group": "n", "fields.n.aggregate-function": "sum", "merge-engine": "partial-update"}
+    partial = session.register("partial", "parquet", folder, {"primary-key": "id", **groups})
+    assert [tuple(r) for r in partial.to_df().collect()] == [(1, 3, 60, "c")]
+    refused("NOT_SUPPORTED", "partial-update", lambda: session.sql("UPDATE partial SET v = 'x'"))
+    refused("NOT_SUPPORTED", "sequence group", lambda: partial.upsert(pa.table({"id": [1], "g": [9]})))
+    first = session.register("first", "parquet", folder, {"primary-key": "id", "merge-engine": "first-row"})
+    assert [tuple(r) for r in first.to_df().collect()] == [(1, 1, 10, "a")]
+    partial.upsert(pa.table({"id": [1], "g": [0], "n": [1], "v": ["d"]}))
+    assert [tuple(r) for r in partial.to_df().collect()] == [(1, 3, 61, "d")]
+
+
+# -- features of the formats ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["name", pytest.param("id", marks=pytest.mark.full)])
+def test_delta_deletion_vectors_and_column_mapping(session: Session, tmp_path: Path, mode: str) -> None:
+    spark, name = session.spark, f"delta.`{tmp_path}/theirs`"
+    spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT NOT NULL, ts BIGINT, old STRING, gone INT, s STRUCT<x: INT>, p STRING) "
+        f"USING delta PARTITIONED BY (p) TBLPROPERTIES ('delta.columnMapping.mode' = '{mode}', "
+        "'delta.enableDeletionVectors' = 'true', 'trinity.primary-key' = 'id', 'trinity.watermark-key' = 'ts')"
+    )
+    spark.sql(f"INSERT INTO {name} SELECT id, 1, 'a', 0, struct(CAST(id AS INT)), 'p' FROM range(0, 6, 1, 1)")
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN old TO v")
+    spark.sql(f"ALTER TABLE {name} DROP COLUMN gone")
+    spark.sql(f"INSERT INTO {name} VALUES (2, 0, 'late', struct(0), 'p'), (3, 1, 'tie', struct(0), 'q')")
+    spark.sql(f"DELETE FROM {name} WHERE id IN (1, 4) AND ts = 1")
+    table = session.register("delta.default.theirs", "delta", tmp_path / "theirs")
+    live = {(0, "a", 0), (2, "a", 2), (3, "tie", 0), (5, "a", 5)}
+    assert {(r.id, r.v, r.s.x) for r in table.to_df().collect()} == live
+    assert [(r.id, r._pos) for r in table.log().orderBy("_commit_version", "_pos").collect()][:2] == [(0, 0), (2, 2)]
+    assert {(r.old, r.gone) for r in table.to_df(1).collect()} == {("a", 0)}
+    table.upsert(
+        pa.table({"id": [7, 0], "ts": [1, 2], "v": ["new", "a2"], "s": [{"x": 7}, {"x": 70}], "p": ["r", "p"]})
+    )
+    after = live - {(0, "a", 0)} | {(7, "new", 7), (0, "a2", 70)}
+    assert {(r.id, r.v, r.s.x) for r in table.to_df().collect()} == after
+    stored = spark.sql(f"SELECT id, v, s.x, p FROM {name} WHERE id IN (0, 7) AND ts + id > 1").collect()
+    assert {tuple(r) for r in stored} == {(7, "new", 7, "r"), (0, "a2", 70, "p")}
+    refused("CONSTRAINT_VIOLATION", "'id'", lambda: table.upsert(pa.table({"ts": [1]})))
+
+
+@pytest.mark.parametrize(
+    ("says", "statements"),
+    [
+        ("CHECK constraint 'positive'", ["ALTER TABLE {0} ADD CONSTRAINT positive CHECK (id > 0)"]),
+        ("generated column", []),
+    ],
+)
+def test_what_a_delta_table_checks_or_computes(
+    session: Session, tmp_path: Path, says: str, statements: list[str]
+) -> None:
+    from delta.tables import DeltaTable as SparkDelta
+
+    name = f"delta.`{tmp_path}/theirs`"
+    made = SparkDelta.create(session.spark).location(str(tmp_path / "theirs")).addColumn("id", "BIGINT")
+    if not statements:
+        made = made.addColumn("double", "BIGINT", generatedAlwaysAs="id * 2")
+    made.execute()
+    for statement in statements:
+        session.spark.sql(statement.format(name))
+    session.spark.sql(f"INSERT INTO {name} (id) VALUES (1)")
+    table = session.register("theirs", "delta", tmp_path / "theirs", {"primary-key": "id"})
+    assert table.to_df().count() == 1
+    refused("NOT_SUPPORTED", says, lambda: table.upsert(pa.table({"id": [2]})))
+
+
+def test_iceberg_deletes_and_renamed_columns(session: Session, tmp_path: Path) -> None:
+    spark, name, folder = hadoop_catalog(tmp_path), "files.ns.theirs", tmp_path / "ns" / "theirs"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, ts BIGINT, old STRING, gone INT, day TIMESTAMP) USING iceberg "
+        "TBLPROPERTIES ('format-version' = '2', "
+        "'write.delete.mode' = 'merge-on-read', 'primary-key' = 'id', 'watermark-key' = 'ts')"
+    )
+    spark.sql(f"INSERT INTO {name} SELECT id, 1, 'a', 0, TIMESTAMP '2024-01-01' FROM range(0, 40, 1, 1)")
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN old TO v")
+    spark.sql(f"ALTER TABLE {name} DROP COLUMN gone")
+    spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD days(day)")
+    spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD bucket(4, id)")
+    spark.sql(f"INSERT INTO {name} VALUES (2, 0, 'late', NULL), (3, 1, 'tie', TIMESTAMP '2024-01-02')")
+    spark.sql(f"DELETE FROM {name} WHERE id % 10 = 4 AND ts = 1")
+    equality_delete(spark, name, folder, 6)
+    table = session.register("iceberg.default.theirs", "iceberg", folder)
+    assert table.definition.partition_by == ("days(day)", "bucket(4, id)")
+    gone = {4, 14, 24, 34, 6}
+    live = {(n, "tie" if n == 3 else "a") for n in range(40) if n not in gone}
+    assert rows_of(table) == live
+    assert {(r.old, r.gone) for r in table.to_df(1).collect()} == {("a", 0)}
+    day = pa.array([None, 0], pa.timestamp("us", "UTC"))
+    table.upsert(pa.table({"id": [6, 40], "ts": [1, 1], "v": ["again", "new"], "day": day}))
+    assert rows_of(table) == live | {(6, "again"), (40, "new")}
+    stored = hadoop_catalog(tmp_path).sql(f"SELECT id, v FROM {name} WHERE id IN (6, 40)").collect()
+    assert {tuple(r) for r in stored} == {(6, "again"), (40, "new")}
+
+
+def equality_delete(spark: SparkSession, name: str, folder: Path, key: int) -> None:
+    """Deletes a key as streaming engines do: by a file that holds it."""
+    table = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # type: ignore[union-attr]
+    iceberg = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]
+    path = folder / "data" / "deletes.parquet"
+    pq.write_table(pa.table([[key]], pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])), path)
+    builder = iceberg.FileMetadata.deleteFileBuilder(iceberg.PartitionSpec.unpartitioned())
+    ids = spark._sc._gateway.new_array(spark._jvm.int, 1)  # type: ignore[union-attr]
+    ids[0] = 1
+    file = builder.ofEqualityDeletes(ids).withPath(f"file:{path}").withFormat("PARQUET")
+    file = file.withFileSizeInBytes(path.stat().st_size).withRecordCount(1).build()
+    table.newRowDelta().addDeletes(file).commit()
+
+
+# -- federated tables -------------------------------------------------------------------------------------
+
+
+def test_tables_of_an_iceberg_catalog_that_others_made(warehouse: Path, tmp_path: Path, spark: SparkSession) -> None:
+    address = f"sqlite:///{tmp_path}/others.db"
+    theirs = SqlCatalog("others", uri=address, warehouse=f"file://{tmp_path}/lake")
+    theirs.create_namespace("ns")
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "ts", LongType()),
+        NestedField(3, "v", StringType()),
+        identifier_field_ids=[1],
+    )
+    first = theirs.create_table("ns.first", schema, properties={"trinity.watermark-key": "ts"})
+    rows = pa.table({"id": [1, 1, 2], "ts": [2, 1, 1], "v": ["a", "late", "b"]}, schema=schema.as_arrow())
+    first.append(rows)
+    second = theirs.create_table("ns.second", pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("v", pa.string())]))
+    pq.write_table(rows, tmp_path / "without-ids.parquet")
+    second.add_files([f"file://{tmp_path}/without-ids.parquet"])
+    options = {"connector": "iceberg", "uri": address, "warehouse": str(tmp_path / "lake"), "catalog-name": "others"}
+    with trinity.connect(warehouse, catalogs={"lake": options}, catalog="lake", schema="ns") as session:
+        assert rows_of(session.table("first")) == {(1, "a"), (2, "b")}
+        session.table("first").upsert(pa.table({"id": [2, 3], "ts": [2, 1], "v": ["b2", "c"]}))
+        session.sql("MERGE INTO first t USING (SELECT 3L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'c2'")
+        assert rows_of(session.table("first")) == {(1, "a"), (2, "b2"), (3, "c2")}
+        assert session.table("second").to_df().count() == 3
+        session.register("second", "iceberg", properties={"primary-key": "id", "watermark-key": "ts"})
+        refused("NOT_SUPPORTED", "DROP TABLE", lambda: session.drop_table("first"))
+        refused("TABLE_NOT_FOUND", "third", lambda: session.register("third", "iceberg", properties={}))
+        refused("NOT_SUPPORTED", "register it", lambda: session.table("first").set_properties({"comment": "x"}))
+    assert theirs.load_table("ns.first").scan().to_arrow().num_rows == 6
+    with trinity.connect(warehouse, catalogs={"lake": options}) as later:
+        assert rows_of(later.table("lake.ns.second")) == {(1, "a"), (2, "b")}
+        later.drop_table("lake.ns.second")
+        assert later.table("lake.ns.second").to_df().count() == 3
+        folder = theirs.load_table("ns.first").location()
+        by_location = later.register("parquet.default.first", "iceberg", folder)
+        assert by_location.to_df().count() == 3
+        refused("NOT_SUPPORTED", "belongs to a catalog", lambda: by_location.upsert(rows))
+        refused(
+            "INVALID_TABLE_PROPERTY",
+            "primary-key",
+            lambda: later.register("x", "iceberg", folder, {"primary-key": "v"}),
+        )
+
+
+def test_delta_tables_that_others_put_into_the_catalog(session: Session, warehouse: Path) -> None:
+    delta_rs(warehouse / "delta" / "default" / "theirs", FIRST)
+    table = session.table("delta.default.theirs")
+    assert (table.definition.primary_key, table.to_df().count()) == ((), 4)
+    session.register("delta.default.theirs", "delta", properties=KEYED)
+    assert rows_of(session.table("delta.default.theirs")) == AFTER_FIRST
+    delta_rs(warehouse / "delta" / "default" / "theirs", SECOND)
+    assert rows_of(session.table("delta.default.theirs")) == LIVE
+    refused(
+        "TABLE_ALREADY_EXISTS", "theirs", lambda: session.register("delta.default.theirs", "delta", properties=KEYED)
+    )
+
+
+def test_an_iceberg_table_of_version_3_is_read_only(session: Session, tmp_path: Path) -> None:
+    spark = hadoop_catalog(tmp_path)
+    spark.sql(
+        "CREATE TABLE files.ns.three (id BIGINT, v STRING) USING iceberg TBLPROPERTIES ('format-version' = '3', "
+        "'write.delete.mode' = 'merge-on-read')"
+    )
+    spark.sql("INSERT INTO files.ns.three SELECT id, 'a' FROM range(0, 9, 1, 1)")
+    spark.sql("DELETE FROM files.ns.three WHERE id = 4")
+    spark.sql("INSERT INTO files.ns.three VALUES (5, 'b')")
+    table = session.register("three", "iceberg", tmp_path / "ns" / "three", {"primary-key": "id"})
+    assert rows_of(table) == {(n, "b" if n == 5 else "a") for n in range(9) if n != 4}
+    refused("NOT_SUPPORTED", "version 3", lambda: table.upsert(pa.table({"id": [1], "v": ["x"]})))

@@ -1,0 +1,78 @@
+"""The connector of a registered table: its format's, with the registered key and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trinity.external.registry import Registration
+from trinity.spi import (
+    CommitResult,
+    Connector,
+    ConnectorMetadata,
+    HistoryEntry,
+    InsertTableHandle,
+    MergeTableHandle,
+    PageSinkProvider,
+    SplitSource,
+    TableHandle,
+    TransactionId,
+)
+from trinity.storage import SingleTable
+
+__all__ = ["ExternalConnector"]
+
+
+class _Metadata(SingleTable):
+    """The adapter's metadata of the table, with the registered key and properties."""
+
+    def __init__(self, inner: ConnectorMetadata, registration: Registration) -> None:
+        self._inner = inner
+        self._registration = registration
+
+    def get_splits(self, table: TableHandle) -> SplitSource:
+        splits = self._inner.get_splits(table)
+        return replace(splits, definition=self._registration.define(splits.definition))
+
+    def history(self, table: TableHandle) -> list[HistoryEntry]:
+        return self._inner.history(table)
+
+    def begin_insert(self, table: TableHandle) -> InsertTableHandle:
+        insert = self._inner.begin_insert(table)
+        return replace(insert, definition=self._registration.define(insert.definition))
+
+    def finish_insert(
+        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
+    ) -> CommitResult:
+        return self._inner.finish_insert(insert, fragments, txn)
+
+    def recorded_txn(self, table: TableHandle, application: str) -> int | None:
+        return self._inner.recorded_txn(table, application)
+
+    def finish_merge(
+        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+    ) -> CommitResult:
+        return self._inner.finish_merge(merge, sources, fragments)
+
+
+class ExternalConnector(Connector):
+    """The connector of one registered table.
+
+    Args:
+        inner: the connector of its format, or of its catalog.
+        table: the table's handle.
+        registration: what is registered of it.
+    """
+
+    def __init__(self, inner: Connector, table: TableHandle, registration: Registration) -> None:
+        opened = inner.open_external(table) if registration.location is not None else inner.metadata
+        self._metadata = _Metadata(opened, registration)
+        self._sinks = inner.sinks
+
+    @property
+    def metadata(self) -> ConnectorMetadata:
+        return self._metadata
+
+    @property
+    def sinks(self) -> PageSinkProvider:
+        return self._sinks

@@ -1,0 +1,137 @@
+"""The registry: what external and federated tables are registered as, one JSON file for each.
+
+A file is put if absent, so that two processes cannot take one name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote
+
+from trinity.errors import TrinityError
+from trinity.merge import MergeSpec
+from trinity.spi import TableDefinition
+from trinity.storage import AlreadyExists, ObjectStore
+
+if TYPE_CHECKING:
+    from trinity.session import TableName
+
+__all__ = ["Registration", "Registry"]
+
+FOLDER: Final = "_trinity/external"
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What a registry knows of a table.
+
+    Attributes:
+        connector: name of the format: ``delta``.
+        location: absolute folder or URI; None for a table of the catalog that its name says (a federated one).
+        primary_key: key columns; empty for a plain table, or where the table's own properties name them.
+        properties: table properties in canonical spelling.
+    """
+
+    connector: str
+    location: str | None
+    primary_key: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def define(self, own: TableDefinition) -> TableDefinition:
+        """The table's own definition with the registered key and properties.
+
+        Raises:
+            TrinityError: INVALID_TABLE_PROPERTY where the table's own properties say something else, and what a
+                CREATE TABLE with this key and these options would raise.
+        """
+        key = own.with_key(self.primary_key).primary_key
+        given = self.properties
+        if own.keyed and key not in ((), own.primary_key):
+            raise _differs(own, "primary-key", ",".join(own.primary_key), ",".join(key))
+        for option in given.keys() & own.properties.keys():
+            if given[option] != own.properties[option]:
+                raise _differs(own, option, own.properties[option], given[option])
+        found = replace(own, primary_key=own.primary_key or key, properties={**given, **own.properties})
+        MergeSpec.of(found)
+        return found
+
+
+def _differs(own: TableDefinition, option: str, present: str, given: str) -> TrinityError:
+    return TrinityError(
+        "INVALID_TABLE_PROPERTY",
+        f"Table '{own.full_name}' says of itself '{option}' = '{present}', and '{given}' is given; leave it out.",
+    )
+
+
+class Registry:
+    """The registrations in one warehouse.
+
+    Args:
+        warehouse: its folder.
+    """
+
+    def __init__(self, warehouse: str) -> None:
+        self._store = ObjectStore(warehouse)
+
+    def get(self, name: TableName) -> Registration | None:
+        """What is registered under a name. Raises BAD_DATA naming a damaged file."""
+        if not self._store.exists(_file(name)):
+            return None
+        try:
+            data = json.loads(self._store.get(_file(name)))
+            return Registration(**{**data, "primary_key": tuple(data["primary_key"])})
+        except FileNotFoundError:  # dropped since
+            return None
+        except (ValueError, TypeError, KeyError) as error:
+            raise TrinityError(
+                "BAD_DATA",
+                f"Registration '{self._store.path(_file(name))}' is corrupt ({error}); restore it from a copy, or "
+                "delete it and register the table again.",
+            ) from error
+
+    def add(self, name: TableName, registration: Registration) -> None:
+        """Registers a table. Raises TABLE_ALREADY_EXISTS."""
+        try:
+            self._store.put_if_absent(_file(name), _encode(registration))
+        except AlreadyExists as taken:
+            raise TrinityError(
+                "TABLE_ALREADY_EXISTS", f"Table '{name}' is registered already; drop it first, which leaves its files."
+            ) from taken
+
+    def change(self, name: TableName, registration: Registration) -> None:
+        """Replaces a registration, whole or not at all."""
+        target = Path(self._store.path(_file(name)))
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        temporary.write_bytes(_encode(registration))
+        temporary.replace(target)
+
+    def remove(self, name: TableName) -> None:
+        """Forgets a table; its files stay."""
+        self._store.delete([_file(name)])
+
+    def tables(self, catalog: str, schema: str) -> list[str]:
+        """Names that are registered in a schema, sorted."""
+        folder = Path(self._store.path(_folder(catalog, schema)))
+        names = [p.name for p in folder.glob("*.json")] if folder.is_dir() else []
+        return sorted(unquote(n.removesuffix(".json")) for n in names if not n.startswith("."))
+
+
+def _folder(catalog: str, schema: str) -> str:
+    return "/".join((FOLDER, _quoted(catalog), _quoted(schema)))
+
+
+def _file(name: TableName) -> str:
+    return f"{_folder(name.catalog, name.schema)}/{_quoted(name.table)}.json"
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe="").replace(".", "%2E")
+
+
+def _encode(registration: Registration) -> bytes:
+    return json.dumps(asdict(registration), indent=1).encode()

@@ -1,0 +1,116 @@
+"""The registered tables of a session: making, finding and forgetting them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trinity.catalogs import Catalogs
+from trinity.errors import TrinityError, nearest
+from trinity.external.connector import ExternalConnector
+from trinity.external.registry import Registration, Registry
+from trinity.merge import canonical_properties
+from trinity.spi import Connector, TableHandle
+from trinity.storage import local_path, not_ours, split_key
+
+if TYPE_CHECKING:
+    from trinity.session import TableName
+
+__all__ = ["ExternalTables"]
+
+
+class ExternalTables:
+    """External and federated tables of a session.
+
+    Args:
+        catalogs: the session's catalogs.
+        warehouse: the session's folder, which holds the registry; without one each catalog's own folder does.
+    """
+
+    def __init__(self, catalogs: Catalogs, warehouse: str | None) -> None:
+        self._catalogs = catalogs
+        self._warehouse = warehouse
+
+    def find(self, name: TableName) -> tuple[TableHandle, Connector] | None:
+        """The handle and connector of a registered table, or None."""
+        registry = self._registry(name.catalog)
+        found = registry.get(name) if registry else None
+        return self._open(name, found) if found else None
+
+    def names(self, catalog: str, schema: str) -> list[str]:
+        """Names that are registered in a schema, sorted."""
+        registry = self._registry(catalog)
+        return registry.tables(catalog, schema) if registry else []
+
+    def format_name(self, name: TableName) -> str | None:
+        """The connector of a registered table, or None."""
+        registry = self._registry(name.catalog)
+        found = registry.get(name) if registry else None
+        return found.connector if found else None
+
+    def register(
+        self, name: TableName, connector: str, location: str | None, properties: Mapping[str, str]
+    ) -> tuple[TableHandle, Connector]:
+        """Registers a table after a look at it. Arguments and errors as for ``Session.register``."""
+        registry = self._registry(name.catalog)
+        if registry is None:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Table '{name}' cannot be registered: neither the session nor catalog '{name.catalog}' has a local "
+                "warehouse folder to keep the registration in. Give connect(warehouse=...).",
+            )
+        key, options = split_key(properties)
+        options = canonical_properties(options, self._catalogs.property_prefixes(self._catalog_of(name, connector)))
+        where = local_path(location) if location is not None else None
+        registration = Registration(connector, where, key, options)
+        opened = self._open(name, registration)
+        handle, made = opened
+        made.metadata.get_splits(handle)  # the options fit the columns, and the files can be read
+        registry.add(name, registration)
+        return opened
+
+    def change_properties(self, name: TableName, properties: Mapping[str, str]) -> None:
+        """Sets properties of a registered table. Raises NOT_SUPPORTED for one that is not registered."""
+        registry = self._registry(name.catalog)
+        found = registry.get(name) if registry else None
+        if registry is None or found is None:
+            raise not_ours(str(name), "its properties; to give it some of Trinity's, register it. ALTER TABLE is left")
+        registry.change(name, replace(found, properties={**found.properties, **properties}))
+
+    def forget(self, name: TableName) -> bool:
+        """Forgets a registered table, whose files stay; False when there is none."""
+        registry = self._registry(name.catalog)
+        if registry is None or registry.get(name) is None:
+            return False
+        registry.remove(name)
+        return True
+
+    def _open(self, name: TableName, registration: Registration) -> tuple[TableHandle, Connector]:
+        inner = self._catalogs[self._catalog_of(name, registration.connector)]
+        handle = TableHandle(name.catalog, name.schema, name.table, registration.location or "")
+        if registration.location is None:
+            found = inner.metadata.get_table(name.schema, name.table)
+            if found is None:
+                raise TrinityError(
+                    "TABLE_NOT_FOUND", f"Catalog '{name.catalog}' has no table '{name}' to be registered."
+                )
+            handle = found
+        return handle, ExternalConnector(inner, handle, registration)
+
+    def _catalog_of(self, name: TableName, connector: str) -> str:
+        """The catalog whose connector reads the table: the one of its name, or another of the same format."""
+        formats = {catalog: self._catalogs.format_name(catalog) for catalog in self._catalogs}
+        for catalog in (name.catalog, *formats):
+            if formats[catalog] == connector:
+                return catalog
+        known = sorted(set(formats.values()))
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{name}': the session has no catalog of connector '{connector}'.{nearest(connector, known)} "
+            f"It has: {', '.join(known)}.",
+        )
+
+    def _registry(self, catalog: str) -> Registry | None:
+        warehouse = self._warehouse or self._catalogs.warehouse(catalog)
+        return Registry(warehouse) if warehouse else None
