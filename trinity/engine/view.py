@@ -73,8 +73,8 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
     if splits.native is not None:
         raise TrinityError(
             "NOT_SUPPORTED",
-            f"There is no merge view of '{splits.definition.full_name}': it has deletes, or names of columns, that only "
-            "the format's own reader honours.",
+            f"There is no merge view of '{splits.definition.full_name}': it has deletes or column names that only the "
+            "format's own reader honours.",
         )
     spec = MergeSpec.of(splits.definition) if _merges(splits) else None
     sources = _sources([*(splits.sidecar if spec else ()), *splits.files], splits.storage)
