@@ -149,14 +149,18 @@ class TrinitySubject:
         self._session.close()
 
     def create(self, shape: Shape) -> None:
-        self._shape, self._names = shape, Names(shape)
-        self._name = f"c.default.t{next(self._numbers)}"
+        self.adopt(shape)
         try:
             self._session.sql(shape.ddl(self._name))
         except TrinityError as error:
             if error.code == "NOT_SUPPORTED":
                 raise Unsupported(error.message) from error
             raise
+
+    def adopt(self, shape: Shape) -> None:
+        """Begins with a table of a new name, which is about to be made."""
+        self._shape, self._names = shape, Names(shape)
+        self._name = f"c.default.t{next(self._numbers)}"
 
     def upsert(self, step: Upsert) -> Outcome:
         columns = [c for c in self._shape.columns if step.names is None or c.name in step.names]

@@ -13,7 +13,6 @@ from trinity.spi import (
     HistoryEntry,
     InsertTableHandle,
     MergeTableHandle,
-    PageSinkProvider,
     SplitSource,
     TableHandle,
     TransactionId,
@@ -66,13 +65,4 @@ class ExternalConnector(Connector):
 
     def __init__(self, inner: Connector, table: TableHandle, registration: Registration) -> None:
         opened = inner.open_external(table) if registration.location is not None else inner.metadata
-        self._metadata = _Metadata(opened, registration)
-        self._sinks = inner.sinks
-
-    @property
-    def metadata(self) -> ConnectorMetadata:
-        return self._metadata
-
-    @property
-    def sinks(self) -> PageSinkProvider:
-        return self._sinks
+        super().__init__(_Metadata(opened, registration), inner.sinks)
