@@ -171,3 +171,18 @@ def test_k3_nan_is_found_above_every_number(session: Session, fmt: str) -> None:
     assert [r.k for r in table.to_df().where("f > 100").collect()] == [1]
     table.compact(full=True)
     assert [r.k for r in table.to_df().where("f > 100").collect()] == [1]
+
+
+def test_statements_keep_times_of_day(session: Session, fmt: str) -> None:
+    """TIME goes through the row changes, as a value, within others, and as the key."""
+    session.use(fmt, "default")
+    session.sql("CREATE TABLE t (at TIME PRIMARY KEY, v INT, until TIME)")
+    session.sql("INSERT INTO t VALUES (TIME '00:00:01', 1, TIME '23:59:59.999999'), (TIME '12:00:00', 2, NULL)")
+    session.sql("UPDATE t SET until = TIME '10:00:00.000001', v = v + 1 WHERE at = TIME '12:00:00'")
+    session.table("t").delete("v = 1")
+    session.sql("""
+        MERGE INTO t USING VALUES (TIME '12:00:00', 7), (TIME '13:00:00', 8) AS s(at, v) ON t.at = s.at
+        WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (at, v) VALUES (s.at, s.v)""")
+    found = sorted(map(tuple, session.sql("SELECT * FROM t").collect()))
+    noon, one = dt.time(12), dt.time(13)
+    assert found == [(noon, 7, dt.time(10, 0, 0, 1)), (one, 8, None)]

@@ -90,7 +90,8 @@ class _ChangeTask:
         if self.row_id is not None:
             row_id = _as_stored(row_id, self.row_id)
         columns = [*stored.columns, page.column(width), page.column(width + 1), row_id, page.column(width + 3)]
-        return pa.RecordBatch.from_arrays([*columns, pa.nulls(page.num_rows, pa.string())], schema=self.schema)
+        columns.append(pa.nulls(page.num_rows, pa.string()))
+        return pa.RecordBatch.from_arrays([_as(c, f) for c, f in zip(columns, self.schema, strict=True)], self.schema)
 
 
 def _as_stored(row_id: pa.StructArray, conformer: PageConformer) -> pa.StructArray:
@@ -112,7 +113,7 @@ class _SinkTask:
     provider: PageSinkProvider
     merge: MergeTableHandle
     width: int
-    row_id: str
+    row_id: pa.Field
     guard: MergeGuard
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
@@ -135,12 +136,27 @@ class _SinkTask:
     def _merge_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
         """The page as the SPI has it (S1)."""
         storage = self.merge.insert.target.storage
-        data = [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(page.columns[: self.width], storage, strict=True)
-        ]
-        names = [*(f.name for f in storage), OPERATION, CASE_NUMBER, self.row_id]
-        return pa.RecordBatch.from_arrays([*data, *page.columns[self.width : self.width + 3]], names=names)
+        data = [_as(column, field) for column, field in zip(page.columns[: self.width], storage, strict=True)]
+        operation, case_number, row_id = page.columns[self.width : self.width + 3]
+        names = [*(f.name for f in storage), OPERATION, CASE_NUMBER, self.row_id.name]
+        return pa.RecordBatch.from_arrays([*data, operation, case_number, _as(row_id, self.row_id)], names=names)
+
+
+def _as(column: pa.Array, field: pa.Field) -> pa.Array:
+    return column if column.type == field.type else column.cast(field.type)
+
+
+def _for_spark(kind: pa.DataType) -> pa.DataType:
+    """The type in which Spark takes a column from Python: TIME in nanoseconds, of which none are used."""
+    if pa.types.is_time(kind):
+        return pa.time64("ns")
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_for_spark(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_for_spark(kind.key_type), kind.item_field.with_type(_for_spark(kind.item_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_for_spark(f.type)) for f in kind])
+    return kind
 
 
 def _raise_first(page: pa.RecordBatch) -> None:
@@ -181,10 +197,10 @@ def write_changes(
     row_id = pa.struct(_nullable(conformers[1].storage)) if conformers[1] else to_arrow_type(spark_row_id)
     arrow = pa.schema(
         [
-            *storage,
+            *(f.with_type(_for_spark(f.type)) for f in storage),
             (_PREFIX + OPERATION, pa.int8()),
             (_PREFIX + CASE_NUMBER, pa.int32()),
-            (processor.row_id, row_id),
+            (processor.row_id, _for_spark(row_id)),
             (_PREFIX + INSERT_FROM_UPDATE, pa.int8()),
             (_ERROR, pa.string()),
         ]
@@ -194,7 +210,8 @@ def write_changes(
     prepared = changes.mapInArrow(lambda pages: task(pages), stored)
     where = distribution.of(processor.row_id)
     placed = prepared.repartition(distribution.sinks, where) if distribution.sinks else prepared.repartition(where)
-    found = run_on_spark(_SinkTask(provider, merge, len(storage), processor.row_id, guard), placed)
+    task_row_id = pa.field(processor.row_id, row_id)
+    found = run_on_spark(_SinkTask(provider, merge, len(storage), task_row_id, guard), placed)
     counts = {"updated": 0, "deleted": 0, "inserted": 0}
     fragments = []
     for text in found:
