@@ -261,8 +261,8 @@ def test_append_killed_at_every_operation(crash: Crash, victim: Callable[[str, s
 @pytest.mark.parametrize(
     ("catalog", "action"),
     [
-        ("delta", "append"),
         ("iceberg", "append"),
+        pytest.param("delta", "append", marks=pytest.mark.full),
         pytest.param("parquet", "compact", marks=pytest.mark.full),
         pytest.param("delta", "plain merge", marks=pytest.mark.full),
     ],

@@ -125,6 +125,7 @@ def played(subject: TrinitySubject, fmt: str, external: bool, numbers: range) ->
     return tally
 
 
+@pytest.mark.parametrize("fmt", ["delta", *(pytest.param(f, marks=pytest.mark.full) for f in ("parquet", "iceberg"))])
 @pytest.mark.parametrize("subject", [True], indirect=True)
 def test_a_table_that_another_engine_made(subject: TrinitySubject, fmt: str) -> None:
     tally = played(subject, fmt, True, range(1))
@@ -140,7 +141,7 @@ def test_many_tables_that_another_engine_made(subject: TrinitySubject, fmt: str)
     assert not tally.unsupported
 
 
-@pytest.mark.parametrize("fmt", ["delta", "iceberg"])  # nobody else appends to a manifest
+@pytest.mark.parametrize("fmt", ["iceberg", pytest.param("delta", marks=pytest.mark.full)])  # no one else has manifests
 @pytest.mark.parametrize("subject", [False], indirect=True)
 def test_another_engine_appends_between_commits(subject: TrinitySubject, fmt: str) -> None:
     tally = played(subject, fmt, False, range(1))

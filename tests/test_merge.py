@@ -277,9 +277,9 @@ def test_explain(sql: Session, kind: str) -> None:
     assert rows(sql) == START
 
 
-def test_files_that_no_source_row_can_touch_are_not_read(session: Session, fmt: str) -> None:
+def test_files_that_no_source_row_can_touch_are_not_read(session: Session, tiered_fmt: str) -> None:
     """Nor are they rewritten, or in the way of a commit that touches them meanwhile."""
-    session.use(fmt, "default")
+    session.use(tiered_fmt, "default")
     session.sql("CREATE TABLE t (id INT, v STRING)")
     for first in (0, 100, 200):
         session.sql(f"INSERT INTO t SELECT /*+ COALESCE(1) */ id + {first}, 'old' FROM range(100)")

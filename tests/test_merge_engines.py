@@ -71,25 +71,25 @@ def run_example(session: Session, example: list[tuple[str, str | None]], compact
 
 
 @pytest.mark.parametrize("compact", [False, pytest.param(True, marks=pytest.mark.full)])
-def test_seed_002_prints_what_it_promises(session: Session, fmt: str, compact: bool) -> None:
-    session.sql(f"USE {fmt}.default")
+def test_seed_002_prints_what_it_promises(session: Session, tiered_fmt: str, compact: bool) -> None:
+    session.sql(f"USE {tiered_fmt}.default")
     examples = seed_examples()
     assert [sum(output is not None for _, output in e) for e in examples] == [2, 2, 1, 2, 1]
     for example in examples:
         run_example(session, example, compact)
 
 
-def test_seed_002_three_records(session: Session, fmt: str) -> None:
+def test_seed_002_three_records(session: Session, tiered_fmt: str) -> None:
     records = re.findall(r"<(1, [^<>]*)>", SEED)
     *given, expected = dict.fromkeys(records)
     session.sql(
-        f"CREATE TABLE {fmt}.default.books (k INT, price DOUBLE, n INT, title STRING, PRIMARY KEY (k)) "
+        f"CREATE TABLE {tiered_fmt}.default.books (k INT, price DOUBLE, n INT, title STRING, PRIMARY KEY (k)) "
         "TBLPROPERTIES ('merge-engine' = 'partial-update')"
     )
     for record in given:
-        session.sql(f"INSERT INTO {fmt}.default.books VALUES ({record})")
+        session.sql(f"INSERT INTO {tiered_fmt}.default.books VALUES ({record})")
     assert len(given) == 3
-    assert rows(session.table(f"{fmt}.default.books")) == [(1, 25.2, 10, "This is a book")]
+    assert rows(session.table(f"{tiered_fmt}.default.books")) == [(1, 25.2, 10, "This is a book")]
     assert expected == "1, 25.2, 10, 'This is a book'"
 
 
@@ -118,9 +118,9 @@ def put(table: Table, *versions: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("compact", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_delete_of_a_listed_group_removes_the_row_and_leaves_a_threshold(
-    session: Session, fmt: str, compact: bool
+    session: Session, tiered_fmt: str, compact: bool
 ) -> None:
-    table = make(session, fmt, GROUP_COLUMNS, **GROUPS)
+    table = make(session, tiered_fmt, GROUP_COLUMNS, **GROUPS)
 
     def step(*versions: dict[str, Any]) -> list[tuple[Any, ...]]:
         put(table, *versions)
@@ -139,10 +139,10 @@ def test_a_delete_of_a_listed_group_removes_the_row_and_leaves_a_threshold(
     assert step({"k": 1, "kind": "+U", "g": 7, "a": "new", "n": 4}) == [(7, "new", 4, None, None, None)]
 
 
-def test_late_rows_meet_their_order_after_compaction(session: Session, fmt: str) -> None:
+def test_late_rows_meet_their_order_after_compaction(session: Session, tiered_fmt: str) -> None:
     table = make(
         session,
-        fmt,
+        tiered_fmt,
         "k INT, g INT, l STRING, f STRING",
         **{
             "merge-engine": "partial-update",
@@ -174,9 +174,9 @@ def test_sequence_field_with_a_late_delete(session: Session, tiered_fmt: str) ->
     assert rows(table) == [(1, 20, "+I", 2, None)]
 
 
-def test_a_sum_out_of_range_is_an_error_of_the_read_that_later_rows_repair(session: Session, fmt: str) -> None:
+def test_a_sum_out_of_range_is_an_error_of_the_read_that_later_rows_repair(session: Session, tiered_fmt: str) -> None:
     options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
-    table = make(session, fmt, "k STRING, n BIGINT, v STRING", **options)
+    table = make(session, tiered_fmt, "k STRING, n BIGINT, v STRING", **options)
     most = 2**63 - 1
     put(table, {"k": "big", "n": most, "v": "a"}, {"k": "big", "n": most}, {"k": "small", "n": 1})
     table.compact(full=True)

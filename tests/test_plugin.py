@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import trinity
-from tests.test_conformance import BUDGET
+from tests.test_conformance import QUICK
 from trinity import Session, TrinityError
 from trinity.spi import ConnectorMetadata, SplitSource, TableHandle
 from trinity.storage import TableVersion
@@ -83,7 +83,7 @@ def test_it_imports_public_names_only() -> None:
 
 
 def test_it_conforms(site: Path, spark: SparkSession, tmp_path: Path) -> None:
-    report = run_check("acme", spark, budget=BUDGET, folder=tmp_path)
+    report = run_check("acme", spark, budget=QUICK, folder=tmp_path)
     assert report.conforms, report.text()
     assert all(report.tally.observations[c] for c in ("read-equality", "merge-engines", "row-change", "concurrency"))
 

@@ -60,7 +60,8 @@ def count(connection: dbapi.Connection, text: str, *values: Any) -> int:
     return connection.execute(text, values).rowcount
 
 
-@pytest.mark.parametrize("versions", ["BIGINT", pytest.param("TIMESTAMP", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("versions", ["BIGINT", "TIMESTAMP"])
 def test_statements_on_a_journalled_table(depts: dbapi.Connection, tiered_fmt: str) -> None:
     journal = depts.backend.session.table(f"{tiered_fmt}.default.depts_journal")  # type: ignore[attr-defined]
     before = journal.splits().version

@@ -15,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import delta.tables  # noqa: F401 - Spark then raises Delta's conflicts as other classes
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
