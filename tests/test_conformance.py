@@ -36,8 +36,9 @@ QUICK = replace(
     engine_seconds=5,
     engine_histories=1,
     refusal_seconds=2,
+    concurrency=False,
 )
-"""Half of it, for a format whose commits take their time."""
+"""Half of it, for the short tier."""
 
 
 # what the in-memory adapter consists of, Acme's does too: test_plugin.py
@@ -45,10 +46,25 @@ QUICK = replace(
     "connector", [pytest.param(c, marks=[pytest.mark.full] if c == "memory" else []) for c in connectors()]
 )
 def test_adapter_conforms(connector: str, spark: SparkSession, tmp_path: Path) -> None:
-    report = run_check(connector, spark, budget=BUDGET if connector == "parquet" else QUICK, folder=tmp_path)
+    report = run_check(connector, spark, budget=QUICK, folder=tmp_path)
     assert report.conforms, report.text()
     assert report.tally.histories > 0
     assert report.tally.observations["row-change"] > 0
     assert report.tally.observations["merge-engines"] > 0
     assert report.tally.observations["merge-sinks"] == len(SINK_CHECKS)
+
+
+@pytest.mark.parametrize(
+    "connector", [pytest.param(c, marks=[] if c == "parquet" else [pytest.mark.full]) for c in connectors()]
+)
+def test_commits_within_commits(connector: str, spark: SparkSession, tmp_path: Path) -> None:
+    report = run_check(connector, spark, "concurrency", BUDGET, folder=tmp_path)
+    assert report.conforms, report.text()
     assert report.tally.observations["concurrency"] == len(MEANWHILE)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("connector", connectors())
+def test_adapter_conforms_in_more_histories(connector: str, spark: SparkSession, tmp_path: Path) -> None:
+    report = run_check(connector, spark, budget=BUDGET, folder=tmp_path)
+    assert report.conforms, report.text()

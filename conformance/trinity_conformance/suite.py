@@ -61,6 +61,7 @@ class Budget:
         engine_seconds: as ``seconds``, for histories of merge engines.
         engine_histories: no more of them than this.
         refusal_seconds: seconds that bad input, and then bad options, may take when histories have used up the others.
+        concurrency: whether commits within commits are tried, all of them or none.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Budget:
     engine_seconds: float = 30
     engine_histories: int = 5
     refusal_seconds: float = 15
+    concurrency: bool = True
 
     @property
     def seconds_in_all(self) -> float:
@@ -250,7 +252,7 @@ def run_check(
             found += refuse_engines(subject, tally, seconds)
         if check in (None, "merge-sinks"):
             found += try_sinks(SinkBench(subject.session, "c"), tally)
-        if check in (None, "concurrency"):
+        if check == "concurrency" or (check is None and chosen.concurrency):
             found += try_meanwhile(subject.session, tally)
     finally:
         subject.close()
