@@ -163,7 +163,28 @@ def _states(session: Session, fmt: str, kind: str) -> Iterator[tuple[Table, Rows
     table.add_column(Column("more", "int"))
     commit(_LATER)
     versions = [*live, _LATER]
-    yield table, versions, [r for r in versions if r != _FIRST[2]] if key else versions
+    live = [r for r in versions if r != _FIRST[2]] if key else versions
+    yield table, versions, live
+    table.rename_column("v", "value")
+    table.drop_column("more")
+    table.add_column(Column("more", "string"))
+    named = _renamed(_row(4, 1, "named", more="text"))
+    commit(named)
+    versions, live = [*map(_renamed, versions), named], [*map(_renamed, live), named]
+    yield table, versions, live
+    table.widen_column("k", "bigint")
+    wide = _renamed(_row(2**40, 1, "wide"))
+    commit(wide)
+    yield table, [*versions, wide], [*live, wide]
+
+
+def _renamed(row: dict[str, Any]) -> dict[str, Any]:
+    """A row after v was renamed, and a column of numbers given way to another one of its name."""
+    more = row.get("more")
+    return {k: v for k, v in row.items() if k not in ("v", "more")} | {
+        "value": row["v"],
+        "more": more if isinstance(more, str) else None,
+    }
 
 
 # -- what is seen -----------------------------------------------------------------------------------------
@@ -176,14 +197,19 @@ def _comparable(rows: Rows, names: list[str]) -> list[str]:
 def _seen(
     read: Callable[[Session, Table], pa.Table], session: Session, table: Table, versions: Rows, live: Rows
 ) -> str:
-    names = [c.name for c in table.definition.visible]
+    columns = table.definition.visible
+    names = [c.name for c in columns]
     try:
-        found = _comparable(read(session, table).to_pylist(), names)
-    except Exception as error:
-        return f"refused ({type(error).__name__})"
-    if found == _comparable(live, names):
-        return "live"
-    return "versions" if found == _comparable(versions, names) else "wrong"
+        rows = read(session, table).to_pylist()
+    except Exception:
+        return "refused"
+    for called, how in ((names, ""), ([c.stored_name for c in columns], ", old names")):
+        found = _comparable(rows, called)
+        if found == _comparable(live, names):
+            return f"live{how}"
+        if found == _comparable(versions, names):
+            return f"versions{how}"
+    return "wrong"
 
 
 def cells(session: Session, fmt: str, kind: str) -> dict[str, str]:
@@ -192,7 +218,7 @@ def cells(session: Session, fmt: str, kind: str) -> dict[str, str]:
     for table, versions, live in _states(session, fmt, kind):
         for name, read in READERS[fmt].items():
             found[name].append(_seen(read, session, table, versions, live))
-    return {name: ", ".join(seen) for name, seen in found.items()}
+    return {name: "; ".join(seen) for name, seen in found.items()}
 
 
 # -- the page ---------------------------------------------------------------------------------------------

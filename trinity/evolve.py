@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from trinity.define import check_column
-from trinity.errors import TrinityError, nearest
+from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec
 from trinity.merge.options import column_options
 from trinity.merge.rename import renamed
@@ -176,14 +176,7 @@ def _with(definition: TableDefinition, before: Column, after: Column) -> TableDe
 
 
 def _visible(definition: TableDefinition, name: str) -> Column:
-    for column in definition.visible:
-        if column.name.lower() == name.lower():
-            return column
-    known = [c.name for c in definition.visible]
-    raise TrinityError(
-        "COLUMN_NOT_FOUND",
-        f"Table '{definition.full_name}' has no column '{name}'.{nearest(name, known)} It has: {', '.join(known)}.",
-    )
+    return definition.with_columns(definition.visible).column(name)
 
 
 def _check_free(definition: TableDefinition, name: str) -> None:

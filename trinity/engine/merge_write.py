@@ -91,7 +91,8 @@ class _ChangeTask:
             row_id = _as_stored(row_id, self.row_id)
         columns = [*stored.columns, page.column(width), page.column(width + 1), row_id, page.column(width + 3)]
         columns.append(pa.nulls(page.num_rows, pa.string()))
-        return pa.RecordBatch.from_arrays([_as(c, f) for c, f in zip(columns, self.schema, strict=True)], self.schema)
+        in_spark = [_as(column, field) for column, field in zip(columns, self.schema, strict=True)]
+        return pa.RecordBatch.from_arrays(in_spark, schema=self.schema)
 
 
 def _as_stored(row_id: pa.StructArray, conformer: PageConformer) -> pa.StructArray:
