@@ -62,8 +62,8 @@ def _polars_delta(session: Session, table: Table) -> pa.Table:
 
 
 def _duckdb_delta(session: Session, table: Table) -> pa.Table:
-    found = DeltaTable(table.location).to_pyarrow_dataset()
-    return duckdb.from_arrow(found).to_arrow_table()
+    # to_pyarrow_dataset() does not honour column mapping: after a rename it shows wrong values
+    return duckdb.from_arrow(_delta_rs(session, table)).to_arrow_table()
 
 
 def _spark_iceberg(session: Session, table: Table) -> pa.Table:
