@@ -15,9 +15,9 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
-from pyiceberg.catalog.sql import SqlCatalog
 
 import trinity
+from tests.iceberg import iceberg_spark, pyiceberg
 from trinity import Column, Session
 from trinity.table import Table
 
@@ -67,29 +67,19 @@ def _duckdb_delta(session: Session, table: Table) -> pa.Table:
 
 
 def _spark_iceberg(session: Session, table: Table) -> pa.Table:
-    # the name may be bound to another warehouse: a new Spark session has catalogs of its own
-    spark = session.spark.newSession()
-    for key, value in session.catalogs["iceberg"].spark_catalog_settings("iceberg").items():  # type: ignore[attr-defined]
-        spark.conf.set(key, value)
-    return spark.table(f"iceberg.default.{table.name.table}").toArrow()
-
-
-def _opened(table: Table) -> Any:
-    folder = Path(table.location).parents[1]
-    catalog = SqlCatalog("iceberg", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
-    return catalog.load_table(f"default.{table.name.table}")
+    return iceberg_spark(session).table(f"iceberg.default.{table.name.table}").toArrow()
 
 
 def _pyiceberg(session: Session, table: Table) -> pa.Table:
-    return _opened(table).scan().to_arrow()
+    return pyiceberg(table).scan().to_arrow()
 
 
 def _polars_iceberg(session: Session, table: Table) -> pa.Table:
-    return pl.scan_iceberg(_opened(table)).collect().to_arrow()
+    return pl.scan_iceberg(pyiceberg(table)).collect().to_arrow()
 
 
 def _duckdb_iceberg(session: Session, table: Table) -> pa.Table:
-    return duckdb.from_arrow(_opened(table).scan().to_arrow()).to_arrow_table()
+    return duckdb.from_arrow(pyiceberg(table).scan().to_arrow()).to_arrow_table()
 
 
 READERS: Final[Mapping[str, Mapping[str, Callable[[Session, Table], pa.Table]]]] = {

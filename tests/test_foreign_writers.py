@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
-from pyiceberg.catalog.sql import SqlCatalog
-from pyspark.sql import SparkSession
 
+from tests.iceberg import iceberg_spark, pyiceberg
 from trinity import Column, Session
 from trinity.table import Table
 
@@ -59,19 +56,6 @@ def rows(keys: list[int], w: int, gone: bool | None = None) -> pa.Table:
             "gone": pa.array([gone] * len(keys), pa.bool_()),
         }
     )
-
-
-def iceberg_spark(session: Session) -> SparkSession:
-    spark = session.spark.newSession()
-    for key, value in session.catalogs["iceberg"].spark_catalog_settings("iceberg").items():  # type: ignore[attr-defined]
-        spark.conf.set(key, value)
-    return spark
-
-
-def pyiceberg(table: Table) -> Any:
-    folder = Path(table.location).parents[1]
-    catalog = SqlCatalog("iceberg", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
-    return catalog.load_table(f"default.{table.name.table}")
 
 
 def rewrite(session: Session, table: Table) -> None:

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
-from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 import trinity
+from tests.iceberg import iceberg_spark, pyiceberg
 from trinity import Column, Session, TrinityError
 from trinity.spi import SinkId, Tier, WriteTarget, from_fragments
 from trinity.storage import ParquetSinkProvider, partitioned_sink
@@ -460,19 +460,6 @@ Rows = set[tuple[int, str | None]]
 
 def found(table: pa.Table) -> Rows:
     return {(r["id"], r["p"]) for r in table.to_pylist()}
-
-
-def iceberg_spark(session: Session) -> SparkSession:
-    spark = session.spark.newSession()
-    for key, value in session.catalogs["iceberg"].spark_catalog_settings("iceberg").items():  # type: ignore[attr-defined]
-        spark.conf.set(key, value)
-    return spark
-
-
-def pyiceberg(table: Table) -> Any:
-    folder = Path(table.location).parents[1]
-    catalog = SqlCatalog("iceberg", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
-    return catalog.load_table(f"default.{table.name.table}")
 
 
 def by_duckdb(session: Session, table: Table, where: str) -> Rows:

@@ -314,10 +314,10 @@ class Table:
         Raises:
             TrinityError: what a change, or the resulting definition (V1), refuses; the table is then as it was.
         """
-        if self.definition.external:
-            raise not_ours(str(self.name), "its columns")
 
         def change(definition: TableDefinition) -> TableDefinition:
+            if definition.external:
+                raise not_ours(str(self.name), "its columns")
             for one in changes:
                 definition = one(definition)
             MergeSpec.of(definition)

@@ -65,8 +65,8 @@ def compact(
 def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
     if splits.definition.partition_by:
         return True
-    buckets = {f.bucket.count for f in splits.files if f.bucket}
-    return well_bucketed(splits.files, splits.definition) is not None and spec.buckets in (None, *buckets)
+    buckets = well_bucketed(splits.files, splits.definition)
+    return buckets is not None and spec.buckets in (None, buckets)
 
 
 def _full(

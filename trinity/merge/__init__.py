@@ -1,6 +1,7 @@
 """Merge engines: options to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
 
 from trinity.merge.carried import carried_columns, carried_marks, ingested_columns
+from trinity.merge.literal import quoted
 from trinity.merge.options import TABLE_PROPERTIES, canonical_properties, commit_timeout_s, duration_ms
 from trinity.merge.rename import renamed
 from trinity.merge.spec import MergeEngine, MergeSpec, statistics_columns
@@ -16,6 +17,7 @@ __all__ = [
     "commit_timeout_s",
     "duration_ms",
     "ingested_columns",
+    "quoted",
     "renamed",
     "statistics_columns",
     "tombstone_marks",

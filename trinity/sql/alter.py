@@ -10,9 +10,10 @@ from sqlglot import TokenType, exp
 
 from trinity import evolve
 from trinity.errors import TrinityError
+from trinity.merge.literal import quoted
 from trinity.spi import TableDefinition
 from trinity.sql.columns import default_text, read_column
-from trinity.sql.names import existing_table, quote, read_name, target_name
+from trinity.sql.names import existing_table, read_name, target_name
 from trinity.sql.parse import Statement, parse
 from trinity.sql.properties import table_properties
 from trinity.sql.results import nothing
@@ -168,7 +169,7 @@ def alter_as_text(session: Session, statement: Statement) -> DataFrame:
         raise _unsupported(statement)
     name, at = read_name(tokens, 2)
     words = [t.text.upper() for t in tokens[at : at + 3]]
-    target = ".".join(map(quote, name))
+    target = ".".join(map(quoted, name))
     if words[:2] == ["SET", "PROPERTIES"] and len(tokens) > at + 2:
         listed = statement.text[tokens[at + 2].start :]
         listed = listed[1:-1] if words[2] == "(" else listed

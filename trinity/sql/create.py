@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError
+from trinity.merge.literal import quoted
 from trinity.spi import Column, type_text
 from trinity.sql.columns import read_column, read_columns
 from trinity.sql.errors import spark_errors
 from trinity.sql.external import register
-from trinity.sql.names import parts, quote, target_name
+from trinity.sql.names import parts, target_name
 from trinity.sql.parse import Statement, parse
 from trinity.sql.properties import Options, read_options
 from trinity.sql.query import run_query, run_text
@@ -215,7 +216,7 @@ def cache(session: Session, statement: Statement) -> DataFrame:
         with spark_errors():
             rows.createTempView(node.this.name)
         lazy = "LAZY " if node.args.get("lazy") else ""
-        return run_text(session, f"CACHE {lazy}TABLE {quote(node.this.name)}")
+        return run_text(session, f"CACHE {lazy}TABLE {quoted(node.this.name)}")
     if resolve(session, parts(node.this)) is not None:
         raise TrinityError(
             "NOT_SUPPORTED",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.sql.names import existing_table, quote, read_name, schema_name, target_name
+from trinity.merge.literal import quoted
+from trinity.sql.names import existing_table, read_name, schema_name, target_name
 from trinity.sql.parse import Statement
 from trinity.sql.query import run_text
 from trinity.sql.results import nothing
@@ -100,7 +101,7 @@ def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: boo
         return
     if cascade:
         for table in session.list_tables(catalog, schema):
-            session.drop_table(".".join(map(quote, (catalog, schema, table))))
+            session.drop_table(".".join(map(quoted, (catalog, schema, table))))
     if registered := session.external.names(catalog, schema):
         raise TrinityError(
             "SCHEMA_NOT_EMPTY", f"Schema '{catalog}.{schema}' still holds {', '.join(registered)}; drop these first."

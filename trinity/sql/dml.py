@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from sqlglot import Token
 
 from trinity.errors import TrinityError
+from trinity.merge.literal import quoted
 from trinity.sql.changes import RowChange, common_tables, row_change_word
 from trinity.sql.errors import quiet
 from trinity.sql.merge import read_merge
-from trinity.sql.names import quote
 from trinity.sql.pieces import Piece, Reader
 from trinity.sql.program import program
 from trinity.sql.references import is_temp_view
@@ -129,6 +129,6 @@ def _is_sparks(session: Session, parts: Sequence[str]) -> bool:
 
     try:
         with quiet():
-            return bool(session.spark.catalog.tableExists(".".join(map(quote, parts))))
+            return bool(session.spark.catalog.tableExists(".".join(map(quoted, parts))))
     except PySparkException:  # no catalog or schema of that name
         return False

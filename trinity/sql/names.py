@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError
+from trinity.merge.literal import quoted
 
 if TYPE_CHECKING:
     from trinity.session import Session, TableName
     from trinity.table import Table
 
 __all__ = [
-    "existing_table", "parts", "quote", "quoted_name", "read_name", "schema_name", "target_name",
+    "existing_table", "parts", "quoted_name", "read_name", "schema_name", "target_name",
 ]  # fmt: skip
 
 
@@ -62,7 +63,7 @@ def existing_table(session: Session, node: exp.Expr) -> Table:
     Raises:
         TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or TABLE_NOT_FOUND, with the nearest name.
     """
-    return session.table(".".join(map(quote, parts(node))))
+    return session.table(".".join(map(quoted, parts(node))))
 
 
 def schema_name(session: Session, given: list[str]) -> tuple[str, str]:
@@ -78,15 +79,10 @@ def schema_name(session: Session, given: list[str]) -> tuple[str, str]:
     return catalog, given[-1].lower()
 
 
-def quote(name: str) -> str:
-    """A name in backticks."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def quoted_name(name: str) -> str:
     """A name in backticks where it needs them."""
     plain = name.isascii() and name.isidentifier() and name.upper() not in _RESERVED
-    return name if plain else quote(name)
+    return name if plain else quoted(name)
 
 
 _RESERVED = frozenset({

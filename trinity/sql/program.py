@@ -11,10 +11,10 @@ from sqlglot import exp
 from trinity.engine.cases import Case, Program, When
 from trinity.engine.sparktypes import spark_type
 from trinity.errors import TrinityError, nearest
+from trinity.merge.literal import quoted
 from trinity.spi import Column
 from trinity.sql.changes import Clause, CommonTable, RowChange
 from trinity.sql.errors import spark_errors
-from trinity.sql.names import quote
 from trinity.sql.parse import Statement, parse, parse_tokens, tokenize
 from trinity.sql.pieces import Piece
 from trinity.sql.query import run_text
@@ -85,7 +85,7 @@ class _Builder:
         name = self.table.name
         alias = self.change.alias or self.change.target[-1]
         columns = {
-            c: Known(f"{quote(alias)}.{quote(column.name)}", spark_type(column.type))
+            c: Known(f"{quoted(alias)}.{quoted(column.name)}", spark_type(column.type))
             for c, column in self.columns.items()
         }
         names = frozenset({(alias.lower(),)}) if self.change.alias else name_suffixes(str(name).split("."))
@@ -138,7 +138,7 @@ class _Builder:
         if table is not None:
             return {c.name.lower(): spark_type(c.type) for c in table.definition.visible}
         with spark_errors():
-            rows = session.spark.table(view or ".".join(map(quote, parts)))
+            rows = session.spark.table(view or ".".join(map(quoted, parts)))
             return {name.lower(): kind for name, kind in rows.dtypes}
 
     # -- cases --------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class _Builder:
             return Case(When.MATCHED, clause.operation, condition)
         self._refuse_nested_correlation(where)
         text = self._text(where, Scope("DELETE WHERE", (self.target, source.side))) if where is not None else "TRUE"
-        view = f"{self.reads.register(source.rows)} AS {quote(source.side.alias)}"
+        view = f"{self.reads.register(source.rows)} AS {quoted(source.side.alias)}"
         return Case(When.MATCHED, clause.operation, f"EXISTS (SELECT 1 FROM {view} WHERE {text})")
 
     def _refuse_nested_correlation(self, where: Piece | None) -> None:
@@ -279,4 +279,4 @@ def _in_place(piece: Piece) -> str:
 
 
 def _quoted(dialect: str) -> Callable[[str], str]:
-    return quote if dialect == "spark" else lambda name: '"' + name.replace('"', '""') + '"'
+    return quoted if dialect == "spark" else lambda name: '"' + name.replace('"', '""') + '"'

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from trinity.engine.conditions import conjuncts
 from trinity.errors import TrinityError
+from trinity.merge.literal import quoted
 from trinity.spi import TableDefinition
-from trinity.sql.names import quote
 from trinity.sql.types import type_text
 
 __all__ = ["key_predicate"]
@@ -89,7 +89,7 @@ class _Columns:
         if not isinstance(side, exp.Column) or side.args.get("db") or side.name.lower() not in self.known:
             return None
         mine = side.table.lower() == self.qualifier if side.table else self.alone
-        return quote(side.name) if mine else None
+        return quoted(side.name) if mine else None
 
 
 def _comparison(part: exp.Expr, columns: _Columns) -> str | None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import Token
 
 from trinity.errors import TrinityError
+from trinity.merge.literal import quoted
 from trinity.sql.errors import from_spark, quiet
 from trinity.sql.fallback import names_by_spark
-from trinity.sql.names import quote
 from trinity.sql.parse import Statement, parse
 from trinity.sql.reads import Reads
 from trinity.sql.references import Edit, apply_edits, resolve
@@ -67,7 +67,7 @@ def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFram
             table = resolve(session, parts)
             if table is not None:
                 view = reads.newest(table)
-                edits.append((start, end, view if after_table else f"({view} AS {quote(parts[-1])})"))
+                edits.append((start, end, view if after_table else f"({view} AS {quoted(parts[-1])})"))
         return run_text(session, apply_edits(text, edits))
     finally:
         reads.drop()

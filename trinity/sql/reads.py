@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.errors import TrinityError
+from trinity.merge.literal import quoted
 from trinity.sql.errors import quiet, spark_errors
-from trinity.sql.names import quote
 from trinity.sql.parse import Statement
 from trinity.sql.pushdown import key_predicate
 from trinity.sql.references import Edit, Reference, apply_edits, column_edits, find_references, is_inner_cte
@@ -134,4 +134,4 @@ class Reads:
 
 def _edit(start: int, end: int, view: str, alias: str) -> Edit:
     # in parentheses, an alias (or sample, or pivot) of the user's own can follow without a change
-    return start, end, f"({view} AS {quote(alias)})"
+    return start, end, f"({view} AS {quoted(alias)})"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.sql.names import quote
+from trinity.merge.literal import quoted
 from trinity.sql.parse import Statement
 
 if TYPE_CHECKING:
@@ -192,4 +192,4 @@ def column_edits(statement: Statement, references: Sequence[Reference]) -> Itera
         written = tuple(q.name.lower() for q in qualifiers)
         meant = [r for r in references if not r.aliased and r.full[-len(written) :] == written]
         if meant and written[0] not in aliases:
-            yield qualifiers[0].meta["start"], qualifiers[-1].meta["end"] + 1, quote(meant[0].alias)
+            yield qualifiers[0].meta["start"], qualifiers[-1].meta["end"] + 1, quoted(meant[0].alias)

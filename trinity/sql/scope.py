@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError, nearest
-from trinity.sql.names import quote
+from trinity.merge.literal import quoted
 from trinity.sql.references import Edit, Reference
 
 __all__ = ["Known", "Relation", "Scope", "Side", "name_suffixes"]
@@ -139,7 +139,7 @@ class Scope:
             raise TrinityError(
                 "INVALID_ARGUMENTS",
                 f"{self.clause}: column '{name}' is ambiguous: the target has it and the source, too. Write "
-                f"{' or '.join(quote(s.alias) + '.' + quote(name) for s in hits)}.",
+                f"{' or '.join(quoted(s.alias) + '.' + quoted(name) for s in hits)}.",
             )
         if not hits:
             self._refuse_absent(None, name.lower(), name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.sql.names import quote
+from trinity.merge.literal import quoted
 from trinity.sql.parse import Statement
 from trinity.sql.query import run_text
 from trinity.sql.reads import Reads
@@ -84,7 +84,7 @@ def _columns(rows: DataFrame, alias: str) -> dict[str, Known]:
     counted = Counter(name.lower() for name in rows.columns)
     found: dict[str, Known] = {}
     for name, kind in rows.dtypes:
-        text = f"{quote(alias)}.{quote(name)}" if counted[name.lower()] == 1 else None
+        text = f"{quoted(alias)}.{quoted(name)}" if counted[name.lower()] == 1 else None
         found[name.lower()] = Known(text, kind)
     return found
 
@@ -93,9 +93,9 @@ def _joined(session: Session, text: str, aliases: Sequence[str], names: Sequence
     """A join: a column whose name several of its tables have gets a name of its own for each of them."""
     everything = run_text(session, text)
     columns = _columns(everything, UNNAMED)
-    parts = [run_text(session, _selecting(text, f"{quote(a)}.*")).dtypes if a else [] for a in aliases]
+    parts = [run_text(session, _selecting(text, f"{quoted(a)}.*")).dtypes if a else [] for a in aliases]
     owners = Counter(name.lower() for part in parts for name, _ in part)
-    chosen = [quote(name) for name in everything.columns if columns[name.lower()].text is not None]
+    chosen = [quoted(name) for name in everything.columns if columns[name.lower()].text is not None]
     relations: list[Relation] = []
     for place, part in enumerate(parts):
         known: dict[str, Known] = {}
@@ -103,8 +103,8 @@ def _joined(session: Session, text: str, aliases: Sequence[str], names: Sequence
             known[name.lower()] = columns.get(name.lower(), _NO_COLUMN)
             if known[name.lower()].text is None or owners[name.lower()] > 1:
                 own = f"{UNNAMED}_{place}_{name}"
-                chosen.append(f"{quote(aliases[place])}.{quote(name)} AS {quote(own)}")
-                known[name.lower()] = Known(f"{quote(UNNAMED)}.{quote(own)}", kind)
+                chosen.append(f"{quoted(aliases[place])}.{quoted(name)} AS {quoted(own)}")
+                known[name.lower()] = Known(f"{quoted(UNNAMED)}.{quoted(own)}", kind)
         relations.append(Relation(names[place], known))
     rows = run_text(session, _selecting(text, ", ".join(chosen)))
     return Source(rows, Side("source", UNNAMED, tuple(relations), columns))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from trinity.errors import TrinityError
+from trinity.merge import quoted
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,
@@ -20,8 +21,9 @@ from trinity.spi import (
     TableDefinition,
     TableHandle,
     parse_type,
+    stored_field,
 )
-from trinity.storage import file_uri, foreign_definition
+from trinity.storage import FIELD_ID, file_uri, foreign_definition
 from trinity_delta.jvm import DeltaJvm
 
 if TYPE_CHECKING:
@@ -34,8 +36,7 @@ __all__ = [
     "check_writable",
     "dated",
     "external_definition",
-    "in_log",
-    "physical_schema",
+    "external_storage",
 ]
 
 _MODE: Final = "delta.columnMapping.mode"
@@ -85,7 +86,7 @@ def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> Tabl
     Raises:
         TrinityError: NOT_SUPPORTED for a column of a type that Trinity does not have.
     """
-    columns = [_column(table, field) for field in _fields(metadata)]
+    columns = [_column(table, field, metadata) for field in _fields(metadata)]
     name = (table.schema, table.table)
     return foreign_definition(name, columns, metadata["partitionColumns"], metadata["configuration"], ("delta.",))
 
@@ -94,7 +95,6 @@ def apply_external(
     files: dict[str, DataFile],
     adds: dict[str, Mapping[str, Any]],
     found: Mapping[str, list[Any]],
-    names: Mapping[str, str],
     file_of: Callable[[Mapping[str, Any], int], DataFile],
     version: int,
 ) -> None:
@@ -104,8 +104,7 @@ def apply_external(
         files: path as the log has it -> live file.
         adds: the same path -> its add action.
         found: the commit's actions by kind.
-        names: logical name -> name in the log.
-        file_of: the file of an add action, under a commit number and the log's names.
+        file_of: the file of an add action, under a commit number.
         version: the commit's number.
     """
     added = sorted(found.get("add", []), key=_order_in_commit)
@@ -114,26 +113,16 @@ def apply_external(
         adds.pop(path, None)
     for action in added:
         path = action["path"]
-        file = file_of(action, action.get(_COMMITTED, version))
-        files[path], adds[path] = _logical(file, files.get(path), action, names), action
+        file, before = file_of(action, action.get(_COMMITTED, version)), files.get(path)
+        deleted = (action.get("deletionVector") or {}).get("cardinality", 0)
+        rows, commit = max(0, file.rows - deleted), before.commit if before else file.commit
+        files[path], adds[path] = replace(file, rows=rows, commit=commit), action
 
 
 def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
     """By name, which writers number by partition; files whose commit may be forgotten come by time first."""
     time = added["modificationTime"] if _COMMITTED in added else 0
     return time, added["path"].rsplit("/", 1)[-1], added["path"]
-
-
-def _logical(file: DataFile, before: DataFile | None, added: Mapping[str, Any], names: Mapping[str, str]) -> DataFile:
-    logical = {stored: name for name, stored in names.items()}
-    deleted = (added.get("deletionVector") or {}).get("cardinality", 0)
-    return replace(
-        file,
-        rows=max(0, file.rows - deleted),
-        commit=before.commit if before else file.commit,
-        stats={logical[k]: v for k, v in file.stats.items()},
-        partition={logical[k]: v for k, v in file.partition.items()},
-    )
 
 
 def dated(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Action]]) -> list[Action]:
@@ -153,19 +142,6 @@ def dated(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Acti
     return [
         {"add": {**a["add"], _COMMITTED: known.get(a["add"]["path"], first - 1)}} if "add" in a else a for a in actions
     ]
-
-
-def in_log(definition: TableDefinition, metadata: Mapping[str, Any]) -> tuple[TableDefinition, dict[str, str]]:
-    """(the definition under the names that the log and the files use, logical name -> that name)."""
-    names = {f["name"]: _stored_name(f, metadata) for f in _fields(metadata)}
-    columns = [replace(c, name=names[c.name]) for c in definition.columns]
-    stored = replace(
-        definition,
-        columns=tuple(columns),
-        primary_key=tuple(names[k] for k in definition.primary_key),
-        partition_by=tuple(names[c] for c in metadata["partitionColumns"]),
-    )
-    return stored, names
 
 
 class DeltaScan(NativeScan):
@@ -196,7 +172,7 @@ class DeltaScan(NativeScan):
                 spark.conf.set(f"spark.sql.parquet.fieldId.{direction}.enabled", "true")
         added = [self._added[f.path] for f in files]
         found = self._jvm().files(self._table.full_name, self._table.location, self._metadata, self._protocol, added)
-        names = ["`" + f["name"].replace("`", "``") + "`" for f in _fields(self._metadata)]
+        names = [quoted(f["name"]) for f in _fields(self._metadata)]
         return found.selectExpr(*names, f"_metadata.file_path AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
 
     def name(self, file: DataFile) -> str:
@@ -218,15 +194,23 @@ def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Ma
                 raise _refused(table, f"{what}, '{field['name']}', which Trinity does not compute or check")
 
 
-def physical_schema(metadata: Mapping[str, Any]) -> pa.Schema:
-    """The Arrow schema of new files: under column mapping with the physical names and field ids, on every level."""
-    return pa.schema([_arrow(field, metadata) for field in _fields(metadata)])
+def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:
+    """The storage schema of new files: under column mapping with physical names and field ids, on every level."""
+    found = []
+    for column, field in zip(definition.columns, _fields(metadata), strict=True):
+        stored = stored_field(column, _arrow_type(field["type"], metadata))
+        found.append(stored.with_metadata({**(stored.metadata or {}), **_field_id(field, metadata)}))
+    return pa.schema(found)
+
+
+def _field_id(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
+    number = field["metadata"].get(_ID) if _mode(metadata) != "none" else None
+    return {} if number is None else {FIELD_ID: str(number).encode()}
 
 
 def _arrow(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> pa.Field:
-    number = field["metadata"].get(_ID) if _mode(metadata) != "none" else None
-    ids = {"PARQUET:field_id": str(number)} if number is not None else None
-    return pa.field(_stored_name(field, metadata), _arrow_type(field["type"], metadata), metadata=ids)
+    kind = _arrow_type(field["type"], metadata)
+    return pa.field(_stored_name(field, metadata), kind, metadata=_field_id(field, metadata))
 
 
 def _arrow_type(kind: Any, metadata: Mapping[str, Any]) -> pa.DataType:
@@ -256,14 +240,15 @@ def _stored_name(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
     return str(field["name"] if _mode(metadata) == "none" else field["metadata"][_NAME])
 
 
-def _column(table: TableHandle, field: Mapping[str, Any]) -> Column:
-    about = field["metadata"]
+def _column(table: TableHandle, field: Mapping[str, Any], metadata: Mapping[str, Any]) -> Column:
+    name, about, stored = field["name"], field["metadata"], _stored_name(field, metadata)
     try:
         kind = parse_type(about[_TEXT]) if _TEXT in about else _type(field["type"])
     except TrinityError as error:
-        what = f"the column '{field['name']}', whose type Trinity does not have: {error.message}"
+        what = f"the column '{name}', whose type Trinity does not have: {error.message}"
         raise _refused(table, what) from error
-    return Column(field["name"], str(kind), field["nullable"], about.get(_DEFAULT), about.get("comment"))
+    column = Column(name, str(kind), field["nullable"], about.get(_DEFAULT), about.get("comment"))
+    return column if stored == name else replace(column, stored=stored)
 
 
 def _type(kind: Any) -> DataType:

@@ -245,10 +245,9 @@ _CORRUPT: Final = frozenset({"java.io.FileNotFoundException", "com.fasterxml.jac
 
 def _classes(error: Exception) -> list[str]:
     """Names of the Java exception's class and its ancestors, and of its causes; none for a Python error."""
+    # Delta's Python package, once imported, has classes of its own for conflicts, and for these alone
     if type(error).__module__.startswith("delta.exceptions"):
-        return [
-            _RACED
-        ]  # Delta's Python package, once imported, has classes of its own for conflicts, and for these alone
+        return [_RACED]
     thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     found = []
     while thrown is not None:

@@ -38,7 +38,7 @@ from trinity.storage import (
     oldest_needed,
 )
 from trinity_delta.commit import add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
-from trinity_delta.external import check_writable, in_log, physical_schema
+from trinity_delta.external import check_writable, external_storage
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.partition import check_partitions
 from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
@@ -140,8 +140,8 @@ class DeltaMetadata(FolderMetadata):
                     return CommitResult(state.version, skipped=True)
             # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
-            stored = self._as_logged(insert, state)
-            actions = [add(f, store, stored, order=started.read_version + 1) for f in files]
+            self._check_columns(insert, state)
+            actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
             version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="WRITE")
             return _result(version, files)
 
@@ -166,8 +166,8 @@ class DeltaMetadata(FolderMetadata):
             check_scope(merge, state.files.values(), gone)
             replaced = [(path, f) for path, f in state.files.items() if f.path in gone]
             actions = [remove(path, f, state.definition, changes=True) for path, f in replaced]
-            stored = self._as_logged(merge.insert, state)
-            actions += [add(f, store, stored, order=started.read_version + 1) for f in files]
+            self._check_columns(merge.insert, state)
+            actions += [add(f, store, merge.insert.definition, order=started.read_version + 1) for f in files]
             return _result(started.commit(actions), files)
 
         return self._commit(table, change)
@@ -240,16 +240,15 @@ class DeltaMetadata(FolderMetadata):
             self._delta = DeltaJvm(spark)
         return self._delta
 
-    def _as_logged(self, insert: InsertTableHandle, state: State) -> TableDefinition:
-        """The table under the log's names. Raises TRANSACTION_CONFLICT when another engine changed its columns."""
+    def _check_columns(self, insert: InsertTableHandle, state: State) -> None:
+        """Raises TRANSACTION_CONFLICT when another engine changed the columns of an external table meanwhile."""
         if not state.definition.external:
-            return insert.definition
+            return
         if self._snapshots.load(insert.table).metadata["schemaString"] != state.metadata["schemaString"]:
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
                 f"The columns of '{insert.table.full_name}' were changed while a statement wrote to it; run it again.",
             )
-        return in_log(state.definition, state.metadata)[0]
 
     def _forget(self, table: TableHandle) -> None:
         self._snapshots.forget(table)
@@ -279,12 +278,10 @@ def _own(configured: Mapping[str, str]) -> dict[str, str]:
 
 
 def _target(table: TableHandle, state: State) -> WriteTarget:
-    definition, storage = state.definition, storage_schema(state.definition)
+    definition = state.definition
+    external = definition.external
+    storage = external_storage(definition, state.metadata) if external else storage_schema(definition)
     statistics = statistics_columns(definition)
-    if definition.external:
-        definition, names = in_log(definition, state.metadata)
-        storage = physical_schema(state.metadata)
-        statistics = tuple(names[name] for name in statistics)
     return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by)
 
 

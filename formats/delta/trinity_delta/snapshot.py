@@ -21,7 +21,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefinition, TableHandle, Tier
 from trinity.storage import local_path
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
-from trinity_delta.external import DeltaScan, apply_external, check_readable, dated, external_definition, in_log
+from trinity_delta.external import DeltaScan, apply_external, check_readable, dated, external_definition
 from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.partition import from_delta_partition
@@ -100,8 +100,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         (check_readable if definition.external else _check_readable)(table, protocol)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
     if definition.external:
-        stored, names = in_log(definition, metadata)
-        apply_external(files, adds, found, names, lambda a, at: _file(table, a, stored, at, rebuilt=False), version)
+        apply_external(files, adds, found, lambda a, at: _file(table, a, definition, at, rebuilt=False), version)
     else:
         for gone in found.get("remove", []):
             files.pop(gone["path"], None)

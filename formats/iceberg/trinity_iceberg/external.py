@@ -20,6 +20,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_m
 from pyiceberg.typedef import Identifier
 
 from trinity.errors import TrinityError
+from trinity.merge import quoted
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
 from trinity.storage import AlreadyExists, ObjectStore
 
@@ -148,7 +149,7 @@ class IcebergScan(NativeScan):
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
         # as local_path() has it: writers begin paths with file:///, file:/ or /
         path = "CASE WHEN startswith(_file, 'file:') THEN concat('/', ltrim('/', substr(_file, 6))) ELSE _file END"
-        names = ["`" + name.replace("`", "``") + "`" for name in self._columns]
+        names = map(quoted, self._columns)
         return self._frame(spark).selectExpr(*names, f"{path} AS {NATIVE_FILE}", f"_pos AS {NATIVE_ROW}")
 
     def name(self, file: DataFile) -> str:

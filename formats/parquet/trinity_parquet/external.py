@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, statistics_columns
+from trinity.merge import commit_timeout_s, quoted, statistics_columns
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,
@@ -176,7 +176,7 @@ class _FolderScan(NativeScan):
         from pyspark.sql.pandas.types import from_arrow_schema
 
         schema: Any = from_arrow_schema(self.storage)
-        names = ["`" + name.replace("`", "``") + "`" for name in self.storage.names]
+        names = map(quoted, self.storage.names)
         paths = [_GLOB.sub(r"\\\1", f.path) for f in files]
         found = spark.read.schema(schema).option("basePath", self.location).parquet(*paths)
         return found.selectExpr(*names, f"_metadata.file_path AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")

@@ -14,8 +14,8 @@ from trinity.journal.backends.literals import with_literals
 from trinity.journal.merged import Merged, rewrite_merged
 from trinity.journal.model import LoadedModel
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
+from trinity.merge.literal import quoted
 from trinity.session import Session, connect
-from trinity.sql.names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -180,7 +180,7 @@ def _result(rows: DataFrame) -> Result:
 
 def _hidden_by_others(table: JournalTable, since: int) -> str:
     """A query for versions that were committed after a newer one of their key."""
-    key, version = ", ".join(quote(k) for k in table.key), quote(table.version)
+    key, version = ", ".join(quoted(k) for k in table.key), quoted(table.version)
     return (
         f"SELECT 1 FROM (SELECT _commit_version, {version} AS v, max({version}) OVER (PARTITION BY {key} "
         f"ORDER BY _commit_version RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier "

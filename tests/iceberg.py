@@ -1,0 +1,27 @@
+"""Trinity's Iceberg tables as Iceberg's own engines open them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyiceberg.catalog.sql import SqlCatalog
+from pyspark.sql import SparkSession
+
+from trinity import Session
+from trinity.table import Table
+
+
+def iceberg_spark(session: Session) -> SparkSession:
+    """A Spark session with the session's catalog ``iceberg``, whose name may be bound to another warehouse already."""
+    spark = session.spark.newSession()
+    for key, value in session.catalogs["iceberg"].spark_catalog_settings("iceberg").items():  # type: ignore[attr-defined]
+        spark.conf.set(key, value)
+    return spark
+
+
+def pyiceberg(table: Table) -> Any:
+    """The table as PyIceberg loads it."""
+    folder = Path(table.location).parents[1]
+    catalog = SqlCatalog("iceberg", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    return catalog.load_table(f"default.{table.name.table}")
