@@ -2,139 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from pyarrow import dataset
+from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import trinity
+from tests.foreign import (
+    AFTER_FIRST,
+    FIRST,
+    KEYED,
+    LIVE,
+    SECOND,
+    Write,
+    cases,
+    delta_rs,
+    delta_rs_by_partition,
+    equality_delete,
+    hadoop_catalog,
+    pyarrow_dataset,
+    pyarrow_files,
+    pyiceberg,
+    refused,
+    rows_of,
+    seen_by_others,
+    spark_iceberg,
+)
+from tests.threads import at_once
 from trinity import Session, TrinityError
-from trinity.table import Table
-
-KEYED = {"primary-key": "id", "watermark-key": "ts", "tombstone-key": "deleted"}
-FIRST = pa.table(
-    {
-        "id": pa.array([1, 2, 3, None], pa.int64()),
-        "ts": pa.array([10, 10, 10, 10], pa.int64()),
-        "deleted": pa.array([False, False, False, False]),
-        "v": ["a", "b", "c", "nobody"],
-        "p": ["x", "y", "x", "x"],
-    }
-)
-SECOND = pa.table(
-    {
-        "id": pa.array([1, 2, 3, 4, 4], pa.int64()),
-        "ts": pa.array([5, 20, 20, 1, 1], pa.int64()),
-        "deleted": pa.array([False, False, True, None, None]),
-        "v": ["late", "b2", "c2", "d", "d again"],
-        "p": ["x", "y", "x", "x", "x"],
-    }
-)
-AFTER_FIRST = {(1, "a"), (2, "b"), (3, "c")}
-LIVE = {(1, "a"), (2, "b2"), (4, "d again")}
-"""What both fold to: a late row loses, a tombstone hides its key, the later of two equal watermarks wins (K4)."""
-
-Rows = set[tuple[object, object]]
-Write = Callable[[Path, pa.Table], None]
-
-
-def rows_of(table: Table, version: int | None = None) -> Rows:
-    found = [(r.id, r.v) for r in table.to_df(version).collect()]
-    assert len(set(found)) == len(found)
-    return set(found)
-
-
-# -- other writers ----------------------------------------------------------------------------------------
-
-
-def delta_rs(folder: Path, rows: pa.Table) -> None:
-    write_deltalake(str(folder), rows, mode="append")
-
-
-def delta_rs_by_partition(folder: Path, rows: pa.Table) -> None:
-    write_deltalake(str(folder), rows, mode="append", partition_by=["p"])
-
-
-def spark_delta(folder: Path, rows: pa.Table) -> None:
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
-    spark.createDataFrame(rows).repartition(1).write.format("delta").mode("append").save(str(folder))
-
-
-def pyarrow_files(folder: Path, rows: pa.Table) -> None:
-    folder.mkdir(exist_ok=True)
-    pq.write_table(rows, folder / f"{len(list(folder.iterdir()))}.parquet")
-
-
-def pyarrow_dataset(folder: Path, rows: pa.Table) -> None:
-    name = f"load-{len(list(folder.iterdir())) if folder.exists() else 0}" + "-{i}.parquet"
-    kind = dataset.partitioning(pa.schema([("p", pa.string())]), flavor="hive")
-    dataset.write_dataset(
-        rows,
-        folder,
-        format="parquet",
-        partitioning=kind,
-        basename_template=name,
-        existing_data_behavior="overwrite_or_ignore",
-    )
-
-
-def duckdb_files(folder: Path, rows: pa.Table) -> None:
-    folder.mkdir(exist_ok=True)
-    duckdb.from_arrow(rows).write_parquet(str(folder / f"{len(list(folder.iterdir()))}.parquet"))
-
-
-def pyiceberg(folder: Path, rows: pa.Table) -> None:
-    catalog = SqlCatalog("others", uri=f"sqlite:///{folder.parent}/others.db", warehouse=f"file://{folder.parent}")
-    catalog.create_namespace_if_not_exists("ns")
-    catalog.create_table_if_not_exists("ns.t", rows.schema, location=f"file://{folder}").append(rows)
-
-
-def spark_iceberg(folder: Path, rows: pa.Table) -> None:
-    spark = hadoop_catalog(folder.parent.parent)
-    frame, name = spark.createDataFrame(rows).repartition(1), f"files.{folder.parent.name}.{folder.name}"
-    if folder.exists():
-        frame.writeTo(name).append()
-    else:
-        frame.writeTo(name).tableProperty("format-version", "2").create()
-
-
-def hadoop_catalog(warehouse: Path) -> SparkSession:
-    """Spark with an Iceberg catalog ``files`` whose tables lie in folders, without a service."""
-    active = SparkSession.getActiveSession()
-    assert active is not None
-    spark = active.newSession()
-    spark.conf.set("spark.sql.catalog.files", "org.apache.iceberg.spark.SparkCatalog")
-    spark.conf.set("spark.sql.catalog.files.type", "hadoop")
-    spark.conf.set("spark.sql.catalog.files.warehouse", f"file://{warehouse}")
-    return spark
-
-
-WRITERS: list[tuple[str, Write]] = [
-    ("parquet", pyarrow_dataset),
-    ("delta", delta_rs),
-    ("iceberg", pyiceberg),
-    ("parquet", pyarrow_files),
-    ("parquet", duckdb_files),
-    ("delta", delta_rs_by_partition),
-    ("delta", spark_delta),
-    ("iceberg", spark_iceberg),
-]
-
-
-def cases(*short: Write) -> list[object]:
-    """Every writer; but for some in the long tier."""
-    marks = [() if write in short else pytest.mark.full for _, write in WRITERS]
-    return [pytest.param(c, w, marks=m, id=w.__name__) for (c, w), m in zip(WRITERS, marks, strict=True)]
 
 
 @pytest.mark.parametrize(("connector", "write"), cases(pyarrow_dataset, delta_rs, pyiceberg))
@@ -159,19 +62,12 @@ def test_the_merged_read_of_a_table_of_others(
     else:
         assert len({r._commit_version for r in log}) == 2
         assert rows_of(table, before) == AFTER_FIRST
+        [made] = table.history().where(F.col("version") == before).select("timestamp").collect()
+        past = session.sql(f"SELECT id, v FROM theirs TIMESTAMP AS OF '{made.timestamp}'").collect()
+        assert {tuple(r) for r in past} == AFTER_FIRST
 
 
 # -- writes -----------------------------------------------------------------------------------------------
-
-
-def seen_by_others(session: Session, folder: Path, connector: str) -> pa.Table:
-    """All stored rows, by an engine that knows nothing of keys."""
-    if connector == "parquet":
-        return dataset.dataset(folder, partitioning="hive").to_table()
-    if connector == "delta":
-        found = QueryBuilder().register("t", DeltaTable(str(folder))).execute("SELECT * FROM t").read_all()
-        return pa.table(found)
-    return hadoop_catalog(folder.parent.parent).table(f"files.{folder.parent.name}.{folder.name}").toArrow()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +101,7 @@ def test_row_versions_are_appended(
     session.sql("INSERT INTO theirs (id, ts, v, p) VALUES (3, 21, 'back', 'y')")
     assert rows_of(table) == {(1, "merged"), (2, "b2"), (3, "back"), (6, "updated")}
     assert {r.p for r in session.sql("SELECT DISTINCT p FROM theirs").collect()} == {"x", "y"}
-    everything = seen_by_others(session, folder, connector)
+    everything = seen_by_others(folder, connector)
     assert set(everything.column_names) == set(FIRST.column_names)
     assert everything.num_rows == table.log().count() == 9 + 2 + 2 + 2 + 1 + 1
     assert "z w/%" in everything["p"].to_pylist()
@@ -295,19 +191,12 @@ def test_refused_options(session: Session, tmp_path: Path, code: str, properties
 # -- what Trinity leaves to others ------------------------------------------------------------------------
 
 
-def refused(code: str, says: str, run: Callable[[], object]) -> None:
-    with pytest.raises(TrinityError, match=says) as found:
-        run()
-    assert found.value.code == code
-
-
 def test_what_external_tables_do_not_do(session: Session, tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     pyarrow_files(folder, FIRST)
     table = session.register("keyed", "parquet", folder, {"primary-key": "id", "watermark-key": "ts"})
     refused("NOT_SUPPORTED", "tombstone-key", lambda: table.delete("id = 1"))
     refused("NOT_SUPPORTED", "tombstone-key", lambda: session.sql("UPDATE keyed SET id = 9 WHERE id = 1"))
-    refused("NOT_SUPPORTED", "compaction", table.compact)
     refused("NOT_SUPPORTED", "vacuum", table.vacuum)
     refused("NOT_SUPPORTED", "TRUNCATE", lambda: session.sql("TRUNCATE TABLE keyed"))
     refused("NOT_SUPPORTED", "columns", lambda: session.sql("ALTER TABLE keyed ADD COLUMN w INT"))
@@ -424,20 +313,6 @@ def test_iceberg_deletes_and_renamed_columns(session: Session, tmp_path: Path) -
     assert {tuple(r) for r in stored} == {(6, "again"), (40, "new")}
 
 
-def equality_delete(spark: SparkSession, name: str, folder: Path, key: int) -> None:
-    """Deletes a key as streaming engines do: by a file that holds it."""
-    table = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # type: ignore[union-attr]
-    iceberg = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]
-    path = folder / "data" / "deletes.parquet"
-    pq.write_table(pa.table([[key]], pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])), path)
-    builder = iceberg.FileMetadata.deleteFileBuilder(iceberg.PartitionSpec.unpartitioned())
-    ids = spark._sc._gateway.new_array(spark._jvm.int, 1)  # type: ignore[union-attr]
-    ids[0] = 1
-    file = builder.ofEqualityDeletes(ids).withPath(f"file:{path}").withFormat("PARQUET")
-    file = file.withFileSizeInBytes(path.stat().st_size).withRecordCount(1).build()
-    table.newRowDelta().addDeletes(file).commit()
-
-
 # -- federated tables -------------------------------------------------------------------------------------
 
 
@@ -509,3 +384,42 @@ def test_an_iceberg_table_of_version_3_is_read_only(session: Session, tmp_path: 
     table = session.register("three", "iceberg", tmp_path / "ns" / "three", {"primary-key": "id"})
     assert rows_of(table) == {(n, "b" if n == 5 else "a") for n in range(9) if n != 4}
     refused("NOT_SUPPORTED", "version 3", lambda: table.upsert(pa.table({"id": [1], "v": ["x"]})))
+
+
+# -- several writers, and what is left of a log -----------------------------------------------------------
+
+
+def test_of_two_registrations_of_one_name_one_stands(session: Session, tmp_path: Path) -> None:
+    folders = [tmp_path / f"theirs-{n}" for n in range(8)]
+    for folder in folders:
+        pyarrow_files(folder, FIRST)
+    errors = at_once([partial(session.register, "one", "parquet", f) for f in folders])
+    assert [getattr(e, "code", e) for e in errors] == ["TABLE_ALREADY_EXISTS"] * 7
+    assert session.table("one").handle.location in map(str, folders)
+
+
+def test_writers_of_one_folder_lose_nothing(session: Session, warehouse: Path, tmp_path: Path) -> None:
+    pyarrow_files(tmp_path / "theirs", FIRST)
+    session.register("theirs", "parquet", tmp_path / "theirs", KEYED)
+
+    def write(writer: int) -> None:
+        with trinity.connect(warehouse) as own:
+            for n in range(3):
+                own.table("theirs").upsert(pa.table({"id": [10 * writer + n], "ts": [n], "v": ["w"]}))
+
+    assert at_once([partial(write, writer) for writer in range(1, 7)]) == []
+    assert rows_of(session.table("theirs")) == AFTER_FIRST | {(10 * w + n, "w") for w in range(1, 7) for n in range(3)}
+
+
+def test_a_delta_log_that_was_cleaned_up(session: Session, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    delta_rs(folder, FIRST)
+    delta_rs(folder, SECOND)
+    delta_rs(folder, pa.table({"id": [2], "ts": [20], "deleted": [False], "v": ["b tie"], "p": ["y"]}))
+    DeltaTable(str(folder)).create_checkpoint()
+    for version in range(2):
+        (folder / "_delta_log" / f"{version:020d}.json").unlink()
+    table = session.register("theirs", "delta", folder, KEYED)
+    assert rows_of(table) == LIVE - {(2, "b2")} | {(2, "b tie")}
+    table.upsert(pa.table({"id": [4], "ts": [1], "v": ["d tie"]}))
+    assert (4, "d tie") in rows_of(table)

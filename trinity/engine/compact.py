@@ -14,14 +14,15 @@ from pyspark.sql import functions as F
 
 from trinity.engine import by_column
 from trinity.engine.partitions import by_partition, crowded, grouped_scan
-from trinity.engine.read import folded
+from trinity.engine.read import folded, with_key
 from trinity.engine.scan import bucket_types, log_scan, plain_scan, tiers, well_bucketed
 from trinity.engine.writer import DELETED, RewriteTask, run_on_spark, sidecar_target
+from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE, is_deleted, winners
 from trinity.merge.literal import quoted
 from trinity.merge.options import keeps_versions
 from trinity.merge.spec import MergeSpec
-from trinity.spi import Bucket, CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
+from trinity.spi import Bucket, ColumnStats, CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,7 @@ _BUCKET_BYTES: Final = 64 * 1024 * 1024
 _FILE_BYTES: Final = 128 * 1024 * 1024
 _FULL_SHARE: Final = 0.3
 """A log of at least this share of the base is folded into it; a smaller one is folded by itself."""
+_UNKNOWN: Final = ColumnStats()
 
 
 def compact(
@@ -47,6 +49,8 @@ def compact(
         full: True folds everything into a new base; False only the log, unless it is large beside the base.
     """
     base, log = tiers(splits.files)
+    if splits.definition.external:
+        return _winners_only(spark, connector, table, splits)
     if not splits.definition.keyed:
         plain = _concatenate_partitions if splits.definition.partition_by else _concatenate
         return plain(spark, connector, table, splits)
@@ -142,6 +146,43 @@ def _distributed(
         return by_partition(rows, splits.definition, spec, files, _FILE_BYTES)
     order = [*spec.key, ARRIVAL] if ARRIVAL in rows.columns else spec.key
     return rows.repartition(tasks, *spec.key).sortWithinPartitions(*order)
+
+
+def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
+    """The files of a table of others into as few, with the winning version of each key, deleted ones included.
+
+    There is no sidecar to put those in. Rows without a key are no versions of anything, and stay (K1).
+    """
+    spec = _foldable(table, splits)
+    if not splits.files:
+        return CommitResult(splits.version, skipped=True)
+    rewrite = connector.metadata.begin_rewrite(table, splits.files)
+    versions = log_scan(spark, splits.files, (), splits.storage, native=splits.native)
+    rows = winners(with_key(versions, splits, spec), spec)
+    if nullable := [k for k in spec.key if any(f.stats.get(k, _UNKNOWN).nulls != 0 for f in splits.files)]:
+        rows = rows.unionByName(versions.where(" OR ".join(f"{quoted(k)} IS NULL" for k in nullable)))
+    rows = rows.withColumn(DELETED, F.lit(False))
+    partitioned = bool(splits.definition.partition_by)
+    tasks = None if partitioned else max(1, math.ceil(sum(f.size for f in splits.files) / _FILE_BYTES))
+    rows = _distributed(rows, splits, spec, splits.files, tasks)
+    names = zip(splits.storage.names, rewrite.target.storage.names, strict=True)  # the latter under column mapping
+    rows = rows.selectExpr(*[f"{quoted(name)} AS {quoted(stored)}" for name, stored in names], DELETED)
+    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(splits.files))
+    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+
+
+def _foldable(table: TableHandle, splits: SplitSource) -> MergeSpec:
+    """The merge options of a table of others. Raises NOT_SUPPORTED where all row versions have to stay."""
+    definition = splits.definition
+    spec = MergeSpec.of(definition) if definition.keyed else None
+    if spec and not spec.by_column and not keeps_versions(definition.properties):
+        return spec
+    why = "has no key" if spec is None else f"keeps all row versions (merge-engine={spec.engine.value})"
+    raise TrinityError(
+        "NOT_SUPPORTED",
+        f"Table '{table.full_name}' is external and {why}: there is nothing that a compaction could leave out. To have "
+        "fewer files, use the engine that made it (OPTIMIZE, rewrite_data_files).",
+    )
 
 
 def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _BASE_WINS: Final = "_trinity_base_wins"
 
-__all__ = ["folded", "logical", "merged_read", "row_versions", "stored_winners"]
+__all__ = ["folded", "logical", "merged_read", "row_versions", "stored_winners", "with_key"]
 
 
 def merged_read(
@@ -103,11 +103,11 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     and with one sorted file per bucket neither exchanged nor sorted.
     """
     if spec.by_column:
-        rows = _with_key(by_column.versions(spark, splits, spec), splits, spec)
+        rows = with_key(by_column.versions(spark, splits, spec), splits, spec)
         return by_column.folded(below.of(rows), splits, spec)
     base, log = tiers(splits.files)
     versions = log_scan(spark, log, splits.sidecar, splits.storage, native=splits.native)
-    versions = below.of(_with_key(versions, splits, spec))
+    versions = below.of(with_key(versions, splits, spec))
     buckets = well_bucketed(base, splits.definition)
     if buckets:
         versions = versions.repartition(buckets, *spec.key)
@@ -123,7 +123,7 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     return _meet(below.of(earlier), later, spec, splits.storage)
 
 
-def _with_key(versions: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+def with_key(versions: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
     """Without the rows of other writers that have a NULL in their key (K1)."""
     nullable = [k for k in spec.key if splits.definition.external and splits.definition.column(k).nullable]
     return versions.where(" AND ".join(f"{quoted(k)} IS NOT NULL" for k in nullable)) if nullable else versions

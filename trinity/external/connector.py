@@ -10,9 +10,11 @@ from trinity.spi import (
     CommitResult,
     Connector,
     ConnectorMetadata,
+    DataFile,
     HistoryEntry,
     InsertTableHandle,
     MergeTableHandle,
+    RewriteTableHandle,
     SplitSource,
     TableHandle,
     TransactionId,
@@ -52,6 +54,14 @@ class _Metadata(SingleTable):
         self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
     ) -> CommitResult:
         return self._inner.finish_merge(merge, sources, fragments)
+
+    def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
+        return self._inner.begin_rewrite(table, replaced)
+
+    def finish_rewrite(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
+    ) -> CommitResult:
+        return self._inner.finish_rewrite(rewrite, fragments, replace_sidecar=replace_sidecar)
 
 
 class ExternalConnector(Connector):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NoReturn
 
 from trinity.errors import TrinityError
 from trinity.spi import (
-    CommitResult,
-    DataFile,
-    RewriteTableHandle,
     TableDefinition,
     TableHandle,
     VacuumResult,
@@ -31,7 +28,7 @@ def not_ours(table: str, what: str) -> TrinityError:
 class SingleTable(RowChanges):
     """Base of what :meth:`~trinity.spi.Connector.open_external` returns.
 
-    An adapter adds ``get_splits``, ``history``, ``begin_insert``, ``finish_insert`` and ``finish_merge``.
+    An adapter adds ``get_splits``, ``history``, and ``begin`` and ``finish`` of inserts, merges and rewrites.
     """
 
     def list_schemas(self) -> list[str]:
@@ -57,14 +54,6 @@ class SingleTable(RowChanges):
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> NoReturn:
         raise not_ours(table.full_name, "its columns")
-
-    def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> NoReturn:
-        raise not_ours(table.full_name, "compaction")
-
-    def finish_rewrite(
-        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
-    ) -> CommitResult:
-        raise not_ours(rewrite.table.full_name, "compaction")
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         raise not_ours(table.full_name, "vacuum")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -33,10 +34,12 @@ __all__ = [
     "DeltaScan",
     "apply_external",
     "check_readable",
+    "check_rewritable",
     "check_writable",
     "dated",
     "external_definition",
     "external_storage",
+    "remove_external",
 ]
 
 _MODE: Final = "delta.columnMapping.mode"
@@ -64,6 +67,7 @@ _COMPUTED: Final = {
     "delta.invariants": "a column invariant",
 }
 _CONSTRAINT: Final = "delta.constraints."
+_APPEND_ONLY: Final = "delta.appendOnly"
 
 _COMMITTED: Final = "trinityCommit"
 """In an add action of a rebuilt version: the commit that added the file."""
@@ -192,6 +196,20 @@ def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Ma
         for key, what in _COMPUTED.items():
             if key in field["metadata"]:
                 raise _refused(table, f"{what}, '{field['name']}', which Trinity does not compute or check")
+
+
+def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
+    """Refuses a table whose files must stay. Raises NOT_SUPPORTED, also for what :func:`check_writable` refuses."""
+    check_writable(table, metadata, protocol)
+    if str(metadata["configuration"].get(_APPEND_ONLY, "false")).lower() == "true":
+        raise _refused(table, f"the property '{_APPEND_ONLY}', under which no row version may go")
+
+
+def remove_external(added: Mapping[str, Any]) -> Action:
+    """Removes a file of others with its deletion vector: Delta knows it by both."""
+    known = {k: added[k] for k in ("path", "partitionValues", "size", "deletionVector") if added.get(k) is not None}
+    now = int(time.time() * 1000)
+    return {"remove": {**known, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}}
 
 
 def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:

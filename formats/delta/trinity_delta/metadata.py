@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s, statistics_columns
@@ -38,7 +38,7 @@ from trinity.storage import (
     oldest_needed,
 )
 from trinity_delta.commit import add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
-from trinity_delta.external import check_writable, external_storage
+from trinity_delta.external import check_rewritable, check_writable, external_storage, remove_external
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.partition import check_partitions
 from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
@@ -140,7 +140,7 @@ class DeltaMetadata(FolderMetadata):
                     return CommitResult(state.version, skipped=True)
             # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
-            self._check_columns(insert, state)
+            self._check_columns(insert.table, state)
             actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
             version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="WRITE")
             return _result(version, files)
@@ -166,7 +166,7 @@ class DeltaMetadata(FolderMetadata):
             check_scope(merge, state.files.values(), gone)
             replaced = [(path, f) for path, f in state.files.items() if f.path in gone]
             actions = [remove(path, f, state.definition, changes=True) for path, f in replaced]
-            self._check_columns(merge.insert, state)
+            self._check_columns(merge.insert.table, state)
             actions += [add(f, store, merge.insert.definition, order=started.read_version + 1) for f in files]
             return _result(started.commit(actions), files)
 
@@ -190,6 +190,8 @@ class DeltaMetadata(FolderMetadata):
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         state = self._snapshots.load(table)
         pinned = replace(table, version=state.version)
+        if state.definition.external:
+            check_rewritable(table, state.metadata, state.protocol)
         return RewriteTableHandle(pinned, state.definition, _target(table, state), tuple(replaced))
 
     def finish_rewrite(
@@ -207,6 +209,8 @@ class DeltaMetadata(FolderMetadata):
                     "TRANSACTION_CONFLICT",
                     f"Another compaction of '{table.full_name}' replaced {min(gone)} meanwhile; compact again.",
                 )
+            if state.definition.external:
+                return _result(started.commit(self._folded_external(rewrite, state, started, files)), files)
             actions = [remove(*live[f.path], rewrite.definition) for f in rewrite.replaced]
             actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
             if replace_sidecar and (aside or state.sidecar):
@@ -214,6 +218,29 @@ class DeltaMetadata(FolderMetadata):
             return _result(started.commit(actions) if actions else state.version, files)
 
         return self._commit(table, change)
+
+    def _folded_external(
+        self, rewrite: RewriteTableHandle, state: State, started: DeltaTransaction, files: Sequence[DataFile]
+    ) -> list[Mapping[str, Any]]:
+        """The actions of the compaction of a table of others, whose readers see row versions go.
+
+        Raises TRANSACTION_CONFLICT when rows of the files were deleted meanwhile.
+        """
+        self._check_columns(rewrite.table, state)
+        pinned = self._snapshots.load(rewrite.table)
+        replaced = {f.path for f in rewrite.replaced}
+        paths = [path for path, f in state.files.items() if f.path in replaced]
+        if changed := [path for path in paths if state.added[path] != pinned.added[path]]:
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"Rows of '{changed[0]}' of '{rewrite.table.full_name}' were deleted meanwhile; compact again.",
+            )
+        started.read_whole_table()
+        order, store = started.read_version + 1, ObjectStore(rewrite.table.location)
+        return [
+            *(remove_external(state.added[path]) for path in paths),
+            *(add(f, store, rewrite.definition, order=order) for f in files),
+        ]
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         table = replace(table, version=None)
@@ -240,14 +267,14 @@ class DeltaMetadata(FolderMetadata):
             self._delta = DeltaJvm(spark)
         return self._delta
 
-    def _check_columns(self, insert: InsertTableHandle, state: State) -> None:
+    def _check_columns(self, pinned: TableHandle, state: State) -> None:
         """Raises TRANSACTION_CONFLICT when another engine changed the columns of an external table meanwhile."""
         if not state.definition.external:
             return
-        if self._snapshots.load(insert.table).metadata["schemaString"] != state.metadata["schemaString"]:
+        if self._snapshots.load(pinned).metadata["schemaString"] != state.metadata["schemaString"]:
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
-                f"The columns of '{insert.table.full_name}' were changed while a statement wrote to it; run it again.",
+                f"The columns of '{pinned.full_name}' were changed while a statement wrote to it; run it again.",
             )
 
     def _forget(self, table: TableHandle) -> None:

@@ -64,10 +64,11 @@ from trinity_iceberg.snapshot import (
     live_manifests,
     read_entries,
     read_manifests,
+    snapshot_of,
     version_of,
 )
 
-__all__ = ["Change", "check_present", "commit_change", "commit_updates"]
+__all__ = ["Change", "check_deletes", "check_present", "commit_change", "commit_updates"]
 
 MERGE_AT: Final = 16
 """So many manifests of one order of magnitude are merged into one: a read of n commits opens O(log n) manifests."""
@@ -137,7 +138,7 @@ class _Commit:
     def _snapshot(self, change: Change) -> Snapshot:
         manifests = live_manifests(read_manifests(self.table.io, self.parent))
         if change.removed:
-            manifests = self._without(manifests, change)
+            manifests = self._without_deletes(live_manifests(self._without(manifests, change)))
         if change.added:
             manifests = [self._manifest(self._added(change.added)), *manifests]
         manifests = self._merged(manifests)
@@ -193,6 +194,17 @@ class _Commit:
                 "another writer replaced it first. Run the statement again.",
             )
         return kept
+
+    def _without_deletes(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
+        """Forgets delete files once no data file is left for which they were written."""
+        deletes = [m for m in manifests if m.content != ManifestContent.DATA]
+        if len(deletes) < len(manifests):
+            return manifests
+        for manifest in deletes:
+            spec = self.metadata.specs()[manifest.partition_spec_id]
+            for entry in read_entries(self.table.io, manifest):
+                self.summary.remove_file(entry.data_file, self.table.schema(), spec)
+        return []
 
     def _marked(self, entries: Iterable[ManifestEntry], gone: set[str], spec: PartitionSpec) -> list[ManifestEntry]:
         marked = []
@@ -262,6 +274,19 @@ def check_present(table: TableHandle, files: Sequence[DataFile]) -> None:
                 f"'{file.path}', written by this statement, is gone: table '{table.full_name}' was dropped and made "
                 "anew, or vacuumed, meanwhile. Run the statement again.",
             )
+
+
+def check_deletes(pinned: TableHandle, table: Table) -> None:
+    """Refuses to replace files of which another engine deleted rows since a version (TRANSACTION_CONFLICT)."""
+    metadata = table.metadata
+    now, then = (
+        {m.manifest_path for m in read_manifests(table.io, snapshot) if m.content != ManifestContent.DATA}
+        for snapshot in (metadata.current_snapshot(), snapshot_of(pinned, metadata))
+    )
+    if now != then:
+        raise TrinityError(
+            "TRANSACTION_CONFLICT", f"Rows of '{pinned.full_name}' were deleted meanwhile; compact again."
+        )
 
 
 def commit_updates(

@@ -55,7 +55,7 @@ from trinity.storage import (
     delete_orphans,
     local_path,
 )
-from trinity_iceberg.commit import Change, check_present, commit_change
+from trinity_iceberg.commit import Change, check_deletes, check_present, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_writable
 from trinity_iceberg.partition import check_names, check_partitions, names_now, partition_spec
@@ -301,12 +301,15 @@ class IcebergMetadata(RowChanges):
             loaded = self._load(rewrite.table)
             check_present(rewrite.table, written)
             removed = frozenset(f.path for f in rewrite.replaced)
+            added = _named_now(files, rewrite.definition, loaded)
+            if rewrite.definition.external:  # whose rows have their order by the sequence number of the new files
+                check_deletes(rewrite.table, loaded)
+                return _result(commit_change(loaded, Change("compact", added=added, removed=removed)), written)
             index = open_index(store, carried(loaded.metadata).get(INDEX))
             gone = {store.relative(f.path) for f in rewrite.replaced}
             entries = {n: e for n, e in index.files.items() if n not in gone}
             entries |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in files}
             name = FileIndex(entries, sidecar if replace_sidecar else index.sidecar).save(store)
-            added = _named_now(files, rewrite.definition, loaded)
             change = Change("compact", added=added, removed=removed, summary={INDEX: name})
             return _result(commit_change(loaded, change), written)
 

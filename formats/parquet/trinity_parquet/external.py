@@ -25,6 +25,7 @@ from trinity.spi import (
     InsertTableHandle,
     MergeTableHandle,
     NativeScan,
+    RewriteTableHandle,
     SplitSource,
     TableDefinition,
     TableHandle,
@@ -103,6 +104,40 @@ class FolderTable(SingleTable):
 
         return self._publish(merge.insert, files, check)
 
+    # -- compaction ---------------------------------------------------------------------------------------
+
+    def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
+        insert = self.begin_insert(replace(table, version=None))
+        return RewriteTableHandle(insert.table, insert.definition, insert.target, tuple(replaced))
+
+    def finish_rewrite(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
+    ) -> CommitResult:
+        """Adds the new files, then removes the old ones: in between every row is there, some of them twice."""
+        files, newest = from_fragments(list(fragments)), replace(rewrite.table, version=None)
+
+        def attempt() -> CommitResult:
+            present = self._listing(newest).times
+            if gone := sorted({f.path for f in rewrite.replaced} - present.keys()):
+                raise TrinityError(
+                    "TRANSACTION_CONFLICT",
+                    f"'{gone[0]}' of table '{newest.full_name}' was removed meanwhile; compact again.",
+                )
+            # their place in the order is that of the newest file that they replace (K6)
+            stamp = max(os.stat(f.path).st_mtime_ns for f in rewrite.replaced)
+            for number, file in enumerate(files):
+                name = f"trinity-{rewrite.target.statement}-{number:06d}.parquet"
+                _move(rewrite.target.folder, newest.location, file, name, stamp)
+            for file in rewrite.replaced:
+                os.unlink(file.path)
+            version = self._listing(newest).version
+            return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
+
+        try:
+            return commit_loop(newest.location, attempt, commit_timeout_s(rewrite.definition.properties))
+        finally:
+            shutil.rmtree(rewrite.target.folder, ignore_errors=True)
+
     # -- helpers ------------------------------------------------------------------------------------------
 
     def _listing(self, table: TableHandle) -> Listing:
@@ -131,7 +166,14 @@ class FolderTable(SingleTable):
                 return CommitResult(listing.version)
             version = max(time.time_ns() // _NS_PER_MS, listing.version + 1)
             for number, file in enumerate(files):
-                _move(insert.target.folder, newest.location, file, listing.version, version, number)
+                name = f"trinity-{listing.version:020d}-{number:06d}.parquet"
+                stamp = version * _NS_PER_MS + number * 1000  # the order in the commit
+                try:
+                    _move(insert.target.folder, newest.location, file, name, stamp)
+                except FileExistsError as taken:
+                    if number:
+                        raise
+                    raise CommitRaced(f"another writer added files to '{newest.location}'") from taken
             return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
 
         try:
@@ -151,17 +193,12 @@ def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
     )
 
 
-def _move(staging: str, location: str, file: DataFile, before: int, version: int, number: int) -> None:
+def _move(staging: str, location: str, file: DataFile, name: str, stamp: int) -> None:
+    """Moves a staged file into its folder under a name that nobody has taken; ``stamp`` is its time, nanoseconds."""
     folder = Path(location, os.path.relpath(os.path.dirname(file.path), staging))
     folder.mkdir(parents=True, exist_ok=True)
-    stamp = version * _NS_PER_MS + number * 1000  # the order in the commit
     os.utime(file.path, ns=(stamp, stamp))
-    try:
-        os.link(file.path, folder / f"trinity-{before:020d}-{number:06d}.parquet")
-    except FileExistsError as taken:
-        if number:
-            raise
-        raise CommitRaced(f"another writer added files to '{location}'") from taken
+    os.link(file.path, folder / name)
     os.unlink(file.path)
 
 

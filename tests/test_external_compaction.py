@@ -1,0 +1,177 @@
+"""Compaction of tables that others wrote: only when asked, one version of each key stays (K6, L3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.foreign import (
+    AFTER_FIRST,
+    FIRST,
+    KEYED,
+    LIVE,
+    SECOND,
+    Write,
+    cases,
+    delta_rs,
+    delta_rs_by_partition,
+    equality_delete,
+    hadoop_catalog,
+    pyarrow_dataset,
+    pyarrow_files,
+    refused,
+    rows_of,
+    seen_by_others,
+    spark_iceberg,
+)
+from trinity import Session
+from trinity.spi import CommitResult, RewriteTableHandle
+from trinity.table import Table
+
+LATE = pa.table({"id": [3, 2], "ts": [15, 20], "deleted": [False, False], "v": ["c late", "b tie"], "p": ["x", "y"]})
+"""A row that is older than the tombstone of its key, and one as new as the version that it meets."""
+AFTER_LATE = LIVE - {(2, "b2")} | {(2, "b tie")}
+
+
+# a table of a catalog is compacted by its name there
+LOCATED = [c for c in cases(pyarrow_dataset, delta_rs_by_partition, spark_iceberg) if c.id != "pyiceberg"]
+
+
+@pytest.mark.parametrize(("connector", "write"), LOCATED)
+def test_one_version_of_each_key_stays(
+    session: Session, tmp_path: Path, spark: SparkSession, connector: str, write: Write
+) -> None:
+    folder = tmp_path / "theirs"
+    write(folder, FIRST)
+    table = session.register("theirs", connector, folder, KEYED)
+    before = table.splits().version
+    write(folder, SECOND)
+    assert table.compact().rows == 5
+    assert rows_of(table) == LIVE
+    assert {r.v for r in table.log().collect()} == {"a", "b2", "c2", "d again", "nobody"}
+    everything = seen_by_others(folder, connector)
+    assert (everything.num_rows, set(everything.column_names)) == (5, set(FIRST.column_names))
+    write(folder, LATE)
+    assert rows_of(table) == AFTER_LATE
+    assert table.compact(full=True).rows == 5
+    assert rows_of(table) == AFTER_LATE
+    if connector != "parquet":
+        assert rows_of(table, before) == AFTER_FIRST
+
+
+def during_the_commit(
+    table: Table, monkeypatch: pytest.MonkeyPatch, write: Write, folder: Path, rows: pa.Table = LATE
+) -> None:
+    """Another engine's commit between a compaction's read and its commit."""
+    metadata = table.connector.metadata
+    finish = metadata.finish_rewrite
+
+    def later(rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool) -> CommitResult:
+        write(folder, rows)
+        return finish(rewrite, fragments, replace_sidecar=replace_sidecar)
+
+    monkeypatch.setattr(metadata, "finish_rewrite", later)
+
+
+@pytest.mark.parametrize(
+    ("connector", "write"),
+    [("parquet", pyarrow_files), ("delta", delta_rs), ("iceberg", spark_iceberg)],
+    ids=lambda p: getattr(p, "__name__", p),
+)
+def test_rows_that_come_meanwhile_are_later(
+    session: Session,
+    tmp_path: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    connector: str,
+    write: Write,
+) -> None:
+    folder = tmp_path / "theirs"
+    write(folder, FIRST)
+    write(folder, SECOND)
+    table = session.register("theirs", connector, folder, KEYED)
+    during_the_commit(table, monkeypatch, write, folder)
+    table.compact()
+    assert rows_of(table) == AFTER_LATE
+    assert table.log().count() == 7
+
+
+def test_delta_deletion_vectors_go_with_their_files(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark, name = session.spark, f"delta.`{tmp_path}/theirs`"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT NOT NULL, ts BIGINT, old STRING, s STRUCT<x: INT>, p STRING) USING delta "
+        "PARTITIONED BY (p) TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = "
+        "'true', 'trinity.primary-key' = 'id', 'trinity.watermark-key' = 'ts')"
+    )
+    spark.sql(f"INSERT INTO {name} SELECT id, 1, 'a', struct(CAST(id AS INT)), 'p' FROM range(0, 6, 1, 1)")
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN old TO v")
+    spark.sql(f"INSERT INTO {name} VALUES (2, 0, 'late', struct(0), 'p'), (3, 1, 'tie', struct(0), 'q')")
+    spark.sql(f"DELETE FROM {name} WHERE id IN (1, 4)")
+    table = session.register("delta.default.theirs", "delta", tmp_path / "theirs")
+    live = {(0, "a", 0, "p"), (2, "a", 2, "p"), (3, "tie", 0, "q"), (5, "a", 5, "p")}
+
+    def delete(_: Path, rows: pa.Table) -> None:
+        spark.sql(f"DELETE FROM {name} WHERE id = 5")
+
+    with monkeypatch.context() as patched:
+        during_the_commit(table, patched, delete, tmp_path)
+        refused("TRANSACTION_CONFLICT", "were deleted meanwhile", table.compact)
+    live -= {(5, "a", 5, "p")}
+    assert {(r.id, r.v, r.s.x, r.p) for r in table.to_df().collect()} == live
+    assert table.compact().rows == 3
+    assert {(r.id, r.v, r.s.x, r.p) for r in table.to_df().collect()} == live
+    assert {(r.id, r.v, r.s.x, r.p) for r in spark.sql(f"SELECT * FROM {name}").collect()} == live
+    assert spark.sql(f"SELECT * FROM {name} VERSION AS OF 1").count() == 6
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    refused("NOT_SUPPORTED", "appendOnly", table.compact)
+
+
+def test_iceberg_deletes_go_with_their_files(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark, name, folder = hadoop_catalog(tmp_path), "files.ns.theirs", tmp_path / "ns" / "theirs"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, ts BIGINT, old STRING) USING iceberg "
+        "TBLPROPERTIES ('format-version' = '2', 'write.delete.mode' = 'merge-on-read', 'primary-key' = 'id', "
+        "'watermark-key' = 'ts')"
+    )
+    spark.sql(f"INSERT INTO {name} SELECT id, 1, 'a' FROM range(0, 20, 1, 1)")
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN old TO v")
+    spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD bucket(2, id)")
+    spark.sql(f"INSERT INTO {name} VALUES (2, 0, 'late'), (3, 1, 'tie'), (NULL, 1, 'nobody')")
+    spark.sql(f"DELETE FROM {name} WHERE id % 10 = 4")
+    equality_delete(spark, name, folder, 6)
+    table = session.register("iceberg.default.theirs", "iceberg", folder)
+    live = {(n, "tie" if n == 3 else "a") for n in range(20) if n not in (4, 14, 6)}
+
+    def delete(_: Path, rows: pa.Table) -> None:
+        hadoop_catalog(tmp_path).sql(f"DELETE FROM {name} WHERE id = 5")
+
+    with monkeypatch.context() as patched:
+        during_the_commit(table, patched, delete, tmp_path)
+        refused("TRANSACTION_CONFLICT", "were deleted meanwhile", table.compact)
+    live -= {(5, "a")}
+    assert rows_of(table) == live
+    assert table.compact().rows == len(live) + 1
+    assert rows_of(table) == live
+    spark = hadoop_catalog(tmp_path)
+    assert {tuple(r) for r in spark.sql(f"SELECT id, v FROM {name}").collect()} == live | {(None, "nobody")}
+    assert spark.sql(f"SELECT * FROM {name}.delete_files").count() == 0
+    [summary] = [r.summary for r in spark.sql(f"SELECT * FROM {name}.snapshots").collect()][-1:]
+    assert (summary["total-delete-files"], summary["total-position-deletes"]) == ("0", "0")
+
+
+def test_tables_of_which_every_row_version_stays(session: Session, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    pyarrow_files(folder, FIRST)
+    plain = session.register("plain", "parquet", folder)
+    refused("NOT_SUPPORTED", "has no key", plain.compact)
+    partial = session.register("partial", "parquet", folder, {"primary-key": "id", "merge-engine": "partial-update"})
+    refused("NOT_SUPPORTED", "partial-update", partial.compact)
+    kept = session.register("kept", "parquet", folder, {"primary-key": "id", "keep-versions": "true"})
+    refused("NOT_SUPPORTED", "keeps all row versions", kept.compact)
+    assert [p.name for p in folder.iterdir()] == ["0.parquet"]
