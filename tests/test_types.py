@@ -186,3 +186,29 @@ def test_statements_keep_times_of_day(session: Session, fmt: str) -> None:
     found = sorted(map(tuple, session.sql("SELECT * FROM t").collect()))
     noon, one = dt.time(12), dt.time(13)
     assert found == [(noon, 7, dt.time(10, 0, 0, 1)), (one, 8, None)]
+
+
+def test_insert_update_and_merge_assign_alike(session: Session, tiered_fmt: str) -> None:
+    """M6: DECIMAL rounds, integers cut fractions off, dates become times and back; what does not fit fails."""
+    session.sql(f"USE {tiered_fmt}.default")
+    columns = "n INT, d DECIMAL(4,2), f FLOAT, t TIMESTAMP, day DATE"
+    session.sql(f"CREATE TABLE a (id INT, {columns}, PRIMARY KEY (id) NOT ENFORCED)")
+    values = "-7.9, 2.345, CAST(0.1 AS DOUBLE), DATE '2024-02-29', TIMESTAMP '2024-02-29 23:59:59'"
+    session.sql(f"INSERT INTO a VALUES (1, {values})")
+    session.sql("INSERT INTO a (id) VALUES (2)")
+    names = ("n", "d", "f", "t", "day")
+    pairs = ", ".join(f"{n} = {v}" for n, v in zip(names, values.split(", "), strict=True))
+    session.sql(f"UPDATE a SET {pairs} WHERE id = 2")
+    session.sql(
+        f"MERGE INTO a USING (SELECT 3L AS id) s ON a.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id, {values})"
+    )
+    found = session.sql("SELECT n, CAST(d AS STRING), f = CAST(0.1 AS FLOAT), CAST(t AS STRING), day FROM a").collect()
+    assert [tuple(r) for r in found] == [(-7, "2.35", True, "2024-02-29 00:00:00", dt.date(2024, 2, 29))] * 3
+    for statement in ("INSERT INTO a (id, d) VALUES (4, 99.995)", "UPDATE a SET d = 99.995"):
+        with pytest.raises(TrinityError, match=r"'d'.*99\.995") as refused:
+            session.sql(statement)
+        assert refused.value.code == "NUMERIC_VALUE_OUT_OF_RANGE"
+    with pytest.raises(TrinityError) as refused:
+        session.sql("INSERT INTO a (id, n) VALUES (4, '7')")
+    assert refused.value.code == "TYPE_MISMATCH"
+    assert session.sql("SELECT * FROM a").count() == 3

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from trinity.engine.defaults import default_values
 from trinity.engine.ingest import PageConformer, plan_ingest
-from trinity.engine.writer import AppendTask, run_in_process, run_on_spark
+from trinity.engine.writer import REFUSAL, AppendTask, run_in_process, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
 from trinity.spi import CommitResult, InsertTableHandle, TransactionId
@@ -57,8 +57,10 @@ def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes
     """Runs the append sinks over ``data`` and returns their fragments; commits nothing."""
     if is_spark_frame(data):
         from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
 
-        conformer = _conformer(table, insert, to_arrow_schema(data.schema))
+        given = StructType([f for f in data.schema if f.name != REFUSAL])
+        conformer = _conformer(table, insert, to_arrow_schema(given))
         return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
     reader = arrow_reader(data)
     conformer = _conformer(table, insert, reader.schema)

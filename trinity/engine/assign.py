@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType as SparkType
-from pyspark.sql.types import NullType
+from pyspark.sql.types import DateType, NullType, NumericType, TimestampNTZType, TimestampType
 
-from trinity.engine.casts import assignable
+from trinity.engine.casts import assignable, converts
 from trinity.engine.sparktypes import spark_type
+from trinity.engine.writer import REFUSAL
 from trinity.errors import TrinityError
+from trinity.merge import quoted
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataType, parse_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["assigned", "check_boolean", "types_of"]
+__all__ = ["assigned", "assigned_rows", "check_boolean", "types_of"]
 
 _WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
 
@@ -58,8 +60,7 @@ def assigned(
     if isinstance(kind, NullType) or kind.simpleString() == target:
         return value.cast(target), None
     source, wanted = _parsed(kind, where), parse_type(column.type)
-    dated = {source.name, wanted.name} <= {"date", "timestamp", "timestamp_ntz"}
-    if not assignable(source, wanted) and not dated:
+    if not assignable(source, wanted) and not converts(source, wanted):
         raise TrinityError(
             "TYPE_MISMATCH",
             f"{where}: column '{column.name}' of table '{table}' is of type {wanted}, and the expression is of type "
@@ -70,6 +71,33 @@ def assigned(
     message = f"{where}: a value does not fit into column '{column.name}' of table '{table}', which is {wanted}: "
     fits = value.try_cast(target)
     return fits, F.when(value.isNotNull() & fits.isNull(), _refusal(message, value))
+
+
+def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, where: str) -> DataFrame:
+    """Rows of an INSERT with their numbers and times as the columns take them.
+
+    With :data:`~trinity.engine.writer.REFUSAL` where that may fail. Other values are for ingest to check.
+
+    Args:
+        rows: a column for each of ``columns``, under its name.
+        columns: what is filled.
+        table: full name of the table, for messages.
+        where: the statement, for messages.
+    """
+    values, refusals = [], []
+    for field, column in zip(rows.schema.fields, columns, strict=True):
+        value, refusal = F.col(quoted(field.name)), None
+        if _is_primitive(field.dataType) and converts(_parsed(field.dataType, where), parse_type(column.type)):
+            value, refusal = assigned(value, field.dataType, column, table, where)
+        values.append(value.alias(field.name))
+        refusals += [refusal] if refusal is not None else []
+    if refusals:
+        values.append(F.coalesce(*refusals).alias(REFUSAL))
+    return rows.select(*values)
+
+
+def _is_primitive(kind: SparkType) -> bool:
+    return isinstance(kind, NumericType | DateType | TimestampType | TimestampNTZType)
 
 
 def _refusal(message: str, value: Column) -> Column:
@@ -92,7 +120,7 @@ def _narrows(source: DataType, wanted: DataType) -> bool:
         return False
     if source.name == wanted.name == "decimal":
         (p, s), (q, t) = source.arguments, wanted.arguments
-        return bool(p - s > q - t)
+        return bool(p - s > q - t or (p - s == q - t and s > t))  # rounding up may need one more digit
     if source.name in _WIDTHS and wanted.name in _WIDTHS:
         return _WIDTHS[source.name] > _WIDTHS[wanted.name]
     return "decimal" in (source.name, wanted.name) and wanted.name not in ("float", "double")

@@ -10,11 +10,17 @@ import pyarrow.compute as pc
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 
-__all__ = ["assignable", "cast_array"]
+__all__ = ["assignable", "cast_array", "converts"]
 
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
 _TEXTS: Final = frozenset({"string", "char", "varchar"})
 _TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
+
+
+def converts(source: DataType, target: DataType) -> bool:
+    """True for a number to another number, and a time to a date or back: what SQL converts, rounding where it must."""
+    kinds = {source.name, target.name}
+    return kinds <= _NUMBERS or (len(kinds) == 2 and kinds <= {"date", *_TIMESTAMPS})
 
 
 def assignable(source: DataType, target: DataType) -> bool:

@@ -19,6 +19,7 @@ from trinity.engine.cases import Case, Expression, Program, When
 from trinity.engine.column_checks import omitted_value, refusing_groups
 from trinity.engine.conditions import same_expression
 from trinity.engine.sparktypes import spark_type
+from trinity.engine.writer import REFUSAL
 from trinity.errors import TrinityError, nearest
 from trinity.merge import MergeSpec
 from trinity.merge.fold import beats
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["MERGE_ROW", "MergePlan", "clauses", "expanded", "update_case_columns"]
 
 MERGE_ROW: Final = "_trinity_merge_row"
-REFUSAL: Final = "_trinity_refusal"
-"""Last column of the plan's rows: the error by which a row fails the statement, as JSON, or NULL."""
 PRESENT: Final = "_trinity_present"
 _SOURCE: Final = "_trinity_source"
 _CASE: Final = "_trinity_case"

@@ -20,7 +20,7 @@ from pyspark.sql.types import ByteType, IntegerType, StringType, StructField, St
 from trinity.engine.ingest import PageConformer
 from trinity.engine.merge_guard import FILLING, MergeGuard
 from trinity.engine.row_change import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
-from trinity.engine.writer import run_on_spark
+from trinity.engine.writer import raise_refusal, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
@@ -72,7 +72,7 @@ class _ChangeTask:
     def __call__(self, pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             for page in pages:
-                _raise_first(page)
+                raise_refusal(page.column(page.num_columns - 1))
                 changes = self.processor.transform_page(page)
                 new = pc.is_in(changes.column(len(self.processor.columns)), value_set=FILLING)
                 for part, is_new in ((changes.filter(new), True), (changes.filter(pc.invert(new)), False)):
@@ -124,7 +124,7 @@ class _SinkTask:
             for page in pages:
                 if page.num_rows == 0:
                     continue
-                _raise_first(page)
+                raise_refusal(page.column(page.num_columns - 1))
                 watch.take(page, self.width)
                 sink.store_merged_rows(self._merge_page(page))
             watch.finish()
@@ -158,13 +158,6 @@ def _for_spark(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([f.with_type(_for_spark(f.type)) for f in kind])
     return kind
-
-
-def _raise_first(page: pa.RecordBatch) -> None:
-    """Raises the first error that came as a value in a page's last column."""
-    errors = page.column(page.num_columns - 1)
-    if errors.null_count < len(errors):
-        raise TrinityError.from_json(errors.drop_null()[0].as_py())
 
 
 def write_changes(

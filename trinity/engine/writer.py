@@ -17,13 +17,25 @@ from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["DELETED", "LEFT", "AppendTask", "RewriteTask", "run_in_process", "run_on_spark"]
+__all__ = [
+    "DELETED",
+    "LEFT",
+    "REFUSAL",
+    "AppendTask",
+    "RewriteTask",
+    "raise_refusal",
+    "run_in_process",
+    "run_on_spark",
+]
 
 DELETED: Final = "_trinity_deleted"
 """BOOLEAN, of the rows that a rewrite writes: True for a tombstone, or what else goes to the sidecar."""
 
 LEFT: Final = "_trinity_left"
 """BOOLEAN, of the rows that a rewrite writes: True for a row version that must stay in the log."""
+
+REFUSAL: Final = "_trinity_refusal"
+"""STRING, of the rows of a statement: why the row cannot be stored, as the JSON of an error; NULL where it can."""
 
 _RESULT: Final = "fragment binary, error string"
 _RESULT_ARROW: Final = pa.schema([("fragment", pa.binary()), ("error", pa.string())])
@@ -42,7 +54,13 @@ class AppendTask:
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         sink = self.provider.create_page_sink(self.target, SinkId(order))
-        return _drain([(sink, self.conformer.conform)], pages)
+        return _drain([(sink, self._conformed)], pages)
+
+    def _conformed(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        if REFUSAL in page.schema.names:
+            raise_refusal(page.column(REFUSAL))
+            page = page.drop_columns([REFUSAL])
+        return self.conformer.conform(page)
 
 
 @dataclass(frozen=True)
@@ -116,6 +134,12 @@ def _drain(routes: list[_Route], pages: Iterable[pa.RecordBatch]) -> list[bytes]
         for sink, _ in routes:
             sink.abort()
         raise
+
+
+def raise_refusal(refusals: pa.Array) -> None:
+    """Raises the first error of a column of JSON texts, if there is one."""
+    if refusals.null_count < len(refusals):
+        raise TrinityError.from_json(refusals.drop_null()[0].as_py())
 
 
 def run_in_process(task: AppendTask, reader: pa.RecordBatchReader) -> list[bytes]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token, TokenType, exp
 
+from trinity.engine.assign import assigned_rows
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, TableDefinition
 from trinity.sql.errors import spark_errors
@@ -65,7 +66,7 @@ def insert(session: Session, statement: Statement) -> DataFrame:
             f"INSERT INTO '{table.name}' fills {len(targets)} columns ({', '.join(c.name for c in targets)}), "
             f"and the query has {len(rows.columns)}.",
         )
-    rows = rows.toDF(*[c.name for c in targets])
+    rows = assigned_rows(rows.toDF(*[c.name for c in targets]), targets, str(table.name), "INSERT")
     if query.words(1) == ("VALUES",):
         rows = rows.coalesce(1)  # a handful of rows: one file, in their order
     return counts(session, inserted=_write(table, rows, keyed=definition.keyed))
