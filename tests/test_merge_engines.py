@@ -352,6 +352,9 @@ def test_a_function_comes_by_entry_point(session: Session, tiered_fmt: str) -> N
     table.compact(full=True)
     put(table, {"k": 1, "v": "cc"})
     assert rows(table) == [(1, "bbb")]
+    assert session.spark.sql(table.merge_view_sql("spark")).collect() == [(1, "bbb")]
+    with pytest.raises(TrinityError, match="column 'v' folds by longest"):
+        table.merge_view_sql("duckdb")
     with pytest.raises(TrinityError, match=r"longest.*needs a string column"):
         session.sql(
             f"CREATE TABLE {tiered_fmt}.default.bad (k INT, v INT, PRIMARY KEY (k)) TBLPROPERTIES "

@@ -119,8 +119,8 @@ class Table:
             dialect: ``duckdb`` or ``spark``.
 
         Raises:
-            TrinityError: NOT_SUPPORTED for another dialect, and for a ``partial-update`` or ``aggregation`` table with
-                a log; BAD_DATA naming a corrupt or missing file.
+            TrinityError: NOT_SUPPORTED for another dialect, for a column whose aggregate function cannot be said in it,
+                and for a table that only the format's own reader can read; BAD_DATA naming a corrupt or missing file.
         """
         from trinity.engine.view import merge_view_sql
 

@@ -22,13 +22,14 @@ from trinity.merge.accumulate import ADD, CUT, FITS, KIND, PLACE, VISIBLE, Colum
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.functions import folds_without_order
 from trinity.merge.literal import quoted
+from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
-from trinity.spi import CARRIED, ROW_KIND, SplitSource
+from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["folded", "remembers", "rewritten", "sidecar_schema", "versions"]
+__all__ = ["folded", "needed_base", "placed", "remembers", "rewritten", "sidecar_schema", "unsaid", "versions"]
 
 _FOLDED: Final = 4
 """Value of the hidden row kind of base rows: they are known by it where another engine put them among the log."""
@@ -40,35 +41,66 @@ _ASIDE: Final = 1 << 40
 def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataFrame:
     """The row versions to be folded, with :data:`~trinity.merge.fold.ARRIVAL`: base, sidecar and log."""
     register_bitmap_unions(spark, spec)
-    base, log = tiers(splits.files)
+    _, log = tiers(splits.files)
     in_order = _may_have(splits, ROW_KIND) or not folds_without_order(spec)
     rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order, native=splits.native)
     if splits.definition.external:  # whose rows carry all their columns (P1)
         rows = rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}")
+    # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
+    base = needed_base(splits, spec)
+    if not base:
+        return placed(rows, None, splits, spec)
+    earlier = plain_scan(spark, base, splits.storage)
+    return placed(rows, earlier.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}"), splits, spec)
+
+
+def needed_base(splits: SplitSource, spec: MergeSpec) -> list[DataFile]:
+    """The base files that are folded: none where the sidecar has the versions that they were folded from."""
+    return [] if spec.keeps_history else tiers(splits.files)[0]
+
+
+def placed(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: MergeSpec) -> AnyRows:
+    """The row versions to be folded.
+
+    Args:
+        rows: those of log and sidecar, with :data:`~trinity.merge.fold.ARRIVAL`.
+        base: those of :func:`needed_base`, without it; None when there are none.
+        splits: the version.
+        spec: the table's options.
+    """
     if _may_have(splits, ROW_KIND):
         rows = _folded_first(rows, spec)
-    if not base or spec.keeps_history:  # then the sidecar has the versions that the base was folded from
+    if base is None:
         return rows
-    # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
-    earlier = plain_scan(spark, base, splits.storage)
-    return rows.unionByName(earlier.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}", f"-1L AS {ARRIVAL}"))
+    return rows.unionByName(base.selectExpr("*", f"-1L AS {ARRIVAL}"))
 
 
-def _folded_first(rows: DataFrame, spec: MergeSpec) -> DataFrame:
+def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
     """Base rows that another engine rewrote among the log: before it, as the base is; or not at all, as the base."""
     is_folded = f"{ROW_KIND} <=> {_FOLDED}"
     if spec.keeps_history:
         return rows.where(f"NOT ({is_folded})")
-    columns = [quoted(c) for c in rows.columns if c != ARRIVAL]
+    columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
     return rows.selectExpr(*columns, f"IF({is_folded}, -1L, {ARRIVAL}) AS {ARRIVAL}")
 
 
-def folded(rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
-    """One row per key in storage form, with ``DELETED`` (True for a key that is not visible) and ``SINCE``."""
-    found = ColumnFold(splits.definition, spec, omits=_may_have(splits, CARRIED))(
-        contributions(rows, spec, cuts=_may_have(splits, ROW_KIND)), f"max({SINCE}) AS {SINCE}"
-    )
-    return found.withColumn(DELETED, ~F.col(VISIBLE)).drop(VISIBLE, FITS)
+def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec, *further: str) -> AnyRows:
+    """One row per key in storage form, with ``DELETED`` (True for a key that is not visible).
+
+    Args:
+        rows: what :func:`placed` yields.
+        splits: the version.
+        spec: the table's options.
+        further: more aggregate expressions over the row versions of a key, with their names.
+    """
+    fold = ColumnFold(splits.definition, spec, omits=_may_have(splits, CARRIED))
+    found = fold(contributions(rows, spec, cuts=_may_have(splits, ROW_KIND)), *further)
+    return found.selectExpr("*", f"NOT {VISIBLE} AS {DELETED}").drop(VISIBLE, FITS)
+
+
+def unsaid(splits: SplitSource, spec: MergeSpec, dialect: str) -> dict[str, str]:
+    """Column -> its function, of those that a merge view in a dialect cannot have."""
+    return ColumnFold(splits.definition, spec).unsaid(dialect)
 
 
 def _may_have(splits: SplitSource, column: str) -> bool:

@@ -104,7 +104,7 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     """
     if spec.by_column:
         rows = with_key(by_column.versions(spark, splits, spec), splits, spec)
-        return by_column.folded(below.of(rows), splits, spec)
+        return by_column.folded(below.of(rows), splits, spec, f"max({SINCE}) AS {SINCE}")
     base, log = tiers(splits.files)
     versions = log_scan(spark, log, splits.sidecar, splits.storage, native=splits.native)
     versions = below.of(with_key(versions, splits, spec))

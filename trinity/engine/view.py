@@ -7,49 +7,30 @@ dialect names files and places of rows is written here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from textwrap import indent
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import sqlglot
 
+from trinity.engine import by_column
+from trinity.engine.dialects import translated
 from trinity.engine.read import logical
 from trinity.engine.scan import POSITION_BITS, tiers
 from trinity.engine.sparktypes import spark_type
+from trinity.engine.writer import DELETED
 from trinity.errors import TrinityError, nearest
 from trinity.merge.fold import ARRIVAL, is_deleted, winners
 from trinity.merge.literal import quoted
+from trinity.merge.rows import SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
 from trinity.storage import columns_in
 
-__all__ = ["SqlRows", "merge_view_sql"]
+__all__ = ["merge_view_sql"]
 
 _FILE: Final = "_trinity_file"
-
-
-@dataclass(frozen=True)
-class SqlRows:
-    """Rows as the text of a Spark query (:class:`~trinity.merge.rows.Rows`).
-
-    Attributes:
-        text: the query.
-        dtypes: (name, Spark's text of the type) of the columns that the table has.
-    """
-
-    text: str
-    dtypes: list[tuple[str, str]]
-
-    def where(self, condition: str, /) -> SqlRows:
-        return replace(self, text=f"{self.selectExpr('*').text}\nWHERE {condition}")
-
-    def selectExpr(self, *expr: str) -> SqlRows:  # noqa: N802 - Spark's name
-        return replace(self, text=f"SELECT {', '.join(expr)}\nFROM (\n{indent(self.text, '  ')}\n)")
-
-    def drop(self, *cols: str) -> SqlRows:
-        return self.selectExpr(f"* EXCEPT ({', '.join(map(quoted, cols))})")
 
 
 def merge_view_sql(splits: SplitSource, dialect: str) -> str:
@@ -60,8 +41,8 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
         dialect: ``duckdb`` or ``spark``.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for another dialect, for row versions that fold column by column, or for files that
-            the format's own reader has to read; BAD_DATA naming a file that is missing or corrupt.
+        TrinityError: NOT_SUPPORTED for another dialect, for a function that cannot be said in it, or for files that the
+            format's own reader has to read; BAD_DATA naming a file that is missing or corrupt.
     """
     read = _READS.get(dialect.lower())
     if read is None:
@@ -76,13 +57,12 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
             f"There is no merge view of '{splits.definition.full_name}': it has deletes or column names that only the "
             "format's own reader honours.",
         )
-    spec = MergeSpec.of(splits.definition) if _merges(splits) else None
-    sources = _sources([*(splits.sidecar if spec else ()), *splits.files], splits.storage)
-    rows = _live(_union(sources, splits.storage, [ARRIVAL]), spec) if spec else _union(sources, splits.storage, [])
+    scans = _Scans()
+    rows = _live(scans, splits, dialect.lower()) if _merges(splits) else scans.rows(splits.files, splits.storage)
     query = logical(rows, splits).text
     if dialect.lower() != "spark":
-        query = sqlglot.transpile(query, read="spark", write=dialect.lower(), pretty=True)[0]
-    named = [f"{source.name} AS (\n{indent(read(source, bool(spec)), '  ')}\n)" for source in sources]
+        query = translated(query, dialect.lower())
+    named = [f"{source.name} AS (\n{indent(read(source), '  ')}\n)" for source in scans.sources]
     return f"WITH {', '.join(named)}\n{query}" if named else query
 
 
@@ -91,15 +71,39 @@ def _merges(splits: SplitSource) -> bool:
     return splits.definition.keyed and bool(tiers(splits.files)[1])
 
 
-def _live(rows: SqlRows, spec: MergeSpec) -> SqlRows:
+def _live(scans: _Scans, splits: SplitSource, dialect: str) -> SqlRows:
+    spec = MergeSpec.of(splits.definition)
     if spec.by_column:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"There is no merge view of row versions that fold column by column (merge-engine={spec.engine.value}); "
-            "after compact(full=True) there is one.",
-        )
+        rows = _versions_by_column(scans, splits, spec, dialect)
+        return by_column.folded(rows, splits, spec).where(f"NOT {DELETED}")
+    rows = scans.rows([*splits.sidecar, *splits.files], splits.storage, placed=True)
     newest = winners(rows, spec)
     return newest.where(f"NOT {is_deleted(spec, newest)}")
+
+
+def _versions_by_column(scans: _Scans, splits: SplitSource, spec: MergeSpec, dialect: str) -> SqlRows:
+    _refuse_unsaid(splits, spec, dialect)
+    rows = scans.rows(tiers(splits.files)[1], splits.storage, placed=True)
+    if splits.sidecar:  # whose rows are several of a key, and so know their arrival
+        aside = splits.storage.append(pa.field(ARRIVAL, pa.int64()))
+        rows = rows.unionByName(scans.rows(splits.sidecar, aside))
+    base = by_column.needed_base(splits, spec)
+    return by_column.placed(rows, scans.rows(base, splits.storage) if base else None, splits, spec)
+
+
+def _refuse_unsaid(splits: SplitSource, spec: MergeSpec, dialect: str) -> None:
+    unsaid = by_column.unsaid(splits, spec, dialect)
+    if not unsaid:
+        return
+    columns = ", ".join(f"column '{column}' folds by {function}" for column, function in unsaid.items())
+    others = [d for d in _READS if not by_column.unsaid(splits, spec, d)]
+    elsewhere = f"There is one for: {', '.join(others)}. " if others else ""
+    raise TrinityError(
+        "NOT_SUPPORTED",
+        f"There is no merge view of '{splits.definition.full_name}' for dialect '{dialect}': {columns}, which cannot "
+        f"be said there. {elsewhere}"
+        "After compact(full=True), until the next write, there is one for every dialect.",
+    )
 
 
 # -- files ------------------------------------------------------------------------------------------------
@@ -113,28 +117,52 @@ class _Source:
         name: of the common table expression.
         columns: Spark SQL over the files for each column of the storage schema.
         legacy: columns that are instants, and stored as INT96, which does not say so.
+        placed: whether the rows have commit and arrival.
         files: the files, each with the arrival of its first row.
     """
 
     name: str
     columns: Sequence[str]
     legacy: Sequence[str]
+    placed: bool
     files: list[tuple[DataFile, int]]
 
 
-def _sources(files: Sequence[DataFile], storage: pa.Schema) -> list[_Source]:
-    """The files by what they call their columns, which ALTER TABLE may have changed between two of them.
+class _Scans:
+    """What a view reads."""
 
-    Base and sidecar come before the log; among themselves their order does not matter, no key being in two of them.
-    """
-    found: dict[tuple[tuple[str, ...], ...], _Source] = {}
-    for place, file in enumerate(sorted(files, key=arrival_order)):
-        schema = _schema(file)
-        columns, legacy = _columns(schema, storage)
-        alike = columns, legacy, tuple(f"{f.name} {f.type}" for f in schema)
-        source = found.setdefault(alike, _Source(f"files_{len(found)}", columns, legacy, []))
-        source.files.append((file, place << POSITION_BITS))
-    return list(found.values())
+    def __init__(self) -> None:
+        self.sources: list[_Source] = []
+
+    def rows(self, files: Sequence[DataFile], storage: pa.Schema, *, placed: bool = False) -> SqlRows:
+        """The rows of some files in storage form.
+
+        Args:
+            files: the files.
+            storage: the columns.
+            placed: whether to add :data:`~trinity.merge.fold.ARRIVAL`. Base and sidecar come before the log; among
+                themselves their order does not matter, no key being in two of them.
+        """
+        sources = self._alike(files, storage, placed)
+        dtypes = [(field.name, _kind(field)) for field in storage]
+        further = [ARRIVAL] if placed else []
+        parts = [f"SELECT {', '.join([*source.columns, *further])}\nFROM {source.name}" for source in sources]
+        if not parts:
+            parts = [f"SELECT {', '.join(_null(field) for field in storage)} WHERE false"]
+        return SqlRows("\nUNION ALL\n".join(parts), [*dtypes, *((name, "bigint") for name in further)])
+
+    def _alike(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
+        """The files by what they call their columns, which ALTER TABLE may have changed between two of them."""
+        found: dict[tuple[tuple[str, ...], ...], _Source] = {}
+        for place, file in enumerate(sorted(files, key=arrival_order)):
+            schema = _schema(file)
+            columns, legacy = _columns(schema, storage)
+            alike = columns, legacy, tuple(f"{f.name} {f.type}" for f in schema)
+            name = f"files_{len(self.sources) + len(found)}"
+            source = found.setdefault(alike, _Source(name, columns, legacy, placed, []))
+            source.files.append((file, place << POSITION_BITS))
+        self.sources += found.values()
+        return list(found.values())
 
 
 def _schema(file: DataFile) -> pa.Schema:
@@ -154,9 +182,11 @@ def _columns(file: pa.Schema, storage: pa.Schema) -> tuple[tuple[str, ...], tupl
     """
     columns, legacy = [], []
     for field, name in zip(storage, columns_in(file, storage), strict=True):
-        kind = None if name is None else file.field(name).type
-        value = "NULL" if name is None else quoted(name)
-        if name is not None and kind == pa.timestamp("ns") and pa.types.is_timestamp(field.type) and field.type.tz:
+        if name is None:
+            columns.append(_null(field))
+            continue
+        kind, value = file.field(name).type, quoted(name)
+        if kind == pa.timestamp("ns") and pa.types.is_timestamp(field.type) and field.type.tz:
             legacy.append(name)
         elif kind != field.type:
             value = f"CAST({value} AS {_kind(field)})"
@@ -168,23 +198,18 @@ def _kind(field: pa.Field) -> str:
     return spark_type(type_text(field.type))
 
 
-def _union(sources: Sequence[_Source], storage: pa.Schema, further: list[str]) -> SqlRows:
-    dtypes = [(field.name, _kind(field)) for field in storage]
-    parts = [f"SELECT {', '.join([*source.columns, *further])}\nFROM {source.name}" for source in sources]
-    if not parts:
-        nothing = ", ".join(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in dtypes)
-        parts = [f"SELECT {nothing} WHERE false"]
-    return SqlRows("\nUNION ALL\n".join(parts), dtypes)
+def _null(field: pa.Field) -> str:
+    return f"CAST(NULL AS {_kind(field)}) AS {quoted(field.name)}"
 
 
 # -- dialects ---------------------------------------------------------------------------------------------
 
 
-def _in_duckdb(source: _Source, placed: bool) -> str:
+def _in_duckdb(source: _Source) -> str:
     files = ",\n  ".join(_text(file.path) for file, _ in source.files)
     instants = ", ".join(f"timezone('UTC', {_name(name)}) AS {_name(name)}" for name in source.legacy)
     columns = f"* REPLACE ({instants})" if instants else "*"
-    if not placed:
+    if not source.placed:
         return f"SELECT {columns}\nFROM read_parquet([\n  {files}\n], hive_partitioning = false)"
     places = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
     return f"""SELECT f.{columns}, p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}
@@ -204,13 +229,15 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _in_spark(source: _Source, placed: bool) -> str:
+def _in_spark(source: _Source) -> str:
     scans = []
     for file, first in source.files:
-        place = f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if placed else ""
+        place = (
+            f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if source.placed else ""
+        )
         scans.append(f"SELECT *{place} FROM parquet.{quoted(file.path)}")
     return "\nUNION ALL\n".join(scans)
 
 
-_READS: Final[Mapping[str, Callable[[_Source, bool], str]]] = {"duckdb": _in_duckdb, "spark": _in_spark}
-"""Dialect -> the SELECT of a source: the columns of its files; if rows are to be placed, commit and arrival too."""
+_READS: Final[Mapping[str, Callable[[_Source], str]]] = {"duckdb": _in_duckdb, "spark": _in_spark}
+"""Dialect -> the SELECT of a source: the columns of its files; if the rows are placed, commit and arrival too."""

@@ -1,23 +1,22 @@
 """The fold of the engines that merge column by column: partial-update (§5) and aggregation (E1).
 
-Everything is Spark columns over the row versions of a key. First the rows are placed in fold order and those before
+Everything is Spark SQL over the row versions of a key. First the rows are placed in fold order and those before
 the last cut are left out (:func:`contributions`); then one aggregation by key folds them (:class:`ColumnFold`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.functions import AggregateFunction, Field, aggregate_function
 from trinity.merge.groups import GroupFold, takes_part
 from trinity.merge.literal import quoted, text_literal
 from trinity.merge.removal import kept_after_removal
+from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import FieldFunction, MergeEngine, MergeSpec, SequenceGroup
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
@@ -36,7 +35,7 @@ ADD, CUT = 0, 3
 _CUT_AT: Final = "_trinity_cut"
 
 
-def contributions(versions: DataFrame, spec: MergeSpec, *, cuts: bool = True) -> DataFrame:
+def contributions(versions: AnyRows, spec: MergeSpec, *, cuts: bool = True) -> AnyRows:
     """The row versions that still count, with :data:`KIND` and :data:`PLACE`.
 
     Args:
@@ -94,7 +93,7 @@ class ColumnFold:
     omits: bool = True
     raises: bool = True
 
-    def __call__(self, rows: DataFrame, *further: str) -> DataFrame:
+    def __call__(self, rows: AnyRows, *further: str) -> AnyRows:
         """Folds contributions: one row per key with the stored columns, :data:`VISIBLE` and :data:`FITS`.
 
         Args:
@@ -106,17 +105,20 @@ class ColumnFold:
             rows = rows.selectExpr("*", *prepared)
         states = [f"{state} AS {name}" for name, state in self._states().items()]
         visible = f"max({KIND} = {ADD}) AS {VISIBLE}"
-        key = [quoted(k) for k in self.spec.key]
-        aggregates = [F.expr(text) for text in (*states, visible, *further)]
-        found = rows.groupBy(*key).agg(*aggregates)
+        found = per_key(rows, self.spec.key, *states, visible, *further)
         names = [text.rsplit(" AS ", 1)[1] for text in further]
-        return found.selectExpr(*self._results(rows), VISIBLE, f"{self._fits()} AS {FITS}", *names)
+        return found.selectExpr(*self._results(dict(rows.dtypes)), VISIBLE, f"{self._fits()} AS {FITS}", *names)
 
-    def counting(self, rows: DataFrame) -> DataFrame:
+    def counting(self, rows: AnyRows) -> AnyRows:
         """The contributions without cuts, and without what a -D of a sequence group removed (D5)."""
         rows = rows.where(f"{KIND} <> {CUT}")
         removing = self.spec.remove_on_group and self.spec.row_kind
         return kept_after_removal(rows, self.spec, PLACE, KIND) if removing else rows
+
+    def unsaid(self, dialect: str) -> dict[str, str]:
+        """Column -> its function, of those that a merge view in a dialect cannot have."""
+        folded = self._single.items()
+        return {name: function.name for name, (function, field) in folded if not function.said_in(dialect, field)}
 
     # -- units --------------------------------------------------------------------------------------------
 
@@ -203,8 +205,7 @@ class ColumnFold:
             return None
         return f"max_by(struct({quoted(name)} AS v), {PLACE})"
 
-    def _results(self, rows: DataFrame) -> list[str]:
-        kinds = dict(rows.dtypes)
+    def _results(self, kinds: Mapping[str, str]) -> list[str]:
         found: dict[str, str] = {}
         for group in self._groups:
             found |= group.results()

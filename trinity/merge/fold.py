@@ -5,6 +5,7 @@ Text, not Column objects: each of these is several calls into the JVM, and a mer
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from trinity.merge.literal import quoted, text_literal
@@ -12,7 +13,7 @@ from trinity.merge.rows import AnyRows, Rows
 from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.spi import ROW_KIND
 
-__all__ = ["ARRIVAL", "SINCE", "beats", "is_deleted", "winners"]
+__all__ = ["ARRIVAL", "SINCE", "beats", "greater", "is_deleted", "winners"]
 
 ARRIVAL: Final = "_trinity_arrival"
 """BIGINT: place of a row version in the arrival order of one read; larger is later."""
@@ -57,7 +58,7 @@ def winners(versions: AnyRows, spec: MergeSpec) -> AnyRows:
     if spec.ignore_delete and spec.row_kind:
         versions = versions.where(f"NOT coalesce({_is_retract(spec.row_kind)}, false)")
     key = ", ".join(map(quoted, spec.key))
-    way = "ASC" if spec.descending else "DESC"
+    way: str = "ASC" if spec.descending else "DESC"
     arrival = "ASC" if spec.engine is MergeEngine.FIRST_ROW else "DESC"
     order = ", ".join([*(f"{quoted(c)} {way} NULLS LAST" for c in spec.ordering), f"{ARRIVAL} {arrival}"])
     ranked = versions.selectExpr("*", f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}")
@@ -74,10 +75,20 @@ def beats(spec: MergeSpec, earlier: str, later: str) -> str:
     """
     if spec.engine is MergeEngine.FIRST_ROW:  # wherever there is an earlier row
         return f"{earlier}.{quoted(spec.key[0])} IS NOT NULL"
-    wins = "false"
-    for name in reversed(spec.ordering):
-        mine, other = f"{earlier}.{quoted(name)}", f"{later}.{quoted(name)}"
-        fresher = f"{mine} {'<' if spec.descending else '>'} {other}"
-        strictly = f"coalesce({fresher}, {mine} IS NOT NULL AND {other} IS NULL)"
+    pairs = [(f"{earlier}.{quoted(name)}", f"{later}.{quoted(name)}") for name in spec.ordering]
+    return greater(pairs, tie="false", sign="<" if spec.descending else ">")
+
+
+def greater(pairs: Sequence[tuple[str, str]], tie: str, sign: str = ">") -> str:
+    """Spark SQL, never NULL: the first of each pair compared to the second, left to right; NULL loses (K3).
+
+    Args:
+        pairs: what is compared.
+        tie: ``true`` or ``false``, where all are equal.
+        sign: ``>``, or ``<`` where the smallest is the freshest.
+    """
+    wins = tie
+    for mine, other in reversed(pairs):
+        strictly = f"coalesce({mine} {sign} {other}, {mine} IS NOT NULL AND {other} IS NULL)"
         wins = f"({strictly} OR ({mine} <=> {other} AND {wins}))"
     return wins

@@ -8,10 +8,11 @@ retract meanwhile can only raise a threshold.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Mapping
 
+from trinity.merge.fold import greater
 from trinity.merge.literal import quoted
+from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import MergeSpec, SequenceGroup
 
 __all__ = ["kept_after_removal"]
@@ -20,7 +21,7 @@ _ROWS = "_trinity_rows"
 _STATE = "_trinity_state"
 
 
-def kept_after_removal(rows: DataFrame, spec: MergeSpec, place: str, kind: str) -> DataFrame:
+def kept_after_removal(rows: AnyRows, spec: MergeSpec, place: str, kind: str) -> AnyRows:
     """The rows from the last revival on; of a key that is dead one -D that carries its thresholds.
 
     Args:
@@ -29,27 +30,26 @@ def kept_after_removal(rows: DataFrame, spec: MergeSpec, place: str, kind: str) 
         place: BIGINT column, the fold order within a key.
         kind: INT column: 0 an add, 1 a -U, 2 a -D.
     """
-    columns = ", ".join(map(quoted, rows.columns))
+    types = {place: "bigint", kind: "int"}  # the place first: by it the rows are sorted
+    types |= {name: of for name, of in rows.dtypes if name not in types}
+    columns = ", ".join(map(quoted, types))
     in_order = f"(x, y) -> CASE WHEN x.{place} < y.{place} THEN -1 WHEN x.{place} > y.{place} THEN 1 ELSE 0 END"
-    collected = rows.groupBy(*map(quoted, spec.key)).agg(
-        F.expr(f"array_sort(collect_list(struct({columns})), {in_order})").alias(_ROWS)
-    )
-    types = dict(rows.dtypes)
+    collected = per_key(rows, spec.key, f"array_sort(collect_list(struct({columns})), {in_order}) AS {_ROWS}")
     state = _Machine(spec.remove_on_group, types, place, kind).run(_ROWS)
-    found = collected.select(_ROWS, state.alias(_STATE))
+    found = collected.selectExpr(_ROWS, f"{state} AS {_STATE}")
     alive = f"filter({_ROWS}, r -> {_STATE}.start IS NULL OR r.{place} >= {_STATE}.start)"
-    dead = f"array({_threshold_row(rows, spec, place, kind)})"
+    dead = f"array({_threshold_row(types, spec, place, kind)})"
     return found.selectExpr(f"inline(IF({_STATE}.dead, {dead}, {alive}))")
 
 
-def _threshold_row(rows: DataFrame, spec: MergeSpec, place: str, kind: str) -> str:
+def _threshold_row(types: Mapping[str, str], spec: MergeSpec, place: str, kind: str) -> str:
     last = f"{_ROWS}[size({_ROWS}) - 1]"
     values = {c: f"{last}.{quoted(c)}" for c in spec.key}
     for n, group in enumerate(spec.remove_on_group):
         values |= {c: f"{_STATE}.s{n}.{quoted(c)}" for c in group.sequence}
     assert spec.row_kind
     values |= {spec.row_kind: "'-D'", place: f"{last}.{place}", kind: "2"}
-    fields = [f"CAST({values.get(c, 'NULL')} AS {t}) AS {quoted(c)}" for c, t in rows.dtypes]
+    fields = [f"CAST({values.get(c, 'NULL')} AS {t}) AS {quoted(c)}" for c, t in types.items()]
     return f"struct({', '.join(fields)})"
 
 
@@ -63,23 +63,25 @@ class _Machine:
         self.kind = f"x.{kind}"
         self.numbers = range(len(groups))
 
-    def run(self, rows: str) -> Column:
+    def run(self, rows: str) -> str:
         start = ", ".join(f"'s{n}', CAST(NULL AS {self._type(n)})" for n in self.numbers)
         start = f"named_struct('dead', false, 'start', CAST(NULL AS BIGINT), {start})"
-        return F.expr(f"aggregate({rows}, {start}, (a, x) -> {self._step()})")
+        return f"aggregate({rows}, {start}, (a, x) -> {self._step()})"
 
     def _type(self, n: int) -> str:
         return f"STRUCT<{', '.join(f'{quoted(c)}: {self.types[c]}' for c in self.groups[n].sequence)}>"
 
     def _tuple(self, n: int) -> str:
         """The row's tuple in a group, NULL when all its parts are."""
-        parts = [f"x.{quoted(c)}" for c in self.groups[n].sequence]
-        named = ", ".join(f"{part} AS {quoted(c)}" for c, part in zip(self.groups[n].sequence, parts, strict=True))
-        return f"CASE WHEN {' OR '.join(f'{p} IS NOT NULL' for p in parts)} THEN struct({named}) END"
+        named = ", ".join(f"x.{quoted(c)} AS {quoted(c)}" for c in self.groups[n].sequence)
+        return f"CASE WHEN {self._takes_part(n)} THEN struct({named}) END"
+
+    def _takes_part(self, n: int) -> str:
+        return self._any([f"x.{quoted(c)} IS NOT NULL" for c in self.groups[n].sequence])
 
     def _not_older(self, n: int) -> str:
-        t = self._tuple(n)
-        return f"({t} IS NOT NULL AND (a.s{n} IS NULL OR {t} >= a.s{n}))"
+        pairs = [(f"x.{quoted(c)}", f"a.s{n}.{quoted(c)}") for c in self.groups[n].sequence]
+        return f"({self._takes_part(n)} AND {greater(pairs, tie='true')})"
 
     def _any(self, texts: list[str]) -> str:
         return f"({' OR '.join(texts)})"
@@ -87,7 +89,7 @@ class _Machine:
     def _step(self) -> str:
         deletes = f"(NOT a.dead AND {self.kind} = 2 AND {self._any([self._not_older(n) for n in self.numbers])})"
         reached = self._any([f"(a.s{n} IS NOT NULL AND {self._not_older(n)})" for n in self.numbers])
-        older = self._any([f"coalesce({self._tuple(n)} < a.s{n}, false)" for n in self.numbers])
+        older = self._any([f"({self._takes_part(n)} AND NOT {self._not_older(n)})" for n in self.numbers])
         revives = f"(a.dead AND {self.kind} = 0 AND {reached} AND NOT {older})"
         parts = ", ".join(f"'s{n}', {self._sequence(n)}" for n in self.numbers)
         dead = "k.deletes OR (a.dead AND NOT k.revives)"

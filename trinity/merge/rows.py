@@ -1,30 +1,58 @@
-"""What a fold asks of the rows that it folds: a Spark DataFrame has it, and so has the text of a query."""
+"""The rows that a fold works on: a DataFrame, or the text of a query that any engine can run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from textwrap import indent
+from typing import TYPE_CHECKING, TypeVar
+
+from trinity.merge.literal import quoted
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import TypeAlias
 
-__all__ = ["AnyRows", "Rows"]
+    from pyspark.sql import DataFrame
 
-
-class Rows(Protocol):
-    """Rows to which Spark SQL text can be applied, under the names that a DataFrame has for that."""
-
-    @property
-    def dtypes(self) -> list[tuple[str, str]]:
-        """(name, Spark's text of the type) of the columns."""
-
-    def where(self, condition: str, /) -> Self:
-        """The rows for which a condition holds."""
-
-    def selectExpr(self, *expr: str) -> Self:  # noqa: N802 - Spark's name
-        """The values of some expressions, or ``*``."""
-
-    def drop(self, *cols: str) -> Self:
-        """The rows without some columns."""
+__all__ = ["AnyRows", "Rows", "SqlRows", "per_key"]
 
 
-AnyRows = TypeVar("AnyRows", bound=Rows)
+@dataclass(frozen=True)
+class SqlRows:
+    """Rows as the text of a Spark query, under the names that a DataFrame has for what is done to them.
+
+    Attributes:
+        text: the query.
+        dtypes: (name, Spark's text of the type) of the columns that it began with.
+    """
+
+    text: str
+    dtypes: list[tuple[str, str]]
+
+    def where(self, condition: str, /) -> SqlRows:
+        return replace(self, text=f"{self.selectExpr('*').text}\nWHERE {condition}")
+
+    def selectExpr(self, *expr: str) -> SqlRows:  # noqa: N802 - Spark's name
+        return replace(self, text=f"SELECT {', '.join(expr)}\nFROM (\n{indent(self.text, '  ')}\n)")
+
+    def drop(self, *cols: str) -> SqlRows:
+        return self.selectExpr(f"* EXCEPT ({', '.join(map(quoted, cols))})")
+
+    def unionByName(self, other: SqlRows, /) -> SqlRows:  # noqa: N802 - Spark's name
+        names = [quoted(name) for name, _ in self.dtypes]
+        return replace(self, text=f"{self.selectExpr(*names).text}\nUNION ALL\n{other.selectExpr(*names).text}")
+
+
+Rows: TypeAlias = "DataFrame | SqlRows"
+AnyRows = TypeVar("AnyRows", "DataFrame", SqlRows)
+
+
+def per_key(rows: AnyRows, key: Sequence[str], *aggregates: str) -> AnyRows:
+    """One row for each key: its columns, and aggregate expressions with their names."""
+    columns = [quoted(k) for k in key]
+    if isinstance(rows, SqlRows):
+        grouped = rows.selectExpr(*columns, *aggregates)
+        return replace(grouped, text=f"{grouped.text}\nGROUP BY {', '.join(columns)}")
+    from pyspark.sql import functions as F
+
+    return rows.groupBy(*columns).agg(*[F.expr(text) for text in aggregates])

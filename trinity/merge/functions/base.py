@@ -61,6 +61,7 @@ class AggregateFunction(ABC):
         stands: True when the folded value can stand for the rows that it came from, whatever late rows come: it does
             not depend on their order, or belongs to the greatest sequence. Else compaction keeps the rows (E3).
         commutes: True when neither the order of the rows nor NULLs matter: such columns need no arrival.
+        translates: True when sqlglot, with what :mod:`trinity.engine.dialects` adds, says the same in another dialect.
         options: option -> a line about it, of those that follow ``fields.<column>.``.
     """
 
@@ -68,7 +69,17 @@ class AggregateFunction(ABC):
     retractable: ClassVar[bool] = False
     stands: ClassVar[bool] = True
     commutes: ClassVar[bool] = False
+    translates: ClassVar[bool] = False
     options: ClassVar[Mapping[str, str]] = {}
+
+    def said_in(self, dialect: str, field: Field) -> bool:
+        """Whether a merge view in a dialect can have a column's fold, whose text then needs nothing but the engine.
+
+        Args:
+            dialect: ``spark``, or one to which Spark SQL is translated.
+            field: the column.
+        """
+        return dialect == "spark" or self.translates
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
         """Why a column of this type cannot have the function with these options, or None."""

@@ -22,6 +22,7 @@ class ListAgg(ListFunction):
     """The texts one after the other; NULL, empty and blank ones are left out."""
 
     name = "listagg"
+    translates = True
     options: ClassVar[Mapping[str, str]] = {
         "list-agg-delimiter": "what stands between two texts; a comma by default",
         "distinct": "true: each part between delimiters once",
@@ -43,7 +44,8 @@ class ListAgg(ListFunction):
         return f"array_join({values}, {text_literal(delimiter)})"
 
 
-_NOT_BLANK: Final = text_literal("\\S")
+_NOT_BLANK: Final = text_literal("[^ \\t\\n\\x0B\\f\\r]")
+"""Java's \\S; other engines' has not the same blanks."""
 
 
 class Collect(ListFunction):
@@ -51,6 +53,7 @@ class Collect(ListFunction):
 
     name = "collect"
     retractable = True
+    translates = True
     options: ClassVar[Mapping[str, str]] = {"distinct": "true: each element once"}
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:

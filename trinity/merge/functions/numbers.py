@@ -26,6 +26,7 @@ class Sum(AggregateFunction):
     name = "sum"
     retractable = True
     commutes = True
+    translates = True
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
         return None if kind.name in (*_INTEGERS, *_FLOATS, "decimal") else "needs a number"
@@ -82,6 +83,10 @@ class Product(ListFunction):
 
     name = "product"
     retractable = True
+
+    def said_in(self, dialect: str, field: Field) -> bool:
+        # the quotient of decimals takes digits that no exact type of another engine has
+        return dialect == "spark" or field.type.name != "decimal" or not field.retracts
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
         if kind.name == "decimal" and kind.arguments[0] > _PRODUCT_DIGITS:

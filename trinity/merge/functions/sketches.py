@@ -85,6 +85,9 @@ class ThetaSketch(_Sketch):
 
 
 class _Bitmap(_Serialized):
+    def said_in(self, dialect: str, field: Field) -> bool:
+        return False  # the union is Trinity's own, and known to its sessions alone
+
     def aggregate(self, field: Field) -> str:
         return aggregated(f"collect_list({field.value})", self.counts(field))
 

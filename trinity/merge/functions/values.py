@@ -18,6 +18,7 @@ def _at(end: str, field: Field, value: str, when: str) -> str:
 
 class _Placed(AggregateFunction):
     stands = False
+    translates = True
 
     def result(self, field: Field, state: str) -> str:
         return f"{state}.v"
@@ -69,6 +70,7 @@ def _unless_retract(field: Field) -> str:
 
 class _Extreme(AggregateFunction):
     commutes = True
+    translates = True
     call: ClassVar[str]
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:

@@ -1,0 +1,187 @@
+"""Spark SQL in the dialects of merge views: sqlglot's translation, and what it does not know.
+
+Each rule changes one kind of node of the tree, and says what is different in DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
+
+__all__ = ["translated"]
+
+
+class _Parser(SparkParser):
+    STRICT_CAST = True
+    """What does not fit is an error, as under Spark's ANSI mode, not NULL."""
+
+
+class _Spark(Spark):
+    Parser = _Parser
+
+
+def translated(text: str, dialect: str) -> str:
+    """A Spark query in another dialect, laid out."""
+    tree = sqlglot.parse_one(text, dialect=_Spark)
+    # from the leaves up: a rule may move what is below its node
+    for node in reversed(list(tree.walk())):
+        rule = _RULES.get(type(node))
+        if rule is not None:
+            found = rule(node)
+            if found is not node:
+                node.replace(found)
+    return tree.sql(dialect=dialect, pretty=True)
+
+
+_ACC: Final = "_trinity_acc"
+_ITEM: Final = "_trinity_item"
+
+
+def _order(node: exp.Struct) -> exp.Expr:
+    """NULL is the smallest part of a tuple in Spark, and the greatest in DuckDB: each part after whether it is there.
+
+    A tuple is a struct of columns under their names; the rows of a list are too, and nobody compares these.
+    """
+    parts = node.expressions
+    columns = [part.expression for part in parts]
+    plain = all(isinstance(c, exp.Column) and c.name == p.name for c, p in zip(columns, parts, strict=True))
+    if not plain or isinstance(node.parent, exp.ArrayAgg):
+        return node
+    found = []
+    for number, part in enumerate(parts):
+        known = exp.Not(this=exp.Is(this=part.expression.copy(), expression=exp.Null()))
+        found += [_field(f"_trinity_known_{number}", known), part.copy()]
+    return exp.Struct(expressions=found)
+
+
+def _field(name: str, value: exp.Expr) -> exp.PropertyEQ:
+    return exp.PropertyEQ(this=exp.to_identifier(name), expression=value)
+
+
+def _lambda(node: exp.Lambda) -> exp.Expr:
+    """DuckDB takes a variable of a lambda for a column of that name, should there be one."""
+    declared = {name.name for name in node.expressions}
+    for name in list(node.find_all(exp.Identifier)):
+        if name.name in declared and (name.parent is node or _is_variable(name)):
+            name.replace(exp.to_identifier(f"_trinity_{name.name}"))
+    return node
+
+
+def _reduce(node: exp.Reduce) -> exp.Expr:
+    """DuckDB's list_reduce knows one type, of elements and result: both become a pair of the two."""
+    merge = node.args["merge"]
+    acc, item = merge.expressions
+    for name in list(merge.this.find_all(exp.Identifier)):
+        if name.name in (acc.name, item.name) and _is_variable(name):
+            name.replace(
+                exp.Dot(this=name.copy(), expression=exp.to_identifier(_ACC if name.name == acc.name else _ITEM))
+            )
+    start = node.args["initial"]
+    paired = exp.Struct(expressions=[_field(_ACC, start.copy()), _field(_ITEM, item.copy())])
+    rows = exp.Transform(this=node.this.copy(), expression=exp.Lambda(this=paired, expressions=[item.copy()]))
+    kept = exp.Dot(this=item.copy(), expression=exp.to_identifier(_ITEM))
+    step = exp.Struct(expressions=[_field(_ACC, merge.this.copy()), _field(_ITEM, kept)])
+    found = exp.Reduce(
+        this=rows,
+        initial=exp.Struct(expressions=[_field(_ACC, start.copy()), _field(_ITEM, exp.Null())]),
+        merge=exp.Lambda(this=step, expressions=[acc.copy(), item.copy()]),
+    )
+    return exp.Dot(this=exp.Paren(this=found), expression=exp.to_identifier(_ACC))
+
+
+def _is_variable(name: exp.Identifier) -> bool:
+    """Whether a name is a variable of a lambda, not the name of a field, a column or an argument."""
+    parent = name.parent
+    if isinstance(parent, exp.Dot):
+        return name.arg_key == "this"
+    if isinstance(parent, exp.PropertyEQ):
+        return name.arg_key == "expression"
+    if isinstance(parent, exp.Lambda):
+        return name.arg_key == "this"
+    return not isinstance(parent, exp.Column | exp.ColumnDef)
+
+
+def _sorted(node: exp.ArraySort) -> exp.Expr:
+    """DuckDB's list_sort takes no comparison; the first field is the place, which no two rows of a key share."""
+    ways = [exp.Literal.string(way) for way in ("ASC", "NULLS FIRST")]
+    return exp.func("LIST_SORT", node.this.copy(), *ways)
+
+
+def _shifted_left(node: exp.BitwiseLeftShift) -> exp.Expr:
+    """DuckDB shifts no negative number to the left; its sums are HUGEINT, so the product has room."""
+    power = exp.Literal.number(2 ** int(node.expression.name))
+    return exp.Paren(this=exp.Mul(this=node.this.copy(), expression=power))
+
+
+def _shifted_right(node: exp.BitwiseRightShift) -> exp.Expr:
+    """A function in Spark, in DuckDB an operator that binds less than a sign."""
+    return exp.Paren(this=node.copy())
+
+
+def _distinct(node: exp.ArrayDistinct) -> exp.Expr:
+    """DuckDB's list_distinct loses the order."""
+    values, element, number = node.this, exp.to_identifier("_trinity_e"), exp.to_identifier("_trinity_i")
+    first = exp.func("LIST_POSITION", values.copy(), element.copy())
+    keeps = exp.Lambda(this=exp.EQ(this=first, expression=number.copy()), expressions=[element, number])
+    return exp.func("LIST_FILTER", values.copy(), keeps)
+
+
+def _position(node: exp.ArrayPosition) -> exp.Expr:
+    """Of what is not there DuckDB's position is NULL, Spark's 0."""
+    found = exp.func("LIST_POSITION", node.this.copy(), node.expression.copy())
+    return exp.Coalesce(this=found, expressions=[exp.Literal.number(0)])
+
+
+def _slice(node: exp.ArraySlice) -> exp.Expr:
+    """Spark's third argument is a length, DuckDB's the end; of a list that is too short both take what there is."""
+    start, length = node.args["start"], node.args["end"]
+    end = exp.Sub(this=exp.Add(this=exp.paren(start), expression=exp.paren(length)), expression=exp.Literal.number(1))
+    return exp.ArraySlice(this=node.this.copy(), start=start.copy(), end=end)
+
+
+def _product(node: exp.SafeMultiply) -> exp.Expr:
+    return exp.func("TRY", exp.Mul(this=exp.paren(node.this), expression=exp.paren(node.expression)))
+
+
+def _quotient(node: exp.SafeDivide) -> exp.Expr:
+    """DuckDB divides decimals as DOUBLE; those of integers, which leave no rest, go through HUGEINT."""
+    one, other = node.this, node.expression
+    if not (isinstance(other, exp.Cast) and other.to.is_type("decimal")):
+        return exp.func("TRY", exp.Div(this=exp.paren(one), expression=exp.paren(other)))
+    whole = [exp.cast(part.copy(), "HUGEINT", dialect="duckdb") for part in (one, other)]
+    return exp.func("TRY", exp.IntDiv(this=whole[0], expression=whole[1]))
+
+
+def _inline(node: exp.Inline) -> exp.Expr:
+    depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
+    return exp.Anonymous(this="UNNEST", expressions=[node.this.copy(), depth])
+
+
+def _named(node: exp.Anonymous) -> exp.Expr:
+    name = _NAMES.get(node.name.lower())
+    return exp.Anonymous(this=name, expressions=node.expressions) if name else node
+
+
+_NAMES: Final[Mapping[str, str]] = {"raise_error": "ERROR", "try_sum": "SUM"}
+"""Spark's functions that DuckDB has under other names; its sum raises the error that Spark's read finds out."""
+
+_RULES: Final[Mapping[type[exp.Expr], Callable[..., exp.Expr]]] = {
+    exp.Anonymous: _named,
+    exp.ArrayDistinct: _distinct,
+    exp.ArrayPosition: _position,
+    exp.ArraySlice: _slice,
+    exp.ArraySort: _sorted,
+    exp.BitwiseLeftShift: _shifted_left,
+    exp.BitwiseRightShift: _shifted_right,
+    exp.Inline: _inline,
+    exp.Lambda: _lambda,
+    exp.Reduce: _reduce,
+    exp.SafeDivide: _quotient,
+    exp.SafeMultiply: _product,
+    exp.Struct: _order,
+}
