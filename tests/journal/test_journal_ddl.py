@@ -32,6 +32,12 @@ def test_create_alter_and_drop(hr: dbapi.Connection, plain: psycopg.Connection[A
     nullable = "SELECT is_nullable FROM information_schema.columns WHERE table_schema = 'hr' AND column_name = 'budget'"
     assert hr.execute(nullable).fetchall() == [("NO",)]
     hr.execute("UPDATE depts SET remark = 'x', name = 'longer than ten'")
+    hr.execute("ALTER TABLE depts ADD CONSTRAINT short CHECK (length(remark) < 5)")
+    hr.execute("SAVEPOINT checked")
+    with pytest.raises(dbapi.IntegrityError, match="short"):
+        hr.execute("UPDATE depts SET remark = 'too long'")
+    hr.execute("ROLLBACK TO SAVEPOINT checked")
+    hr.execute("ALTER TABLE depts DROP CONSTRAINT short")
     hr.execute("ALTER TABLE depts DROP COLUMN budget")
     assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "longer than ten", "x")]
     hr.execute("CREATE INDEX depts_name ON hr.depts (name, lower(remark))")

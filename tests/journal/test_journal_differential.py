@@ -34,6 +34,7 @@ QUERIES = st.sampled_from([
     "WITH s AS (SELECT * FROM {t} WHERE a > 0) SELECT u.w, s.b FROM src.u LEFT JOIN s USING (k)",
     "SELECT k, row_number() OVER (ORDER BY k DESC) FROM {t}", "SELECT DISTINCT a FROM {t} NATURAL JOIN src.u",
 ])  # fmt: skip
+JOINED = st.sampled_from(["", " RETURNING *", " RETURNING u.*, a + w", " RETURNING {t}.b, u.k"])
 RETURNING = st.sampled_from(["", " RETURNING *", " RETURNING k, a + 1 AS n, b"])
 
 
@@ -53,8 +54,8 @@ def changes(draw: st.DrawFn) -> str:
         st.sampled_from([
             f"UPDATE {{t}} SET {draw(SETS)} WHERE {where}{back}",
             f"DELETE FROM {{t}} WHERE {where}{back}",
-            f"UPDATE {{t}} SET a = u.w FROM src.u WHERE {{t}}.k = u.k AND u.k <> {draw(KEYS)}",
-            f"DELETE FROM {{t}} USING src.u WHERE {{t}}.k = u.k AND u.w > {draw(KEYS)}",
+            f"UPDATE {{t}} SET a = u.w FROM src.u WHERE {{t}}.k = u.k AND u.k <> {draw(KEYS)}{draw(JOINED)}",
+            f"DELETE FROM {{t}} USING src.u WHERE {{t}}.k = u.k AND u.w > {draw(KEYS)}{draw(JOINED)}",
             f"INSERT INTO {{t}} SELECT k + {draw(KEYS)}, a, b, c FROM {{t}} WHERE {where}{back}",
             f"INSERT INTO {{t}} (k, b) SELECT k, 'n' FROM src.u WHERE k > {draw(KEYS)}{back}",
             f"WITH gone AS (DELETE FROM {{t}} WHERE {where} RETURNING k, b) SELECT count(*), max(b) FROM gone",

@@ -15,7 +15,7 @@ from trinity.journal.sources import Computed, source_of
 from trinity.journal.tables import JournalTable
 from trinity.journal.writing import Names, Written
 
-__all__ = ["insert_on_conflict"]
+__all__ = ["conflicting_key", "insert_on_conflict"]
 
 _NEW, _NTH = "excluded", "_trinity_nth"
 
@@ -26,7 +26,7 @@ def insert_on_conflict(
     """Rewrites INSERT … ON CONFLICT; references in its source have been replaced already."""
     conflict: exp.OnConflict = node.args["conflict"]
     updating = "UPDATE" in conflict.args["action"].name.upper()
-    columns = _conflicting(conflict, table)
+    columns = conflicting_key(conflict, table)
     if columns is None and updating:
         raise TrinityError("SYNTAX_ERROR", "ON CONFLICT DO UPDATE needs the columns that conflict.")
     source = source_of(node, table, dialect, computed, whole=True)
@@ -53,11 +53,11 @@ def insert_on_conflict(
         free = [absent, exp.Not(this=exp.paren(again)), *_other_unique(table, columns, dialect)]
         changes = Changes(table, alias, base, [Action("I", exp.and_(*free, copy=False), inserting)])
     clause = node.args.get("returning")
-    returning = expand(clause, table, alias, alone=True) if clause is not None else None
+    returning = expand(clause, table, alias) if clause is not None else None
     return changes.written(lock, names, returning)
 
 
-def _conflicting(conflict: exp.OnConflict, table: JournalTable) -> tuple[str, ...] | None:
+def conflicting_key(conflict: exp.OnConflict, table: JournalTable) -> tuple[str, ...] | None:
     """The key that ON CONFLICT names, in the table's order; None when it names none."""
     if (constraint := conflict.args.get("constraint")) is not None:
         if trees.folded(constraint) in (f"{table.name}_pkey", f"{table.journal}_pkey"):

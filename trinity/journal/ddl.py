@@ -41,6 +41,7 @@ def _create(tree: exp.Create, scopes: Scopes) -> exp.Expr:
     target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     table = scopes.find(target)
     if table is None:
+        _check_likes(tree, scopes)
         _check_references(tree, scopes)
         scopes.replace(tree, target=target)
         return tree
@@ -178,6 +179,14 @@ def _check_keys(table: JournalTable, key: list[str], unique: list[tuple[str, ...
             )
 
 
+def _check_likes(tree: exp.Create, scopes: Scopes) -> None:
+    for like in tree.find_all(exp.LikeProperty):
+        if isinstance(like.this, exp.Table) and (table := scopes.find(like.this)) is not None:
+            raise TrinityError(
+                "NOT_SUPPORTED", f"LIKE {table}: its journal has the version columns too; list the columns instead."
+            )
+
+
 def _check_references(tree: exp.Create, scopes: Scopes) -> None:
     for reference in tree.find_all(exp.Reference):
         inner = reference.this.this if isinstance(reference.this, exp.Schema) else reference.this
@@ -216,12 +225,14 @@ def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
         return tree
     fixed = {*table.key, table.version, table.subsequent}
     for action in tree.args.get("actions") or []:
+        if _is_of_check(action, table):
+            continue
         if isinstance(action, exp.AlterRename) or not isinstance(
             action, (exp.ColumnDef, exp.Drop, exp.RenameColumn, exp.AlterColumn)
         ):
             raise TrinityError(
                 "NOT_SUPPORTED",
-                f"ALTER TABLE {table}: columns can be added, dropped, renamed and altered; "
+                f"ALTER TABLE {table}: columns and CHECKs can be added and dropped, columns renamed and altered; "
                 f"'{action.sql(dialect='postgres')}' cannot be done on a journal.",
             )
         if isinstance(action, exp.ColumnDef):
@@ -240,6 +251,25 @@ def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
             action.replace(exp.Var(this=f"ALTER COLUMN {name} SET NOT NULL"))
     tree.set("this", trees.journal(table))
     return tree
+
+
+def _is_of_check(action: exp.Expr, table: JournalTable) -> bool:
+    """Whether an action adds a CHECK, which then holds for old versions too, or drops a constraint.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for the journal's key, COLUMN_NOT_FOUND for a version column.
+    """
+    if isinstance(action, exp.AddConstraint):
+        inner = [c for e in action.expressions for c in (e.expressions if isinstance(e, exp.Constraint) else [e])]
+        for check in inner:
+            _check_named(check, table)
+        return all(isinstance(c, exp.CheckColumnConstraint) for c in inner)
+    if not isinstance(action, exp.Drop) or str(action.args.get("kind")).upper() != "CONSTRAINT":
+        return False
+    name = trees.folded(action.args["tables"][0].this)
+    if name == f"{table.journal}_pkey":
+        raise TrinityError("NOT_SUPPORTED", f"ALTER TABLE {table}: constraint '{name}' is the key of the journal.")
+    return True
 
 
 def _drop(tree: exp.Drop, scopes: Scopes) -> exp.Expr:

@@ -33,7 +33,7 @@ def insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect
     query.append("joins", _newest(table, key))
     returning: list[exp.Expr] = []
     if (clause := node.args.get("returning")) is not None:
-        returning = expand(clause, table, alias, alone=True)
+        returning = expand(clause, table, alias)
         if not all(of_target(e, table, alias) for e in returning):
             raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING of INSERT INTO {table} names a column that it has not.")
     columns = [*(c.name for c in source.columns), table.version]

@@ -43,7 +43,7 @@ def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: 
     live = trees.derived(live_rows(table, dialect, versioned=True), alias)
     base.append("joins", exp.Join(this=live, side="FULL" if by_source else "LEFT", on=on.copy()))
     clause = node.args.get("returning")
-    returning = expand(clause, table, alias, alone=False) if clause is not None else None
+    returning = expand(clause, table, alias, [source], others_first=True) if clause is not None else None
     return Changes(table, alias, base, actions, _again(actions, table, alias)).written(lock, names, returning)
 
 

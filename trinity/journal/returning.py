@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from sqlglot import exp
 
 from trinity.errors import TrinityError
@@ -11,31 +13,58 @@ from trinity.journal.tables import JournalTable
 __all__ = ["expand", "of_target"]
 
 
-def expand(clause: exp.Returning, table: JournalTable, alias: exp.Identifier, alone: bool) -> list[exp.Expr]:
-    """The expressions of RETURNING, with ``*`` written out.
+def expand(
+    clause: exp.Returning,
+    table: JournalTable,
+    alias: exp.Identifier,
+    others: Sequence[exp.Expr] = (),
+    others_first: bool = False,
+) -> list[exp.Expr]:
+    """The expressions of RETURNING, with ``*`` written out: the target's columns, other tables as whole rows.
 
     Args:
         clause: the clause.
         table: the target.
         alias: the target's name in the statement.
-        alone: there is no other table that ``*`` would show.
+        others: the other items of FROM, USING or a MERGE's source.
+        others_first: whether ``*`` shows them before the target, as in a MERGE.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for ``*`` over other tables.
+        TrinityError: NOT_SUPPORTED for ``*`` over a join whose columns are merged, or over a table without a name.
     """
     found: list[exp.Expr] = []
     name = trees.folded(alias)
+    own: list[exp.Expr] = [trees.column(c.name, alias) for c in table.visible]
     for node in clause.expressions:
-        is_star = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
-        if not is_star:
+        if isinstance(node, exp.Star):
+            rows = [_row_of(n) for n in _names(others)]
+            found += [*rows, *own] if others_first else [*own, *rows]
+        elif not isinstance(node, exp.Column) or not isinstance(node.this, exp.Star):
             found.append(node.copy())
-        elif (isinstance(node, exp.Star) and alone) or (
-            isinstance(node, exp.Column) and trees.folded(node.args["table"]) == name
-        ):
-            found += [trees.column(c.name, alias) for c in table.visible]
+        elif trees.folded(node.args["table"]) == name:
+            found += own
         else:
-            raise TrinityError("NOT_SUPPORTED", "RETURNING * over other tables is not supported; list the columns.")
-    return found
+            found.append(_row_of(node.args["table"]))
+    return [node.copy() for node in found]
+
+
+def _row_of(name: exp.Identifier) -> exp.Expr:
+    """``(name).*``: PostgreSQL takes a table's name for the row as one value, which the list of changes can carry."""
+    return exp.Dot(this=exp.Paren(this=exp.Column(this=name.copy())), expression=exp.Star())
+
+
+def _names(others: Sequence[exp.Expr]) -> Iterator[exp.Identifier]:
+    for other in others:
+        alias = other.args.get("alias")
+        name = alias.this if alias is not None else other.this
+        joins = other.args.get("joins") or []
+        if not isinstance(name, exp.Identifier) or any(j.args.get("using") or j.args.get("method") for j in joins):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                "RETURNING * over a NATURAL or USING join, or a table without a name; list the columns.",
+            )
+        yield name
+        yield from _names([join.this for join in joins])
 
 
 def of_target(node: exp.Expr, table: JournalTable, alias: exp.Identifier) -> bool:

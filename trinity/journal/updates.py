@@ -80,7 +80,7 @@ def _returning(
     """RETURNING as the append's own; empty without one, None when it reads other tables."""
     if (clause := node.args.get("returning")) is None:
         return []
-    found = expand(clause, table, alias, alone=not others)
+    found = expand(clause, table, alias, others)
     return found if all(of_target(e, table, alias) for e in found) else None
 
 
@@ -116,5 +116,6 @@ def _general(
     if lock.keys is not None:
         base.where(is_locked(table, [trees.column(k, alias) for k in table.key]), copy=False)
     clause = node.args.get("returning")
-    wanted = expand(clause, table, alias, alone=len(found.args.get("joins") or []) == 0) if clause is not None else None
+    others = [join.this for join in found.args.get("joins") or []]
+    wanted = expand(clause, table, alias, others) if clause is not None else None
     return Changes(table, alias, base, [action]).written(lock, names, wanted)
