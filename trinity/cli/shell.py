@@ -17,6 +17,7 @@ from trinity import dbapi
 from trinity.cli.output import FORMATS, Format, write_rows
 from trinity.errors import TrinityError, nearest
 from trinity.journal.binding import statements_in
+from trinity.journal.model import load_model
 
 __all__ = ["Shell", "interactive"]
 
@@ -53,6 +54,7 @@ class Shell:
         self._kind: Format = kind
         self._console = console
         self._connection: dbapi.Connection | None = None
+        self._warehouse: str | None = None
         self._timing = True
         self._pending = ""
         self.failed = False
@@ -80,6 +82,7 @@ class Shell:
         """
         self.close()
         self._connection = dbapi.connect(model, warehouse=warehouse, autocommit=True)
+        self._warehouse = warehouse or self._warehouse
 
     def close(self) -> None:
         """Closes the connection, if there is one."""
@@ -100,11 +103,14 @@ class Shell:
             options = dict(o.split("=", 1) for o in place.removeprefix("jdbc:calcite:").split(";") if "=" in o)
             if "model" not in options:
                 raise TrinityError("INVALID_ARGUMENTS", "The URL names no model: write jdbc:calcite:model=model.json.")
-            return self.connect(options["model"], None)
+            return self._connect_model(options["model"])
         if not place:
             raise TrinityError("INVALID_ARGUMENTS", "!connect what? A model's path, a warehouse's folder, or a URL.")
-        is_folder = Path(place).is_dir()
-        return self.connect(None if is_folder else place, place if is_folder else None)
+        return self.connect(None, place) if Path(place).is_dir() else self._connect_model(place)
+
+    def _connect_model(self, model: str) -> None:
+        """A model that names no backend is one of tables in the warehouse that was connected to last."""
+        self.connect(model, self._warehouse if load_model(model).options is None else None)
 
     # -- input ------------------------------------------------------------------------------------------
 
