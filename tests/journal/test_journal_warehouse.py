@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import dbapi20
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from tests.journal.warehouse import count, model, rows
 from tests.threads import at_once
 from trinity import dbapi
 from trinity.cli.main import app
 
 SESSION = Path(__file__).parent / "session.txt"
-FACTORY = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
-CHECKS = sorted(
-    {n for n in dir(dbapi20.DatabaseAPI20Test) if n.startswith("test_")} - {"test_nextset", "test_setoutputsize"}
-)
-
-
-def model(fmt: str, versions: str, tables: dict[str, list[str]], schema: str = "default") -> dict[str, Any]:
-    operand = {"jdbcCatalog": fmt, "journalVersionType": versions, "journalTables": tables}
-    given = {"name": schema, "type": "custom", "factory": FACTORY, "operand": operand}
-    return {"version": "1.0", "defaultSchema": schema, "schemas": [given]}
 
 
 @pytest.fixture
@@ -48,16 +36,6 @@ def depts(empty: dbapi.Connection) -> dbapi.Connection:
     """depts: (1, one, 0), (2, two, 0), (3, three, 0)."""
     empty.execute("INSERT INTO depts (deptno, name) VALUES (1, 'one'), (2, 'two'), (3, 'three')")
     return empty
-
-
-def rows(
-    connection: dbapi.Connection, text: str = "SELECT * FROM depts ORDER BY 1", *values: Any
-) -> list[tuple[Any, ...]]:
-    return connection.execute(text, values).fetchall()
-
-
-def count(connection: dbapi.Connection, text: str, *values: Any) -> int:
-    return connection.execute(text, values).rowcount
 
 
 @pytest.mark.full
@@ -92,36 +70,175 @@ def test_statements_on_a_journalled_table(depts: dbapi.Connection, tiered_fmt: s
     assert len(journal.log().collect()) == 12
 
 
+BIGINT_FIRST = ["BIGINT", pytest.param("TIMESTAMP", marks=pytest.mark.full)]
+
+
+@pytest.mark.parametrize("versions", BIGINT_FIRST)
+def test_returning_and_on_conflict(depts: dbapi.Connection) -> None:
+    upsert = """INSERT INTO depts AS d (deptno, name) VALUES (1, 'x'), (4, 'four') ON CONFLICT (deptno)
+                DO UPDATE SET name = d.name || excluded.name, n = DEFAULT RETURNING *"""
+    assert sorted(rows(depts, upsert)) == [(1, "onex", 0), (4, "four", 0)]
+    assert rows(depts, "UPDATE depts SET deptno = 5, n = 7 WHERE deptno = 4 RETURNING name, n + deptno AS m") == [
+        ("four", 12)
+    ]
+    assert rows(depts, "DELETE FROM depts WHERE deptno = ? RETURNING depts.*", 5) == [(5, "four", 7)]
+    assert rows(depts) == [(1, "onex", 0), (2, "two", 0), (3, "three", 0)]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("versions", ["BIGINT", "TIMESTAMP"])
-def test_no_update_of_two_writers_is_lost(
-    depts: dbapi.Connection, warehouse: Path, tiered_fmt: str, versions: str
-) -> None:
+def test_on_conflict_and_changes_by_other_tables(depts: dbapi.Connection, tiered_fmt: str) -> None:
+    depts.execute(f"CREATE TABLE {tiered_fmt}.default.x (deptno INT, name STRING, n INT)")
+    depts.execute(f"INSERT INTO {tiered_fmt}.default.x VALUES (1, 'uno', 1), (2, 'dos', 2), (4, 'cuatro', 4)")
+    depts.execute(f"USE {tiered_fmt}.default")
+    kept = "INSERT INTO depts VALUES (1, 'no', 1), (6, 'first', 1), (6, 'second', 2) ON CONFLICT DO NOTHING RETURNING *"
+    assert rows(depts, kept) == [(6, "first", 1)]
+    for repeated in (1, 8):
+        with pytest.raises(dbapi.ProgrammingError) as caught:
+            depts.execute(
+                "INSERT INTO depts VALUES (?, 'a', 1), (?, 'b', 1) ON CONFLICT (deptno) DO UPDATE SET n = 5",
+                (repeated, repeated),
+            )
+        assert caught.value.code == "MERGE_TARGET_ROW_MULTIPLE_MATCHES"
+    some = """INSERT INTO depts SELECT * FROM x ON CONFLICT (deptno) DO UPDATE SET name = excluded.name
+              WHERE depts.deptno < 2"""
+    assert count(depts, some) == 2
+    assert count(depts, "UPDATE depts d SET (name, n) = (upper(x.name), x.n) FROM x WHERE x.deptno = d.deptno") == 3
+    assert rows(depts, "SELECT name, n FROM depts WHERE n > 0 ORDER BY deptno") == [
+        ("UNO", 1), ("DOS", 2), ("CUATRO", 4), ("first", 1)
+    ]  # fmt: skip
+    gone = "DELETE FROM depts USING x WHERE x.deptno = depts.deptno AND x.n > 1 RETURNING deptno, name"
+    assert sorted(rows(depts, gone)) == [(2, "DOS"), (4, "CUATRO")]
+    assert rows(depts, "DELETE FROM depts WHERE n = 99 RETURNING *") == []
+    merge = """MERGE INTO depts d USING x ON d.deptno = x.deptno AND x.n < 3 WHEN MATCHED THEN UPDATE SET *
+               WHEN NOT MATCHED AND x.n < 3 THEN INSERT * RETURNING d.*"""
+    assert sorted(rows(depts, merge)) == [(1, "uno", 1), (2, "dos", 2)]
+    for text, named in [
+        ("INSERT INTO depts VALUES (9, 'x', 1) RETURNING version_number", "version_number"),
+        ("INSERT INTO depts VALUES (9, 'x', 1) RETURNING nope", "RETURNING"),
+        ("INSERT INTO depts VALUES (9, 'x', 1) ON CONFLICT (name) DO NOTHING", "deptno"),
+        ("UPDATE depts SET name = 'x' FROM x WHERE x.n = 1 RETURNING x.n", "other tables"),
+    ]:
+        with pytest.raises(dbapi.DatabaseError, match=named):
+            depts.execute(text)
+    assert rows(depts) == [(1, "uno", 1), (2, "dos", 2), (3, "three", 0), (6, "first", 1)]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("versions", ["BIGINT", "TIMESTAMP"])
+def test_eight_writers_lose_nothing(depts: dbapi.Connection, warehouse: Path, tiered_fmt: str, versions: str) -> None:
+    """On a row that is there, on one that each of them may be the first to insert, and on one that all insert."""
     given = model(tiered_fmt, versions, {"depts": ["deptno"]})
-    writers = [dbapi.connect(given, warehouse=warehouse) for _ in range(2)]
+    writers = [dbapi.connect(given, warehouse=warehouse) for _ in range(8)]
+    inserted: list[int] = []
 
-    def work(connection: dbapi.Connection) -> None:
-        for _ in range(3):
-            assert count(connection, "UPDATE depts SET n = n + 1 WHERE deptno = 2") == 1
+    def work(place: int, connection: dbapi.Connection) -> None:
+        change = ("n = n + 1", "name = name || '1'")[place % 2]
+        assert count(connection, f"UPDATE depts SET {change} WHERE deptno = 2") == 1
+        upsert = "INSERT INTO depts VALUES (9, 'x', 1) ON CONFLICT (deptno) DO UPDATE SET n = depts.n + 1"
+        assert count(connection, upsert) == 1
+        with contextlib.suppress(dbapi.IntegrityError):
+            inserted.append(count(connection, "INSERT INTO depts VALUES (7, 'once', 1)"))
 
-    assert at_once([partial(work, writer) for writer in writers]) == []
-    assert rows(depts, "SELECT n FROM depts WHERE deptno = 2") == [(6,)]
+    assert at_once([partial(work, place, writer) for place, writer in enumerate(writers)]) == []
+    assert rows(depts) == [
+        (1, "one", 0), (2, "two1111", 4), (3, "three", 0), (7, "once", 1), (9, "x", 8)
+    ]  # fmt: skip
+    assert inserted == [1]
+
+
+@pytest.mark.parametrize("versions", BIGINT_FIRST)
+def test_archival_changes_no_read_and_shortens_the_journal(depts: dbapi.Connection, tiered_fmt: str) -> None:
+    journal = depts.backend.session.table(f"{tiered_fmt}.default.depts_journal")  # type: ignore[attr-defined]
+    count(depts, "UPDATE depts SET n = 1")
+    count(depts, "DELETE FROM depts WHERE deptno = 3")
+    before = rows(depts)
+    for retention, named in [(None, "retention"), ("3 versions", "duration")]:
+        with pytest.raises(dbapi.ProgrammingError, match=named):
+            depts.archive("depts", retention)
+    assert depts.archive("depts", "30 days") == (0, 4)
+    assert rows(depts) == before == [(1, "one", 1), (2, "two", 1)]
+    assert len(journal.log().collect()) == 3
+    assert count(depts, "UPDATE depts SET n = 2 WHERE deptno = 1") == 1
+    assert depts.archive("default.depts", "0 seconds") == (0, 2)
+    assert count(depts, "INSERT INTO depts VALUES (3, 'again', 0)") == 1
+    assert rows(depts) == [(1, "one", 2), (2, "two", 1), (3, "again", 0)]
+    with pytest.raises(dbapi.ProgrammingError, match="nope"):
+        depts.archive("nope", "1 day")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("versions", ["BIGINT"])
+def test_definitions_land_on_the_journal(depts: dbapi.Connection, warehouse: Path, tiered_fmt: str) -> None:
+    other = dbapi.connect(model(tiered_fmt, "BIGINT", {"depts": ["deptno"]}), warehouse=warehouse)
+    depts.execute("ALTER TABLE depts ADD COLUMN note STRING")
+    assert count(other, "UPDATE depts SET note = 'x' WHERE deptno = 1") == 1
+    depts.execute("ALTER TABLE depts RENAME COLUMN note TO remark")
+    assert rows(depts, "SELECT name, remark FROM depts WHERE deptno < 3 ORDER BY 1") == [("one", "x"), ("two", None)]
+    depts.execute("ALTER TABLE depts DROP COLUMN remark")
+    with pytest.raises(dbapi.NotSupportedError, match="deptno"):
+        depts.execute("ALTER TABLE depts DROP COLUMN deptno")
+    assert rows(depts) == [(1, "one", 0), (2, "two", 0), (3, "three", 0)]
+    journal = depts.backend.session.table(f"{tiered_fmt}.default.depts_journal")  # type: ignore[attr-defined]
+    version = journal.splits().version
+    depts.execute("TRUNCATE TABLE depts")
+    assert rows(depts) == []
+    assert rows(depts, f"SELECT count(*) FROM depts FOR VERSION AS OF {version}") == [(3,)]
+    depts.execute("DROP TABLE depts")
+    with pytest.raises(dbapi.ProgrammingError, match=r"CREATE TABLE default\.depts"):
+        rows(depts)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("versions", ["BIGINT"])
+def test_unique_keys(depts: dbapi.Connection, warehouse: Path, tiered_fmt: str) -> None:
+    given = model(tiered_fmt, "BIGINT", {"depts": ["deptno"]})
+    given["schemas"][0]["operand"]["journalUniqueKeys"] = {"depts": ["Name"]}
+    with dbapi.connect(given, warehouse=warehouse) as connection:
+        for text in (
+            "INSERT INTO depts VALUES (5, 'one', 0)", "UPDATE depts SET name = 'two' WHERE deptno = 1",
+            "INSERT INTO depts VALUES (5, 'x', 0), (6, 'x', 0)",
+        ):  # fmt: skip
+            with pytest.raises(dbapi.IntegrityError, match="name"):
+                connection.execute(text)
+        swap = "UPDATE depts SET name = CASE name WHEN 'one' THEN 'two' ELSE 'one' END WHERE deptno < 3"
+        assert count(connection, swap) == 2
+        upsert = "INSERT INTO depts VALUES (9, 'one', 5) ON CONFLICT (name) DO UPDATE SET n = excluded.n"
+        assert count(connection, upsert) == 1
+        kept = "INSERT INTO depts VALUES (9, 'one', 5), (10, 'ten', 5) ON CONFLICT DO NOTHING"
+        assert count(connection, kept) == 1
+        assert count(connection, "DELETE FROM depts WHERE name = 'three'") == 1
+        assert count(connection, "INSERT INTO depts VALUES (5, 'three', 0)") == 1
+        assert rows(connection) == [(1, "two", 0), (2, "one", 5), (5, "three", 0), (10, "ten", 5)]
+    given["schemas"][0]["operand"]["journalUniqueKeys"] = {"depts": ["nope"]}
+    with pytest.raises(dbapi.InterfaceError, match="journalUniqueKeys"):
+        dbapi.connect(given, warehouse=warehouse)
+
+
+@pytest.mark.full
+def test_names_in_any_case_and_long_statements(warehouse: Path, spark: SparkSession, tiered_fmt: str) -> None:
+    with dbapi.connect(model(tiered_fmt, "BIGINT", {"Naïve": ["DeptNo"]}), warehouse=warehouse) as connection:
+        connection.execute("CREATE TABLE `Naïve` (DEPTNO INT PRIMARY KEY, `A ``b`` é` STRING)")
+        big = "x'" * 500_000
+        assert count(connection, "INSERT INTO naïve (deptno, `a ``b`` é`) VALUES (1, ?)", big) == 1
+        assert count(connection, "UPDATE NAÏVE SET `A ``B`` É` = concat(`a ``b`` é`, ?) WHERE DeptNo = 1", "☃") == 1
+        assert rows(connection, "SELECT `a ``b`` é` = ? FROM `Naïve`", big + "☃") == [(True,)]
+    with dbapi.connect(model(tiered_fmt, "BIGINT", {"naïve": ["deptno"]}), warehouse=warehouse) as connection:
+        assert count(connection, "DELETE FROM naïve") == 1
 
 
 @pytest.mark.parametrize("versions", ["BIGINT"])
 def test_what_trinity_tables_do_not_offer(empty: dbapi.Connection) -> None:
     for text in (
-        "INSERT INTO depts VALUES (1, 'x', 0) RETURNING *", "VACUUM depts", "CREATE INDEX i ON depts (name)",
-        "WITH d AS (DELETE FROM depts) SELECT 1",
+        "VACUUM depts", "CREATE INDEX i ON depts (name)", "WITH d AS (DELETE FROM depts) SELECT 1",
+        "SELECT * FROM depts FOR UPDATE", "CREATE UNIQUE INDEX i ON depts (name)",
     ):  # fmt: skip
-        with pytest.raises(dbapi.DatabaseError):
+        with pytest.raises(dbapi.NotSupportedError):
             empty.execute(text)
     with pytest.raises(dbapi.NotSupportedError):
         empty.rollback()
     with pytest.raises(dbapi.NotSupportedError):
         empty.autocommit = False
-    with pytest.raises(dbapi.NotSupportedError, match=r"tombstone\.retention"):
-        empty.archive("depts")
     empty.commit()
     assert ("default", "depts", "JOURNALLED TABLE") in empty.backend.tables()
     assert empty.backend.columns("depts")[0] == ("deptno", "int")
@@ -154,17 +271,21 @@ def test_a_model_meets_the_tables(empty: dbapi.Connection, warehouse: Path, tier
 
 @pytest.mark.parametrize("versions", ["BIGINT"])
 def test_the_seeds_session(
-    warehouse: Path, spark: SparkSession, tiered_fmt: str, versions: str, tmp_path: Path
+    warehouse: Path, spark: SparkSession, fmt: str, versions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "model.json"
-    path.write_text(json.dumps(model(tiered_fmt, versions, {"depts": ["deptno"]}, schema="hr")))
+    """What the seed types, on a warehouse whose journal is made first."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("journalled-sql-rewriter-example/src/main/resources/myTestModel.json")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(model(fmt, versions, {"depts": ["deptno"]}, schema="hr")))
     typed, shown = SESSION.read_text().split("---- shown ----\n")
     lines = [
-        "CREATE SCHEMA " + tiered_fmt + ".hr;",
+        f"CREATE SCHEMA {fmt}.hr;",
         "CREATE TABLE hr.depts (deptno INT PRIMARY KEY, department_name STRING);",
     ]
-    given = "\n".join([*lines, *typed.splitlines()[1:]])
-    found = CliRunner().invoke(app, ["shell", "-m", str(path), "-w", str(warehouse)], input=given)
+    connect, *statements = typed.splitlines()
+    given = "\n".join([connect, *lines, *statements])
+    found = CliRunner().invoke(app, ["shell", "-w", str(warehouse)], input=given)
     assert found.exit_code == 0, found.output
     expected = [line for line in shown.splitlines() if line.startswith("| ") and "deptno" not in line]
     got = [
@@ -172,85 +293,3 @@ def test_the_seeds_session(
     ]
     assert sorted(got[:2]) == sorted(expected[:2])
     assert got[2:] == expected[2:]
-
-
-KEYS, NUMBERS = st.integers(0, 4), st.sampled_from(["NULL", "0", "7", "-3"])
-WHERE = st.sampled_from(["k > 1", "a IS NULL", "b = 'x'", "k IN (SELECT max(k) FROM t)", "a > 0 OR k = 2", "true"])
-STATEMENTS = st.one_of(
-    st.builds("INSERT INTO t (k, a, b) VALUES ({}, {}, 'x'), ({}, 1, 'y')".format, KEYS, NUMBERS, KEYS),
-    st.builds("INSERT INTO t (k, a, b) SELECT k + {}, a, b FROM t WHERE {}".format, KEYS, WHERE),
-    st.builds("UPDATE t SET a = a + 1, b = {} WHERE {}".format, st.sampled_from(["b || 'u'", "'x'", "NULL"]), WHERE),
-    st.builds("UPDATE t SET k = k + {} WHERE {}".format, st.integers(-1, 1), WHERE),
-    st.builds("DELETE FROM t WHERE {}".format, WHERE),
-    st.builds(
-        """MERGE INTO t USING (SELECT {} AS s, {} AS w UNION ALL SELECT 1, 5) AS u ON t.k = u.s
-           WHEN MATCHED AND u.w > 3 THEN DELETE WHEN MATCHED THEN UPDATE SET a = u.w
-           WHEN NOT MATCHED THEN INSERT (k, a, b) VALUES (u.s, u.w, 'm')""".format, KEYS, KEYS,
-    ),
-)  # fmt: skip
-
-
-@pytest.mark.full
-def test_histories_are_those_of_an_ordinary_postgresql_table(
-    warehouse: Path, spark: SparkSession, server: dict[str, str], tmp_path: Path
-) -> None:
-    """Keys of the ordinary table are checked at the end of a statement, as a journal's are."""
-    unused = {"dataSource": "org.postgresql.ds.PGSimpleDataSource", "journalTables": {"none": ["k"]}}
-    ordinary_model = model("parquet", "BIGINT", {}, "none")
-    ordinary_model["schemas"][0]["operand"] = unused
-    options: dict[str, Any] = server
-    create = "CREATE TABLE t (k INT, a INT, b VARCHAR(99) NOT NULL, PRIMARY KEY (k){})"
-
-    @settings(max_examples=6, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
-    @given(st.lists(STATEMENTS, min_size=6, max_size=10))
-    def agree(history: list[str]) -> None:
-        with (
-            dbapi.connect(ordinary_model, autocommit=True, **options) as ordinary,
-            dbapi.connect(model("parquet", "BIGINT", {"t": ["k"]}), warehouse=warehouse) as journalled,
-        ):
-            ordinary.execute("DROP TABLE IF EXISTS t")
-            ordinary.execute(create.format(" DEFERRABLE"))
-            journalled.execute("DROP TABLE IF EXISTS t")
-            journalled.execute(create.format(""))
-            for i, text in enumerate(history):
-                seen = [(outcome(c, text), rows(c, "SELECT * FROM t ORDER BY k")) for c in (journalled, ordinary)]
-                assert seen[0] == seen[1], f"step {i} differs; history = {history!r}"
-
-    agree()
-
-
-def outcome(connection: dbapi.Connection, text: str) -> int | str:
-    """The count, or the class of the error."""
-    try:
-        return count(connection, text)
-    except dbapi.Error as error:
-        return type(error).__name__
-
-
-class Suite(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]  # it has no types
-    """PEP 249's shared suite on Trinity tables."""
-
-    __test__ = False
-    driver = dbapi
-    connect_args = ()
-
-
-class JournalledSuite(Suite):
-    """The same on journalled ones."""
-
-    ddl1 = "CREATE TABLE dbapi20test_booze (name VARCHAR(20), PRIMARY KEY (name))"
-    ddl2 = "CREATE TABLE dbapi20test_barflys (name VARCHAR(20), drink VARCHAR(30), PRIMARY KEY (name))"
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("suite", [Suite, JournalledSuite])
-def test_dbapi20(warehouse: Path, spark: SparkSession, suite: type[Suite], check: str) -> None:
-    case = suite(check)
-    tables = {"dbapi20test_booze": ["name"], "dbapi20test_barflys": ["name"]}
-    given = model("parquet", "BIGINT", tables) if suite is JournalledSuite else None
-    case.connect_kw_args = {"model": given, "warehouse": warehouse}
-    result = case.run()
-    assert result is not None
-    assert not [text for _, text in [*result.errors, *result.failures]]
-    assert result.testsRun == 1

@@ -28,6 +28,7 @@ from trinity.engine.prune import prune
 from trinity.engine.read import logical, merged_read
 from trinity.engine.row_change import processor_for
 from trinity.engine.scan import located_scan
+from trinity.engine.unique_check import check_unique, concerned
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
 from trinity.spi import (
@@ -126,7 +127,7 @@ class Attempt:
         files = frozenset() if keyed else frozenset(f.path for f in self.files)
         target = self.merge.table
         again = any((r.catalog, r.location) == (target.catalog, target.location) for r in self.program.reads)
-        if again:  # the target is read beside itself, in full
+        if again or concerned(self.program):  # the target is read beside itself, in full
             return ReadScope(frozenset() if keyed else frozenset(f.path for f in self.splits.files))
         if self.whole:
             return ReadScope(files)
@@ -189,14 +190,18 @@ class Attempt:
         if self.plan.moving and self.definition.keyed:
             check_mark(self.program, self.definition)
         changes = self.changes()
-        if self.definition.keyed and (self.plan.inserting or self.plan.moving):
-            held = changes.persist(StorageLevel.MEMORY_AND_DISK)
-            try:
+        fills = self.definition.keyed and (self.plan.inserting or self.plan.moving)
+        if not fills and not concerned(self.program):
+            return self._written(changes)
+        held = changes.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            if fills:
                 check_keys(self.table.session.spark, self.plan, self.splits, held)
-                return self._written(held)
-            finally:
-                held.unpersist()
-        return self._written(changes)
+            if concerned(self.program):
+                check_unique(self.table.session.spark, self.plan, self.splits, held)
+            return self._written(held)
+        finally:
+            held.unpersist()
 
     def _whole_files(self) -> tuple[list[bytes], dict[str, int]] | None:
         """A metadata-only delete, or None: of a plain table's rows, all or those of whole partitions (M12)."""

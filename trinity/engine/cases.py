@@ -60,6 +60,7 @@ class Program:
         target_alias: by which name expressions know the target.
         source_alias: by which name they know the source.
         reads: handles, pinned, of the Trinity tables that source and subqueries read.
+        unique: of a keyed target: further columns whose values no two live rows may share afterwards.
     """
 
     statement: Literal["MERGE", "UPDATE", "DELETE"]
@@ -69,6 +70,7 @@ class Program:
     target_alias: str = "t"
     source_alias: str = "s"
     reads: tuple[TableHandle, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ def assignments(nodes: Iterable[exp.Expr], table: JournalTable, dialect: str) ->
     for node in nodes:
         for name, value in _pairs(node, table):
             column = table.visible_column(name)
-            if name in found:
+            if column.name in found:
                 raise TrinityError("DUPLICATE_COLUMN_NAME", f"UPDATE {table} sets column '{name}' twice.")
             if column.generated:
                 raise TrinityError("INVALID_ARGUMENTS", f"Column '{name}' of {table} is generated; it cannot be set.")
-            found[name] = trees.default_of(column, dialect) if trees.is_default(value) else value.copy()
+            found[column.name] = trees.default_of(column, dialect) if trees.is_default(value) else value.copy()
     return found
 
 

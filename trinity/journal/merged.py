@@ -6,15 +6,19 @@ read merged already, and an append is an UPDATE or a MERGE of the journal itself
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal import trees
+from trinity.journal.assignments import assignments
 from trinity.journal.binding import generated
 from trinity.journal.ddl import rewrite_ddl
+from trinity.journal.merged_inserts import insert, inserting, on_conflict
+from trinity.journal.merged_returning import Returning, returning_of
+from trinity.journal.merged_versions import after, newest_of
 from trinity.journal.merges import key_of_source
 from trinity.journal.refusals import check_unread, mentions, words_of
 from trinity.journal.rewrite import numbered_and_parsed
@@ -23,8 +27,6 @@ from trinity.journal.tables import JournalModel, JournalTable
 
 __all__ = ["Merged", "rewrite_merged"]
 
-_NEW: Final = "new"
-
 
 @dataclass(frozen=True)
 class Merged:
@@ -32,12 +34,16 @@ class Merged:
 
     Attributes:
         sql: the statement, in Spark's SQL; as it was written when it names no journalled table.
-        versions_of: the table whose ``versions_view`` has to be there, since keys come to life in it.
+        changes: the journalled table that it changes.
+        fills: keys may come to life in that table, so its ``versions_view`` has to be there.
+        returning: what it returns of the rows that it has appended.
         defines: the statement changes a definition.
     """
 
     sql: str
-    versions_of: JournalTable | None = None
+    changes: JournalTable | None = None
+    fills: bool = False
+    returning: Returning | None = None
     defines: bool = False
 
 
@@ -79,20 +85,20 @@ def _change(tree: exp.Insert | exp.Update | exp.Delete | exp.Merge, scopes: Scop
     scopes.replace(tree, target=target)
     if table is None:
         return Merged(generated(tree, "spark"))
-    if tree.args.get("returning") is not None or tree.args.get("conflict") is not None:
-        raise TrinityError("NOT_SUPPORTED", "RETURNING and ON CONFLICT need PostgreSQL; use MERGE on Trinity tables.")
     alias = trees.alias_name(target)
+    returning = returning_of(tree, table, alias)
     target.replace(_aliased(table, alias))
+    fills = True
     if isinstance(tree, exp.Insert):
-        return Merged(generated(_insert(tree, table), "spark"), table)
-    if isinstance(tree, exp.Merge):
+        tree = _insert(tree, table, alias)
+    elif isinstance(tree, exp.Merge):
         _merge(tree, table, alias)
-        return Merged(generated(tree, "spark"), table)
-    if isinstance(tree, exp.Delete):
-        tree = _delete(tree, table, alias)
-        return Merged(generated(tree, "spark"))
-    moves = _set_version(tree, table, alias)
-    return Merged(generated(tree, "spark"), table if moves else None)
+    elif isinstance(tree, exp.Delete):
+        tree, fills = _delete(tree, table, alias), False
+    else:
+        fills = _set_version(tree, table, alias)
+    tree.set("returning", None)
+    return Merged(generated(tree, "spark"), table, fills, returning)
 
 
 def _aliased(table: JournalTable, alias: exp.Identifier) -> exp.Table:
@@ -101,53 +107,49 @@ def _aliased(table: JournalTable, alias: exp.Identifier) -> exp.Table:
     return found
 
 
-# -- versions -------------------------------------------------------------------------------------------
+# -- statements -----------------------------------------------------------------------------------------
 
 
-def _after(table: JournalTable, newest: exp.Expr) -> exp.Expr:
-    """The version after this one; NULL counts as none."""
-    if table.version_type == "BIGINT":
-        known = exp.Coalesce(this=newest, expressions=[exp.Literal.number(0)])
-        return exp.Add(this=known, expression=exp.Literal.number(1))
-    tick = exp.Add(this=newest, expression=exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this="MICROSECOND")))
-    return exp.Anonymous(this="greatest", expressions=[exp.CurrentTimestamp(), tick])
+def _insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier) -> exp.Merge:
+    if node.args.get("conflict") is None:
+        return insert(node, table)
+    found, changing = on_conflict(node, table)
+    if changing is not None:
+        _set_version(changing, table, alias)
+    return found
 
 
-def _newest_of(table: JournalTable, key: list[exp.Expr]) -> exp.Expr:
-    """The newest stored version of a key, deleted or not."""
-    same = [exp.EQ(this=trees.column(k, "v"), expression=e.copy()) for k, e in zip(table.key, key, strict=True)]
-    source = exp.Table(this=trees.identifier(table.versions_view), alias=exp.TableAlias(this=trees.identifier("v")))
-    return exp.Subquery(this=trees.select([exp.Max(this=trees.column(table.version, "v"))], source, same))
+def _set_version(node: exp.Update, table: JournalTable, alias: exp.Identifier) -> bool:
+    """Adds the next version to SET; whether a key column is SET, so that rows may come to keys with a history."""
+    values = assignments(_bare(node.expressions, alias), table, "spark")
+    own = trees.column(table.version, alias)
+    moves = bool(values.keys() & set(table.key))
+    if moves:
+        key = [values.get(k) or trees.column(k, alias) for k in table.key]
+        least = exp.Coalesce(this=newest_of(table, key), expressions=[own.copy()])
+        own = exp.Anonymous(this="greatest", expressions=[own, least])  # type: ignore[assignment]
+    values[table.version] = after(table, own)
+    node.set("expressions", [_assigned(c, v) for c, v in values.items()])
+    return moves
+
+
+def _bare(nodes: Sequence[exp.Expr], alias: exp.Identifier) -> list[exp.Expr]:
+    """Assignments as the standard has them: Spark allows ``SET t.column = value`` as well."""
+    found = [n.copy() for n in nodes]
+    for node in found:
+        column = node.this if isinstance(node, exp.EQ) else None
+        qualifier = column.args.get("table") if isinstance(column, exp.Column) else None
+        if column is not None and qualifier is not None and trees.folded(qualifier) == trees.folded(alias):
+            column.set("table", None)
+    return found
 
 
 def _assigned(column: str, value: exp.Expr) -> exp.EQ:
     return exp.EQ(this=trees.column(column), expression=value)
 
 
-# -- statements -----------------------------------------------------------------------------------------
-
-
-def _set_version(node: exp.Update, table: JournalTable, alias: exp.Identifier) -> bool:
-    """Adds the next version to SET; whether a key column is SET, so that rows may come to keys with a history."""
-    values: dict[str, exp.Expr] = {}
-    for assignment in node.expressions:
-        if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
-            raise TrinityError("NOT_SUPPORTED", f"UPDATE {table}: write SET column = value for each column.")
-        name = trees.folded(assignment.this.this)
-        table.visible_column(name)
-        values[name] = assignment.expression
-    own = trees.column(table.version, alias)
-    moves = bool(values.keys() & set(table.key))
-    if moves:
-        key = [values.get(k) or trees.column(k, alias) for k in table.key]
-        least = exp.Coalesce(this=_newest_of(table, key), expressions=[own.copy()])
-        own = exp.Anonymous(this="greatest", expressions=[own, least])  # type: ignore[assignment]
-    node.append("expressions", _assigned(table.version, _after(table, own)))
-    return moves
-
-
 def _deleting(table: JournalTable, alias: exp.Identifier) -> list[exp.Expr]:
-    next_one = _after(table, trees.column(table.version, alias))
+    next_one = after(table, trees.column(table.version, alias))
     return [_assigned(table.version, next_one), _assigned(table.subsequent, next_one.copy())]
 
 
@@ -169,45 +171,12 @@ def _delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier) -> exp
     return found
 
 
-def _insert(node: exp.Insert, table: JournalTable) -> exp.Merge:
-    """INSERT as a MERGE that matches nothing: Trinity refuses keys that are live or come twice (M4)."""
-    if isinstance(node.this, exp.Schema):
-        columns = [table.visible_column(trees.folded(c)).name for c in node.this.expressions]
-    else:
-        columns = [c.name for c in table.visible]
-    missing = [k for k in table.key if k not in columns]
-    if missing:
-        raise TrinityError("CONSTRAINT_VIOLATION", f"INSERT INTO {table} leaves out key column '{missing[0]}'.")
-    source = node.expression
-    if isinstance(source, exp.Values) and any(trees.is_default(v) for r in source.expressions for v in r.expressions):
-        raise TrinityError("NOT_SUPPORTED", f"INSERT INTO {table}: leave a column out instead of writing DEFAULT.")
-    query = source.unnest() if isinstance(source, exp.Subquery) else source
-    if isinstance(query, exp.Values):
-        query = trees.select([exp.Star()], query)
-    assert isinstance(query, exp.Query)
-    if node.args.get("with_") is not None:
-        query.set("with_", node.args["with_"])
-    given = trees.derived(query, _NEW, [trees.identifier(c) for c in columns])
-    newest = _newest_of(table, [trees.column(k, _NEW) for k in table.key])
-    values = [*(trees.column(c, _NEW) for c in columns), _after(table, newest)]
-    target = node.this.this if isinstance(node.this, exp.Schema) else node.this
-    inserting = exp.When(matched=False, then=_inserting([*columns, table.version], values))
-    return exp.Merge(this=target, using=given, on=exp.false(), whens=exp.Whens(expressions=[inserting]))
-
-
-def _inserting(columns: list[str], values: list[exp.Expr]) -> exp.Insert:
-    return exp.Insert(
-        this=exp.Tuple(expressions=[trees.column(c) for c in columns]), expression=exp.Tuple(expressions=values)
-    )
-
-
 def _merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier) -> None:
     """Adds versions to each clause; DELETE becomes an UPDATE of both version columns."""
     for when in node.args["whens"].expressions:
         then = when.args["then"]
         if isinstance(then, exp.Update):
-            if not then.expressions:
-                raise TrinityError("NOT_SUPPORTED", f"MERGE INTO {table}: list the columns instead of UPDATE SET *.")
+            _spell_star(then, table, node, alias)
             _set_version(then, table, alias)
         elif isinstance(then, exp.Insert):
             when.set("then", _merge_insert(then, table, node, alias))
@@ -215,20 +184,40 @@ def _merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier) -> None:
             when.set("then", exp.Update(expressions=_deleting(table, alias)))
 
 
+def _spell_star(then: exp.Update, table: JournalTable, node: exp.Merge, alias: exp.Identifier) -> None:
+    """``UPDATE SET *``: all columns, from those of the source; a key that ON equates stays."""
+    if not isinstance(then.expressions[0], exp.Star):
+        return
+    stays = set(table.key) if key_of_source(node.args["on"], table, alias) is not None else set()
+    source = _source_name(node)
+    columns = [c.name for c in table.visible if c.name not in stays]
+    then.set("expressions", [_assigned(c, trees.column(c, source)) for c in columns])
+
+
+def _source_name(node: exp.Merge) -> exp.Identifier:
+    name = trees.alias_name(node.args["using"])
+    if not isinstance(name, exp.Identifier):
+        raise TrinityError("SYNTAX_ERROR", "The source of MERGE needs an alias.")
+    return name
+
+
 def _merge_insert(then: exp.Insert, table: JournalTable, node: exp.Merge, alias: exp.Identifier) -> exp.Insert:
     values = list(then.expression.expressions) if isinstance(then.expression, exp.Tuple) else []
-    if not values:
-        raise TrinityError("NOT_SUPPORTED", f"MERGE INTO {table}: list the values instead of INSERT *.")
-    if isinstance(then.this, exp.Tuple):
+    columns = [c.name for c in table.visible]
+    if isinstance(then.this, exp.Star):
+        values = [trees.column(c, _source_name(node)) for c in columns]
+    elif isinstance(then.this, exp.Tuple) and then.expression is not None:
         columns = [table.visible_column(trees.folded(c.this)).name for c in then.this.expressions]
-    else:
-        columns = [c.name for c in table.visible][: len(values)]
-    given = dict(zip(columns, values, strict=False))
-    key = (
-        [given[k] for k in table.key] if set(table.key) <= set(given) else key_of_source(node.args["on"], table, alias)
-    )
-    if key is None or len(columns) != len(values):
+    else:  # the first columns
+        columns = columns[: len(values)]
+    if len(columns) != len(values):
         raise TrinityError(
-            "CONSTRAINT_VIOLATION", f"MERGE INTO {table}: INSERT has to give the key and as many values."
+            "SYNTAX_ERROR", f"MERGE INTO {table}: INSERT lists {len(columns)} columns, {len(values)} values."
         )
-    return _inserting([*columns, table.version], [*(v.copy() for v in values), _after(table, _newest_of(table, key))])
+    given = dict(zip(columns, values, strict=True))
+    key = [given.get(k) for k in table.key]
+    missing = [k for k, value in zip(table.key, key, strict=True) if value is None]
+    if missing:
+        raise TrinityError("CONSTRAINT_VIOLATION", f"MERGE INTO {table}: INSERT leaves out key column '{missing[0]}'.")
+    version = after(table, newest_of(table, [value for value in key if value is not None]))
+    return inserting([*columns, table.version], [*(v.copy() for v in values), version])

@@ -72,6 +72,11 @@ class JournalTable:
         return f"{self.schema}.{self.name}"
 
     @property
+    def returned_view(self) -> str:
+        """Of a Trinity table: a view of the rows that a change returns, there while a statement needs it."""
+        return f"{self.versions_view}_returned"
+
+    @property
     def visible(self) -> tuple[JournalColumn, ...]:
         """What users see: all but the two version columns, in the journal's order."""
         return tuple(c for c in self.columns if c.name not in (self.version, self.subsequent))
@@ -88,6 +93,7 @@ class JournalTable:
 
     def column(self, name: str) -> JournalColumn:
         """A column of the journal, version columns included. Raises COLUMN_NOT_FOUND."""
+        name = name.lower() if self.merged else name  # as Spark has it (M10)
         for column in self.columns:
             if column.name == name:
                 return column
@@ -99,6 +105,7 @@ class JournalTable:
 
     def visible_column(self, name: str) -> JournalColumn:
         """A column that users may name. Raises COLUMN_NOT_FOUND, for the version columns too."""
+        name = name.lower() if self.merged else name
         if name in (self.version, self.subsequent):
             raise TrinityError(
                 "COLUMN_NOT_FOUND", f"Table {self} has no column '{name}': versions are kept in {self.journal}."

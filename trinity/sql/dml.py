@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,10 +25,14 @@ from trinity.storage import not_ours
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from trinity.engine.cases import Counts, Program
     from trinity.session import Session
+    from trinity.spi import TableHandle
     from trinity.table import Table
 
-__all__ = ["explain", "read", "row_change", "run", "target_table"]
+    Beside = Callable[[], AbstractContextManager[Sequence[TableHandle]]]
+
+__all__ = ["changed", "explain", "read", "row_change", "run", "target_table"]
 
 
 def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None:
@@ -51,12 +57,39 @@ def run(session: Session, piece: Piece) -> DataFrame:
     """
     if row_change_word(piece) == "TRUNCATE":
         return _truncate(session, piece)
+    done = changed(session, piece)
+    return counts(session, updated=done.updated, deleted=done.deleted, inserted=done.inserted)
+
+
+def changed(
+    session: Session, piece: Piece, beside: Beside | None = None, unique: tuple[tuple[str, ...], ...] = ()
+) -> Counts:
+    """Runs a MERGE, UPDATE or DELETE.
+
+    Args:
+        session: where names are resolved.
+        piece: what :func:`row_change` found.
+        beside: entered for each attempt, before its tables are pinned, to make views that the statement names: gives
+            the tables that they read, pinned.
+        unique: further columns of a keyed target whose values no two live rows may share.
+
+    Returns:
+        the counts, and the version that was committed. Raises as :func:`run`.
+    """
     from trinity.engine.dml import run as run_program
 
     change = read(piece)
     table = target_table(session, change.target)
-    done = run_program(table, partial(program, session, table, change))
-    return counts(session, updated=done.updated, deleted=done.deleted, inserted=done.inserted)
+
+    @contextmanager
+    def prepared() -> Iterator[Program]:
+        with (
+            beside() if beside is not None else nullcontext(()) as further,
+            program(session, table, change) as found,
+        ):
+            yield replace(found, reads=(*found.reads, *further), unique=unique)
+
+    return run_program(table, prepared)
 
 
 def explain(session: Session, piece: Piece) -> DataFrame:

@@ -8,23 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from sqlglot import exp
+
 from trinity.errors import TrinityError
-from trinity.journal.backends.base import Described, Result
+from trinity.journal.backends.base import Result
 from trinity.journal.backends.literals import with_literals
+from trinity.journal.backends.warehouse_changes import described, run_change
 from trinity.journal.merged import Merged, rewrite_merged
 from trinity.journal.model import LoadedModel
+from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
-from trinity.merge.literal import quoted
 from trinity.session import Session, connect
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from trinity.table import Table
 
 __all__ = ["WarehouseBackend"]
 
-_COUNT: Final = "num_affected_rows"
 _KINDS: Final = {"BIGINT": "bigint", "TIMESTAMP": "timestamp"}
 
 
@@ -67,13 +67,25 @@ class WarehouseBackend:
 
     def _described_table(self, table: JournalTable) -> JournalTable:
         catalog = table.catalog or self.session.current_catalog
-        placed = replace(table, catalog=catalog, merged=True, columns=(), versions_view=self._view)
+        placed = replace(
+            table,
+            key=tuple(k.lower() for k in table.key),  # Spark's names match without regard to case (M10)
+            version=table.version.lower(),
+            subsequent=table.subsequent.lower(),
+            unique_keys=tuple(tuple(c.lower() for c in u) for u in table.unique_keys),
+            catalog=catalog,
+            merged=True,
+            columns=(),
+            versions_view=self._view,
+        )
         stored = self._stored(placed)
         if stored is None:
             return placed
         definition = stored.definition
-        _check(placed, definition.properties, {c.name: c.type for c in definition.columns}, definition.primary_key)
-        return replace(placed, columns=tuple(JournalColumn(c.name, c.type, c.type) for c in definition.columns))
+        types = {c.name.lower(): c.type for c in definition.columns}
+        _check(placed, definition.properties, types, [k.lower() for k in definition.primary_key])
+        columns = tuple(JournalColumn(c.name.lower(), c.type, c.type, c.default) for c in definition.columns)
+        return replace(placed, columns=columns)
 
     def _stored(self, table: JournalTable) -> Table | None:
         if table.backend_schema.lower() not in self.session.connector(table.catalog).metadata.list_schemas():
@@ -87,43 +99,29 @@ class WarehouseBackend:
         """Runs one statement. Raises TrinityError."""
         text = with_literals(sql, parameters)
         found = self._rewrite(text)
-        if found.versions_of is None:
-            result = _result(self.session.sql(found.sql))
-        else:
-            result = self._fill_keys(found, found.versions_of)
+        if found.changes is not None:
+            return self._change(found, found.changes)
+        result = described(self.session.sql(found.sql))
         if found.defines or text.lstrip()[:6].upper() in ("CREATE", "ALTER ", "DROP T", "DROP S") or found.sql == text:
             self._model = self._described() if self._model.tables else self._model
         return result
 
     def _rewrite(self, text: str) -> Merged:
-        return rewrite_merged(text, self._model) if self._model.tables else Merged(text)
-
-    def _fill_keys(self, found: Merged, table: JournalTable) -> Result:
-        """Runs a statement that brings keys to life: their versions continue those of deleted rows.
-
-        Raises:
-            TrinityError: TRANSACTION_CONFLICT when others wrote newer versions of these keys meanwhile.
-        """
-        stored = self._stored(table)
-        assert stored is not None
-        before = stored.splits().version
+        if not self._model.tables:
+            return Merged(text)
         try:
-            stored.log(before).createOrReplaceTempView(table.versions_view)
-            result = _result(self.session.sql(found.sql))
-            if stored.splits().version > before + 1:  # others committed after the versions were looked up
-                stored.log().createOrReplaceTempView(table.versions_view)
-                self._check_visible(table, before)
-            return result
-        finally:
-            self.session.spark.catalog.dropTempView(table.versions_view)
+            return rewrite_merged(text, self._model)
+        except TrinityError as error:
+            if error.code not in ("TABLE_NOT_FOUND", "COLUMN_NOT_FOUND"):
+                raise
+            self._model = self._described()  # another connection may have made or changed the table
+            return rewrite_merged(text, self._model)
 
-    def _check_visible(self, table: JournalTable, since: int) -> None:
-        if self.session.spark.sql(_hidden_by_others(table, since)).count():
-            raise TrinityError(
-                "TRANSACTION_CONFLICT",
-                f"Table {table}: another writer changed the same keys meanwhile, and its versions are newer; look "
-                "whether the rows are there, and run the statement again.",
-            )
+    def _change(self, found: Merged, table: JournalTable) -> Result:
+        stored = self._stored(table)
+        if stored is None:
+            raise TrinityError("TABLE_NOT_FOUND", f"The journal of table {table} was dropped meanwhile.")
+        return run_change(found, table, stored)
 
     def explain(self, sql: str) -> list[str]:
         """The statement that would be sent."""
@@ -159,33 +157,30 @@ class WarehouseBackend:
         self.session.close()
 
     def archive(self, table: str, retention: str | None) -> tuple[int, int]:
-        """Raises NOT_SUPPORTED: Trinity's compaction does it."""
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Set 'tombstone.retention' of {table}'s journal and compact it: Session.table(...).compact().",
-        )
+        """Keeps the newest versions alone, from now on, and deletions for the retention: a duration.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND; INVALID_ARGUMENTS without a retention, or for one that is no duration.
+        """
+        found = Scopes(self._model, self.dialect).find(exp.to_table(table, dialect=self.dialect))
+        stored = self._stored(found) if found is not None else None
+        if stored is None:
+            raise TrinityError("TABLE_NOT_FOUND", f"There is no journalled table '{table}'.")
+        if retention is None:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"The journal of {table} is read merged, so it needs no subsequent versions. Give a retention for its "
+                "deletions, such as '30 days'; older versions of rows are then dropped.",
+            )
+        stored.set_properties({"tombstone.retention": retention})
+        before = _row_versions(stored)
+        stored.compact(full=True)
+        return 0, before - _row_versions(stored)
 
 
-def _result(rows: DataFrame) -> Result:
-    if not rows.columns:
-        return Result(None, iter(()), -1)
-    if rows.columns[0] == _COUNT:
-        return Result(None, iter(()), rows.collect()[0][0])
-    found = [tuple(r) for r in rows.collect()]
-    description: list[Described] = [
-        (f.name, f.dataType.simpleString(), None, None, None, None, f.nullable) for f in rows.schema.fields
-    ]
-    return Result(description, iter(found), len(found))
-
-
-def _hidden_by_others(table: JournalTable, since: int) -> str:
-    """A query for versions that were committed after a newer one of their key."""
-    key, version = ", ".join(quoted(k) for k in table.key), quoted(table.version)
-    return (
-        f"SELECT 1 FROM (SELECT _commit_version, {version} AS v, max({version}) OVER (PARTITION BY {key} "
-        f"ORDER BY _commit_version RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS earlier "
-        f"FROM {table.versions_view}) WHERE _commit_version > {since} AND v < earlier"
-    )
+def _row_versions(table: Table) -> int:
+    splits = table.splits()
+    return sum(f.rows for f in (*splits.files, *splits.sidecar))
 
 
 def _check(table: JournalTable, properties: Mapping[str, str], types: Mapping[str, str], key: Sequence[str]) -> None:
@@ -193,10 +188,12 @@ def _check(table: JournalTable, properties: Mapping[str, str], types: Mapping[st
     where = f"Model: schema '{table.schema}', table '{table.name}'"
     wanted = {"watermark-key": table.version, "tombstone-key": table.subsequent}
     for option, column in wanted.items():
-        if properties.get(option) != column:
+        if properties.get(option, "").lower() != column:
             raise TrinityError(
                 "CONFIGURATION_INVALID", f"{where}: {table.journal} needs the table property '{option}' = '{column}'."
             )
+    for column in (c for u in table.unique_keys for c in u if c not in types):
+        raise TrinityError("CONFIGURATION_INVALID", f"{where}, journalUniqueKeys: there is no column '{column}'.")
     if set(key) != set(table.key):
         raise TrinityError(
             "CONFIGURATION_INVALID",
