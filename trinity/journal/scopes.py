@@ -34,7 +34,7 @@ class Scopes:
         """The journalled table that a reference means; ``hidden`` are the names of CTEs that are in scope."""
         if not isinstance(table.this, exp.Identifier):
             return None
-        name, schema, catalog = (trees.folded(p) if p is not None else "" for p in _parts(table))
+        name, schema, catalog = (self._folded(p) if p is not None else "" for p in _parts(table))
         if (not schema and name in hidden) or (catalog and catalog not in self._model.catalogs):
             return None
         found = self._model.find(schema, name)
@@ -71,7 +71,12 @@ class Scopes:
                 raise TrinityError(
                     "NOT_SUPPORTED", "INSERT, UPDATE, DELETE and MERGE stand in the outermost WITH only."
                 )
-            stack.extend(_children(node, names))
+            stack.extend(self._children(node, names))
+
+    def _folded(self, name: exp.Identifier) -> str:
+        """The name that an identifier means; on Spark in lower case, whether it is quoted or not."""
+        found = trees.folded(name)
+        return found.lower() if self._dialect == "spark" else found
 
     def _replace_table(self, table: exp.Table, hidden: frozenset[str]) -> exp.Expr:
         found = self.journalled(table, hidden)
@@ -93,7 +98,7 @@ class Scopes:
         """``jdbcSchema`` may differ from the schema's name; then its ordinary tables are there too."""
         schema = table.args.get("db")
         if isinstance(schema, exp.Identifier):
-            name = trees.folded(schema)
+            name = self._folded(schema)
             backend = self._model.schemas.get(name, name)
             if backend != name:
                 table.set("db", trees.identifier(backend))
@@ -106,27 +111,26 @@ class Scopes:
         if (
             schema is not None
             and table is not None
-            and self._model.find(trees.folded(schema), trees.folded(table)) is not None
+            and self._model.find(self._folded(schema), self._folded(table)) is not None
         ):
             column.set("db", None)
             column.set("catalog", None)
 
+    def _children(self, node: exp.Expr, hidden: frozenset[str]) -> Iterator[tuple[exp.Expr, frozenset[str]]]:
+        """The nodes below, each with the CTE names that it sees."""
+        clause = node.args.get("with_")
+        inner = hidden
+        if isinstance(clause, exp.With):
+            names = [self._folded(c.args["alias"].this) for c in clause.expressions]
+            if clause.args.get("recursive"):  # every member sees all of them
+                inner = hidden | frozenset(names)
+            for member, name in zip(clause.expressions, names, strict=True):
+                yield member.this, inner
+                inner = inner | {name}
+        for child in node.iter_expressions():
+            if child is not clause:
+                yield child, inner
+
 
 def _parts(table: exp.Table) -> tuple[exp.Identifier | None, ...]:
     return table.this, table.args.get("db"), table.args.get("catalog")
-
-
-def _children(node: exp.Expr, hidden: frozenset[str]) -> Iterator[tuple[exp.Expr, frozenset[str]]]:
-    """The nodes below, each with the CTE names that it sees."""
-    clause = node.args.get("with_")
-    inner = hidden
-    if isinstance(clause, exp.With):
-        names = [trees.folded(c.args["alias"].this) for c in clause.expressions]
-        if clause.args.get("recursive"):  # every member sees all of them
-            inner = hidden | frozenset(names)
-        for member, name in zip(clause.expressions, names, strict=True):
-            yield member.this, inner
-            inner = inner | {name}
-    for child in node.iter_expressions():
-        if child is not clause:
-            yield child, inner

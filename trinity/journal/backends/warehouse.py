@@ -62,14 +62,24 @@ class WarehouseBackend:
     # -- the model --------------------------------------------------------------------------------------
 
     def _described(self) -> JournalModel:
-        found = tuple(self._described_table(t) for t in self._given.tables)
-        return replace(self._given, tables=found, search_path=(self.session.current_schema,))
+        """The model with the tables' columns; names in lower case, since Spark's match in any (M10)."""
+        return JournalModel(
+            tuple(self._described_table(t) for t in self._given.tables),
+            self._given.default_schema.lower(),
+            {user.lower(): backend.lower() for user, backend in self._given.schemas.items()},
+            (self.session.current_schema,),
+            catalogs=frozenset(c.lower() for c in self._given.catalogs),
+        )
 
     def _described_table(self, table: JournalTable) -> JournalTable:
-        catalog = table.catalog or self.session.current_catalog
+        catalog = (table.catalog or self.session.current_catalog).lower()
         placed = replace(
             table,
-            key=tuple(k.lower() for k in table.key),  # Spark's names match without regard to case (M10)
+            schema=table.schema.lower(),
+            name=table.name.lower(),
+            backend_schema=table.backend_schema.lower(),
+            journal=table.journal.lower(),
+            key=tuple(k.lower() for k in table.key),
             version=table.version.lower(),
             subsequent=table.subsequent.lower(),
             unique_keys=tuple(tuple(c.lower() for c in u) for u in table.unique_keys),
@@ -88,7 +98,7 @@ class WarehouseBackend:
         return replace(placed, columns=columns)
 
     def _stored(self, table: JournalTable) -> Table | None:
-        if table.backend_schema.lower() not in self.session.connector(table.catalog).metadata.list_schemas():
+        if table.backend_schema not in self.session.connector(table.catalog).metadata.list_schemas():
             return None
         name = self.session.table_name([table.catalog, table.backend_schema, table.journal])
         return self.session.find_table(name)
