@@ -1,11 +1,12 @@
 # `make demo` and `make test` set up all they need: a virtual environment in .venv, the package, the JARs.
 PYTHON ?= python3
 VENV ?= .venv
+PAIMON ?= .venv-paimon
 BIN := $(VENV)/bin
 TESTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full lint bench lock clean
+.PHONY: help setup demo test test-full test-paimon lint bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +28,14 @@ test: setup lint ## what every change must pass, under 15 minutes on 2 cores
 test-full: setup lint ## everything
 	$(BIN)/python -m pytest $(TESTS)
 
+test-paimon: setup $(PAIMON)/.ready ## histories on real Apache Paimon 0.9.0, in an environment of its own
+	PAIMON_PYTHON=$(abspath $(PAIMON))/bin/python $(BIN)/python -m pytest tests/paimon/witness.py
+
+$(PAIMON)/.ready: tests/paimon/requirements.txt
+	$(PYTHON) -m venv $(PAIMON)
+	$(PAIMON)/bin/pip install --quiet --requirement tests/paimon/requirements.txt
+	touch $@
+
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,4 +50,4 @@ lock: ## the newest versions within the ranges of pyproject.toml
 	  --no-emit-package trinity-merge --output-file requirements.lock pyproject.toml
 
 clean: ## remove the environment and what builds left
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(PAIMON) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

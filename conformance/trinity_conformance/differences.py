@@ -13,7 +13,7 @@ from trinity_conformance.sketches import SKETCH_FORMS
 from trinity_conformance.traces import History
 from trinity_conformance.values import Value, encode, equal_form, order_form
 
-__all__ = ["NonConformance", "compare", "compare_arrivals"]
+__all__ = ["NonConformance", "cell_form", "compare", "compare_arrivals"]
 
 _SHOWN_AT_MOST = 5
 _TINY = 1e-9
@@ -104,10 +104,10 @@ def _same_commit(model: Model, got: Sequence[Row], commit: Sequence[Version]) ->
 
 
 def _form(model: Model, row: Row, names: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(_cell(model.shape, n, row[n]) for n in names)
+    return tuple(cell_form(model.shape, n, row[n]) for n in names)
 
 
-def _cell(shape: Shape, name: str, value: Value) -> Any:
+def cell_form(shape: Shape, name: str, value: Value) -> Any:
     """The form in which values of a column are equal: by type, and by what its function promises."""
     function, kind = shape.function_of(name), shape.type_of(name)
     if value is None:

@@ -1,0 +1,131 @@
+"""What Paimon returned, beside the model and the prediction, value by value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.paimon.play import Answer
+from tests.paimon.prediction import ALL, Failure, Paimon
+from trinity_conformance.differences import cell_form
+from trinity_conformance.engine_model import EngineModel, model_of
+from trinity_conformance.model import Key, Model, Row
+from trinity_conformance.shapes import DEDUPLICATE, Shape
+from trinity_conformance.traces import History, Upsert
+
+__all__ = ["Comparison", "compared", "played"]
+
+_PRESENCE: Final = "(row)"
+"""Stands for a column: whether there is a row at all."""
+_UNORDERED: Final = ("merge_map", "collect", "nested_update")
+Cells = Mapping[tuple[Key, str], Any]
+
+
+@dataclass
+class Comparison:
+    """What came of one history or of many.
+
+    Attributes:
+        same: number of values that are the model's.
+        explained: difference -> number of values that it explains.
+        unexplained: what nothing explains, as lines.
+    """
+
+    same: int = 0
+    explained: Counter[str] = field(default_factory=Counter)
+    unexplained: list[str] = field(default_factory=list)
+
+    def add(self, other: Comparison) -> None:
+        """Takes in another one."""
+        self.same += other.same
+        self.explained.update(other.explained)
+        self.unexplained += other.unexplained
+
+
+def compared(name: str, history: History, answer: Answer, model: type[EngineModel] = EngineModel) -> Comparison:
+    """Compares Paimon's rows with the model's, and with what the differences make of them.
+
+    Args:
+        name: of the table, for people.
+        history: what was played.
+        answer: what Paimon made of it.
+        model: the model, or one with a fault.
+    """
+    found = Comparison()
+    if answer.rows is None:
+        found.unexplained.append(f"{name}: Paimon failed: {answer.error}")
+        return found
+    oracle = played(history, model)
+    keys = Counter(oracle.key_of(row) for row in answer.rows)
+    found.unexplained += [f"{name}: key {key} has {count} rows" for key, count in keys.items() if count > 1]
+    wanted = _cells(history.shape, oracle.merged())
+    got = _cells(history.shape, {oracle.key_of(row): row for row in answer.rows})
+    parts = _Predictions(history, model)
+    for place in sorted({*wanted, *got}, key=str):
+        paimon, trinity = got.get(place), wanted.get(place)
+        if paimon == trinity:
+            found.same += 1
+        elif place[1] == _PRESENCE or (place[0], _PRESENCE) in got:  # of a row that is not there, one line is enough
+            predicted = parts.cells(ALL).get(place)
+            if paimon == predicted:
+                found.explained.update(parts.responsible(place, trinity))
+            elif _sorted(history.shape, place[1], paimon) == _sorted(history.shape, place[1], predicted):
+                found.explained["element-order"] += 1
+            else:
+                found.unexplained.append(
+                    f"{name} key {place[0]} {place[1]}: Paimon {paimon}, the model {trinity}, predicted {predicted}"
+                )
+    return found
+
+
+def played(history: History, model: type[EngineModel] = EngineModel) -> Model:
+    """The model after a history."""
+    oracle = model_of(history.shape) if history.shape.engine == DEDUPLICATE else model(history.shape)
+    for step in history.steps:
+        if isinstance(step, Upsert):
+            oracle.upsert(step.rows, None, step.names)
+    return oracle
+
+
+def _cells(shape: Shape, rows: Mapping[Key, Row]) -> Cells:
+    return dict(_listed(shape, rows))
+
+
+def _listed(shape: Shape, rows: Mapping[Key, Row]) -> Iterator[tuple[tuple[Key, str], Any]]:
+    for key, row in rows.items():
+        yield (key, _PRESENCE), True
+        for name in shape.names:
+            yield (key, name), cell_form(shape, name, row[name])
+
+
+def _sorted(shape: Shape, name: str, form: Any) -> Any:
+    """The form without the order of its elements, for functions whose elements Paimon has in hash order."""
+    unordered = name != _PRESENCE and shape.function_of(name) in _UNORDERED and isinstance(form, tuple)
+    return Counter(form) if unordered else form
+
+
+@dataclass
+class _Predictions:
+    """Predictions with some of the differences, made when they are asked for."""
+
+    history: History
+    model: type[EngineModel]
+    made: dict[frozenset[str], Cells] = field(default_factory=dict)
+
+    def cells(self, differences: frozenset[str]) -> Cells:
+        """What Paimon would return if these differences held; nothing when it failed."""
+        if differences not in self.made:
+            try:
+                rows = Paimon(self.history, self.model, differences).merged()
+            except Failure:
+                rows = {}
+            self.made[differences] = _cells(self.history.shape, rows)
+        return self.made[differences]
+
+    def responsible(self, place: tuple[Key, str], wanted: Any) -> list[str]:
+        """The differences without which the value would be another; else those that change it by themselves."""
+        whole = self.cells(ALL).get(place)
+        needed = [d for d in sorted(ALL) if self.cells(ALL - {d}).get(place) != whole]
+        return needed or [d for d in sorted(ALL) if self.cells(frozenset({d})).get(place) != wanted]

@@ -1,0 +1,20 @@
+"""The list of differences, without Paimon: `make test-paimon` shows that it is true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.paimon.cases import CASES
+from tests.paimon.differences import DIFFERENCES
+
+PAGE = Path(__file__).parents[2] / "docs" / "paimon.md"
+
+
+def test_the_page_has_the_table_of_the_code() -> None:
+    lines = [f"| {d.paimon} | {', '.join(f'`{rule}`' for rule in d.rules.split())} |" for d in DIFFERENCES]
+    assert "\n".join(lines) in PAGE.read_text()
+
+
+def test_what_no_history_has_is_shown_by_hand() -> None:
+    assert sorted(case.difference for case in CASES) == sorted(d.name for d in DIFFERENCES if d.by_hand)
+    assert len({d.name for d in DIFFERENCES}) == len(DIFFERENCES)
