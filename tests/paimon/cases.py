@@ -79,14 +79,14 @@ CASES: Final = (
         ({"k": 1, "s": 2, "t": None, "a": 2},),
     ),
     Case(
-        "decimal-unchecked",
+        "decimal-null",
         _history(
             {"k": "int", "a": "decimal(3,2)"},
             [[(1, "9.99"), (1, "0.01")]],
             engine="aggregation",
             functions={"a": "sum"},
         ),
-        ({"k": 1, "a": Decimal("10.00")},),
+        ({"k": 1, "a": None},),
         ({"k": 1, "a": OutOfRange(Decimal("10.00"))},),
     ),
     Case(

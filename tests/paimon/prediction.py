@@ -108,8 +108,7 @@ class _Run:
         return cast(Fold, self)
 
     def kind_of(self, version: Version) -> str:
-        assert isinstance(version, Record)
-        return version.kind
+        return version.kind if isinstance(version, Record) else super().kind_of(version)  # type: ignore[misc]
 
     def passes(self, version: Version) -> bool:
         """A row after a -D that deletes meets no row that it could be folded into."""
