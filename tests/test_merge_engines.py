@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,20 @@ def test_a_sum_out_of_range_is_an_error_of_the_read_that_later_rows_repair(sessi
     table.compact(full=True)
     assert {f.tier for f in table.splits().files} == {Tier.BASE}
     assert rows(table) == [("big", most, "a"), ("small", 1, None)]
+
+
+def test_a_sum_of_more_digits_than_spark_has_is_no_null(session: Session, tiered_fmt: str) -> None:
+    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+    table = make(session, tiered_fmt, "k STRING, n DECIMAL(38,0)", **options)
+    put(table, {"k": "big", "n": Decimal("6e37")}, {"k": "small", "n": Decimal(1)}, {"k": "none"})
+    table.compact(full=True)
+    put(table, {"k": "big", "n": Decimal("6e37")}, {"k": "small", "n": Decimal(2)})
+    for _ in range(2):
+        with pytest.raises(Exception, match=r"NUMERIC_VALUE_OUT_OF_RANGE: column 'n' .*k = big.*of many digits"):
+            table.to_df().collect()
+        read = table.to_df(where="k <> 'big'").collect()
+        assert {tuple(r) for r in read} == {("small", Decimal(3)), ("none", None)}
+        table.compact(full=True)
 
 
 def test_first_row_keeps_what_came_first(session: Session, tiered_fmt: str) -> None:

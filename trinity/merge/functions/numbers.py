@@ -16,6 +16,8 @@ __all__ = ["Product", "Sum"]
 _SMALL: Final = ("tinyint", "smallint", "int")
 _INTEGERS: Final = (*_SMALL, "bigint")
 _FLOATS: Final = ("float", "double")
+_WIDEST: Final = 38
+_MORE_DIGITS: Final = 10
 _PRODUCT_DIGITS: Final = 18
 """Beyond so many digits Spark's product of two decimals would lose some."""
 
@@ -35,8 +37,11 @@ class Sum(AggregateFunction):
         value = _wide(field, field.value)
         if field.retracts:
             value = f"IF({field.retract}, -{value}, {value})"
+        if _may_leave_decimal(field.type):
+            sums, counted = (aggregated(f"{call}({value})", field.when) for call in ("try_sum", "count"))
+            return f"named_struct('v', {sums}, 'n', {counted})"
         if field.type.name != "bigint":
-            return aggregated(f"try_sum({value})" if field.type.name == "decimal" else f"sum({value})", field.when)
+            return aggregated(f"sum({value})", field.when)
         # two halves, each far from overflow: DECIMAL(38) for every row would cost more than the rest of the fold
         low = aggregated(f"sum({_signed(field, f'({field.value} & {_LOW})')})", field.when)
         high = aggregated(f"sum({_signed(field, f'shiftright({field.value}, 32)')})", field.when)
@@ -48,11 +53,15 @@ class Sum(AggregateFunction):
         if field.type.name == "bigint":
             exact = f"CAST({state}.high AS DECIMAL(38,0)) * 4294967296BD + {state}.low"
             return ranged(field, f"(shiftleft({_high(state)}, 32) | ({state}.low & {_LOW}))", _beyond(state), exact)
+        if _may_leave_decimal(field.type):
+            return ranged(field, f"{state}.v", _overflowed(state))
         return ranged(field, state)
 
     def fits(self, field: Field, state: str) -> str | None:
         if field.type.name == "bigint":
             return f"NOT {_beyond(state)}"
+        if _may_leave_decimal(field.type):
+            return f"NOT {unfit(field, f'{state}.v', _overflowed(state))}"
         return None if field.type.name in _FLOATS else f"NOT {unfit(field, state)}"
 
 
@@ -66,6 +75,15 @@ def _high(state: str) -> str:
 
 def _beyond(state: str) -> str:
     return f"coalesce({_high(state)} NOT BETWEEN -2147483648L AND 2147483647L, false)"
+
+
+def _may_leave_decimal(kind: DataType) -> bool:
+    """True where even Spark's widest sum, of ten digits more than the column, can overflow: it is NULL then."""
+    return kind.name == "decimal" and kind.arguments[0] > _WIDEST - _MORE_DIGITS
+
+
+def _overflowed(state: str) -> str:
+    return f"({state}.v IS NULL AND {state}.n > 0)"
 
 
 def _signed(field: Field, value: str) -> str:
