@@ -30,7 +30,7 @@ from trinity.engine.row_change import processor_for
 from trinity.engine.scan import located_scan
 from trinity.engine.unique_check import check_unique, concerned
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec
+from trinity.merge import MergeSpec, quoted
 from trinity.spi import (
     DataFile,
     MergeTableHandle,
@@ -169,7 +169,7 @@ class Attempt:
         unmatched = any(case.when is When.NOT_MATCHED for case in self.program.cases)
         if values is None or self.whole or not unmatched:
             return rows
-        return rows.join(F.broadcast(values), values.columns, "left_semi").select(rows.columns)
+        return rows.join(F.broadcast(values), values.columns, "left_semi").select(*map(quoted, rows.columns))
 
     def _keys(self) -> DataFrame | None:
         """Values that ON allows key columns to have, for the part below the fold."""
@@ -179,7 +179,7 @@ class Attempt:
         # below the fold a column has its stored name and type, which TIME does not share with users
         key = [k for k in self.definition.primary_key if k in values.columns and k in self.splits.storage.names]
         key = [k for k in key if parse_type(self.definition.column(k).type).name != "time"]
-        return values.select(*key) if key else None
+        return values.select(*map(quoted, key)) if key else None
 
     # -- writing ------------------------------------------------------------------------------------------
 

@@ -144,8 +144,9 @@ def _distributed(
     """The rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
     if tasks is None:
         return by_partition(rows, splits.definition, spec, files, _FILE_BYTES)
-    order = [*spec.key, ARRIVAL] if ARRIVAL in rows.columns else spec.key
-    return rows.repartition(tasks, *spec.key).sortWithinPartitions(*order)
+    key = [quoted(k) for k in spec.key]
+    ties = [ARRIVAL] if ARRIVAL in rows.columns else []
+    return rows.repartition(tasks, *key).sortWithinPartitions(*key, *ties)
 
 
 def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:

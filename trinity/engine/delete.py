@@ -61,14 +61,14 @@ def _key_frame(table: Table, what: Any) -> DataFrame:
         given = {c.lower(): c for c in what.columns}
         _check_keys(table, spec, given)
         frame: DataFrame = what
-        return frame.select(*[_key_column(frame[given[c.name.lower()]], c) for c in columns]).distinct()
+        return frame.select(*[_key_column(frame[quoted(given[c.name.lower()])], c) for c in columns]).distinct()
     keys = arrow_reader(what).read_all()
     _check_keys(table, spec, [name.lower() for name in keys.column_names])
     only = TableDefinition(definition.schema, definition.name, tuple(columns), spec.key)
     key = MergeSpec(spec.key)
     conformer = plan_ingest(str(table.name), only, key, only.to_arrow(), keys.schema, {}, table.session.timezone)
     pages = [conformer.conform(page) for page in keys.to_batches()]
-    schema = ", ".join(f"`{c.name}` {spark_type(c.type)}" for c in columns)
+    schema = ", ".join(f"{quoted(c.name)} {spark_type(c.type)}" for c in columns)
     return table.session.spark.createDataFrame(pa.Table.from_batches(pages, conformer.storage), schema).distinct()
 
 

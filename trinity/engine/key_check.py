@@ -52,8 +52,8 @@ def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, change
     vacated = selected.where(moved | (F.col(_OPERATION) == int(Operation.DELETE))).select(
         *[F.col(f"{quoted(plan.row_id)}.{quoted(k)}").alias(k) for k in spec.key], F.lit(True).alias("_trinity_vacated")
     )
-    stored = stored_winners(spark, splits, filled.select(*spec.key))
-    stored = stored.select(*[c for c in stored.columns if c in (*wanted, DELETED)])
+    stored = stored_winners(spark, splits, filled.select(*map(quoted, spec.key)))
+    stored = stored.select(*[quoted(c) for c in stored.columns if c in (*wanted, DELETED)])
     found = (
         filled.alias("n")
         .join(stored.alias("o"), _equal("n", "o", spec.key))

@@ -20,7 +20,7 @@ from pyspark.sql.types import ByteType, IntegerType, StringType, StructField, St
 from trinity.engine.ingest import PageConformer
 from trinity.engine.merge_guard import FILLING, MergeGuard
 from trinity.engine.row_change import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
-from trinity.engine.writer import raise_refusal, run_on_spark
+from trinity.engine.writer import map_in_arrow, raise_refusal, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
@@ -201,7 +201,7 @@ def write_changes(
     )
     task = _ChangeTask(processor, conformers[0], conformers[1], arrow)
     stored = _spark_schema(storage, processor.row_id, from_arrow_type(row_id))
-    prepared = changes.mapInArrow(lambda pages: task(pages), stored)
+    prepared = map_in_arrow(changes, lambda pages: task(pages), stored)
     where = distribution.of(processor.row_id)
     placed = prepared.repartition(distribution.sinks, where) if distribution.sinks else prepared.repartition(where)
     task_row_id = pa.field(processor.row_id, row_id)

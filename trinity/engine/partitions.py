@@ -46,8 +46,8 @@ def by_partition(
         files: what the rows come from, for their sizes.
         file_bytes: the size of a file that is wanted.
     """
-    columns = definition.partition_columns
-    order = list(dict.fromkeys((*columns, *spec.key)))
+    columns = [quoted(c) for c in definition.partition_columns]
+    order = list(dict.fromkeys((*columns, *map(quoted, spec.key))))
     sizes = [sum(f.size for f in found) for found in _by_values(files).values()]
     tasks = min(_MOST_TASKS, max(1, math.ceil(sum(sizes) / _TASK_BYTES)))
     if spec.buckets:
@@ -97,7 +97,7 @@ def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], spli
     rows = plain_scan(spark, files, splits.storage)
     found = rows.selectExpr("*", f"_metadata.file_name AS {_NAME}").join(F.broadcast(numbers), _NAME)
     tasks = max(1, math.ceil(sum(f.size for f in files) / _TASK_BYTES))
-    return found.repartition(min(tasks, len(groups)), _GROUP).select(*rows.columns)
+    return found.repartition(min(tasks, len(groups)), _GROUP).select(*map(quoted, rows.columns))
 
 
 def whole_files(

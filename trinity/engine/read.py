@@ -76,7 +76,7 @@ class _Below:
             rows = rows.where(self.where)
         if self.keys is not None:
             keys = F.broadcast(self.keys) if self.few else self.keys
-            rows = rows.join(keys, self.keys.columns, "left_semi").select(rows.columns)
+            rows = rows.join(keys, self.keys.columns, "left_semi").select(*map(quoted, rows.columns))
         return rows
 
 
@@ -110,7 +110,7 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     versions = below.of(with_key(versions, splits, spec))
     buckets = well_bucketed(base, splits.definition)
     if buckets:
-        versions = versions.repartition(buckets, *spec.key)
+        versions = versions.repartition(buckets, *map(quoted, spec.key))
     later = winners(versions, spec)
     deleted = is_deleted(spec, later)
     later = later.selectExpr(*_stored(splits.storage), f"{deleted} AS {DELETED}", SINCE)

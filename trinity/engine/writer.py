@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ __all__ = [
     "REFUSAL",
     "AppendTask",
     "RewriteTask",
+    "map_in_arrow",
     "raise_refusal",
     "run_in_process",
     "run_on_spark",
@@ -166,11 +167,23 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
         else:
             yield pa.RecordBatch.from_pylist(found, schema=_RESULT_ARROW)
 
-    results = rows.mapInArrow(on_executor, _RESULT).collect()
+    results = map_in_arrow(rows, on_executor, _RESULT).collect()
     for result in results:
         if result.error is not None:
             raise TrinityError.from_json(result.error)
     return [bytes(result.fragment) for result in results]
+
+
+Pages = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
+    """``mapInArrow``, which looks columns up by name and takes dots and backticks there for syntax."""
+    names = list(rows.columns)
+    if not any(sign in name for name in names for sign in ".`"):
+        return rows.mapInArrow(function, schema)
+    plain = rows.toDF(*[f"_{number}" for number in range(len(names))])
+    return plain.mapInArrow(lambda pages: function(page.rename_columns(names) for page in pages), schema)
 
 
 def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:
