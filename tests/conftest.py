@@ -25,17 +25,13 @@ SPARK_SETTINGS = {
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "2",
 }
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Compiling a plan takes longer than interpreting it over a few rows. The long tier compiles, as users do."""
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """The Spark of the whole run, with the JARs of all formats."""
     folder = tmp_path_factory.mktemp("spark")
-    short = request.config.getoption("markexpr") == "not full"
-    own = {**SPARK_SETTINGS, **(INTERPRETED if short else {})}
-    settings = {**own, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    settings = {**SPARK_SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse")}
     return connect(folder, spark_settings=settings).spark
 
 
