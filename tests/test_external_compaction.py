@@ -156,11 +156,13 @@ def test_iceberg_deletes_go_with_their_files(session: Session, tmp_path: Path, m
         refused("TRANSACTION_CONFLICT", "were deleted meanwhile", table.compact)
     live -= {(5, "a")}
     assert rows_of(table) == live
+    before = table.splits().files
     assert table.compact().rows == len(live) + 1
     assert rows_of(table) == live
     spark = hadoop_catalog(tmp_path)
     assert {tuple(r) for r in spark.sql(f"SELECT id, v FROM {name}").collect()} == live | {(None, "nobody")}
     assert spark.sql(f"SELECT * FROM {name}.delete_files").count() == 0
+    assert spark.sql(f"SELECT * FROM {name}.entries WHERE status = 2").count() == len(before)
     [summary] = [r.summary for r in spark.sql(f"SELECT * FROM {name}.snapshots").collect()][-1:]
     assert (summary["total-delete-files"], summary["total-position-deletes"]) == ("0", "0")
 

@@ -138,7 +138,7 @@ class _Commit:
     def _snapshot(self, change: Change) -> Snapshot:
         manifests = live_manifests(read_manifests(self.table.io, self.parent))
         if change.removed:
-            manifests = self._without_deletes(live_manifests(self._without(manifests, change)))
+            manifests = self._without_deletes(self._without(manifests, change))
         if change.added:
             manifests = [self._manifest(self._added(change.added)), *manifests]
         manifests = self._merged(manifests)
@@ -197,14 +197,16 @@ class _Commit:
 
     def _without_deletes(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
         """Forgets delete files once no data file is left for which they were written."""
-        deletes = [m for m in manifests if m.content != ManifestContent.DATA]
-        if len(deletes) < len(manifests):
+        # with the files that this commit removes, by which others learn of it
+        data = [m for m in manifests if m.content == ManifestContent.DATA]
+        if live_manifests(data):
             return manifests
-        for manifest in deletes:
-            spec = self.metadata.specs()[manifest.partition_spec_id]
-            for entry in read_entries(self.table.io, manifest):
-                self.summary.remove_file(entry.data_file, self.table.schema(), spec)
-        return []
+        for manifest in manifests:
+            if manifest not in data:
+                spec = self.metadata.specs()[manifest.partition_spec_id]
+                for entry in read_entries(self.table.io, manifest):
+                    self.summary.remove_file(entry.data_file, self.table.schema(), spec)
+        return data
 
     def _marked(self, entries: Iterable[ManifestEntry], gone: set[str], spec: PartitionSpec) -> list[ManifestEntry]:
         marked = []
