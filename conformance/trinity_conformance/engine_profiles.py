@@ -11,7 +11,7 @@ from typing import Final
 
 from trinity_conformance.engine_fold import FUNCTIONS
 
-__all__ = ["ENGINE_KEYS", "FUNCTION_TYPES", "LANES", "EngineProfile", "engine_rota"]
+__all__ = ["ENGINE_KEYS", "FUNCTION_TYPES", "GROUPS", "LANES", "EngineProfile", "engine_rota"]
 
 ENGINE_KEYS: Final[tuple[tuple[str, ...], ...]] = (
     ("int",),
@@ -33,7 +33,7 @@ _SEQUENCES: Final[tuple[tuple[tuple[str, ...], bool], ...]] = (
 )
 """Types of sequence.field, and whether it descends."""
 
-_GROUPS: Final[tuple[tuple[tuple[str, ...], ...], ...]] = (
+GROUPS: Final[tuple[tuple[tuple[str, ...], ...], ...]] = (
     (("bigint",), ("int", "string")),
     (("int",),),
     (("int", "date"), ("double",)),
@@ -120,7 +120,7 @@ def engine_rota(number: int) -> EngineProfile:
         ENGINE_KEYS[number % len(ENGINE_KEYS)],
         sequence,
         descending,
-        _GROUPS[number % len(_GROUPS)] if grouped else (),
+        GROUPS[number % len(GROUPS)] if grouped else (),
         _functions(number) if lane in _WITH_FUNCTIONS else (),
         _FEATURES[number % len(_FEATURES)],
     )

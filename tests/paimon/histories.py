@@ -14,7 +14,7 @@ from tests.paimon.prediction import readable
 from trinity_conformance.coverage import RETRACTING
 from trinity_conformance.engine_fold import FUNCTIONS
 from trinity_conformance.engine_histories import engine_histories
-from trinity_conformance.engine_profiles import EngineProfile
+from trinity_conformance.engine_profiles import GROUPS, EngineProfile
 from trinity_conformance.histories import histories, sample
 from trinity_conformance.profiles import WATERMARKS, Profile
 from trinity_conformance.shapes import DEDUPLICATE, Shape
@@ -47,13 +47,6 @@ _LANES: Final[tuple[tuple[str, bool, str], ...]] = (
 """Merge engine, whether it has sequence groups, and how it deletes."""
 _KEYS: Final = (("int",), ("string", "int"), ("bigint",), ("date", "string"))
 _SEQUENCES: Final = ((), ("bigint",), (), ("int", "string"), ())
-_GROUPS: Final[tuple[tuple[tuple[str, ...], ...], ...]] = (
-    (("bigint",), ("int", "string")),
-    (("int",),),
-    (("int", "date"), ("double",)),
-    (("timestamp",), ("int",), ("decimal(10,2)",)),
-    (("boolean", "int"),),
-)
 _WINDOW: Final = 9
 _STRIDE: Final = 5
 _FEW: Final = 3
@@ -87,7 +80,7 @@ def _history(number: int) -> History:
             mode,
             key,
             sequence,
-            groups=_GROUPS[turn % len(_GROUPS)] if grouped else (),
+            groups=GROUPS[turn % len(GROUPS)] if grouped else (),
             functions=_functions(number) if with_functions else (),
             feature="default-function" if engine == "aggregation" and turn % 2 else "plain",
         )

@@ -22,7 +22,17 @@ from trinity.merge.fold import ARRIVAL, SINCE, is_deleted, winners
 from trinity.merge.literal import quoted
 from trinity.merge.options import keeps_versions
 from trinity.merge.spec import MergeSpec
-from trinity.spi import Bucket, ColumnStats, CommitResult, Connector, DataFile, SplitSource, TableHandle, Tier
+from trinity.spi import (
+    Bucket,
+    ColumnStats,
+    CommitResult,
+    Connector,
+    DataFile,
+    RewriteTableHandle,
+    SplitSource,
+    TableHandle,
+    Tier,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,8 +144,7 @@ def _fold_log(
     partitioned = bool(splits.definition.partition_by)
     runs = None if partitioned else math.ceil(sum(f.size for f in log) / _FILE_BYTES)
     rows = _distributed(rows, splits, spec, log, runs)
-    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(tuple(log)))
-    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+    return _to_log(connector, rewrite, rows)
 
 
 def _distributed(
@@ -168,8 +177,7 @@ def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle,
     rows = _distributed(rows, splits, spec, splits.files, tasks)
     names = zip(splits.storage.names, rewrite.target.storage.names, strict=True)  # the latter under column mapping
     rows = rows.selectExpr(*[f"{quoted(name)} AS {quoted(stored)}" for name, stored in names], DELETED)
-    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(splits.files))
-    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+    return _to_log(connector, rewrite, rows)
 
 
 def _foldable(table: TableHandle, splits: SplitSource) -> MergeSpec:
@@ -186,6 +194,12 @@ def _foldable(table: TableHandle, splits: SplitSource) -> MergeSpec:
     )
 
 
+def _to_log(connector: Connector, rewrite: RewriteTableHandle, rows: DataFrame) -> CommitResult:
+    """Replaces files by log files of some rows; base and sidecar stay."""
+    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(rewrite.replaced))
+    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+
+
 def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
     """A plain table's files into fewer of a good size, rows in arrival order."""
     size = sum(f.size for f in splits.files)
@@ -194,8 +208,7 @@ def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, 
         return CommitResult(splits.version, skipped=True)
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
     rows = plain_scan(spark, splits.files, splits.storage).withColumn(DELETED, F.lit(False)).coalesce(wanted)
-    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(splits.files))
-    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+    return _to_log(connector, rewrite, rows)
 
 
 def _concatenate_partitions(
@@ -208,8 +221,7 @@ def _concatenate_partitions(
     replaced = tuple(f for group in groups for f in group)
     rewrite = connector.metadata.begin_rewrite(table, replaced)
     rows = grouped_scan(spark, groups, splits).withColumn(DELETED, F.lit(False))
-    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(replaced))
-    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+    return _to_log(connector, rewrite, rows)
 
 
 def _buckets_for(size: int) -> int:

@@ -26,6 +26,7 @@ __all__ = [
     "add",
     "new_metadata",
     "remove",
+    "remove_added",
     "sidecar_list",
     "transaction",
     "vacuum_mark",
@@ -95,6 +96,12 @@ def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: b
             "size": file.size,
         }
     }
+
+
+def remove_added(added: Mapping[str, Any]) -> Action:
+    """Removes a file of others by its add action, with its deletion vector: Delta knows it by both. Rows change."""
+    known = {k: added[k] for k in ("path", "partitionValues", "size", "deletionVector") if added.get(k) is not None}
+    return {"remove": {**known, "deletionTimestamp": _now_ms(), "dataChange": True, "extendedFileMetadata": True}}
 
 
 def transaction(txn: TransactionId) -> Action:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -39,7 +38,6 @@ __all__ = [
     "dated",
     "external_definition",
     "external_storage",
-    "remove_external",
 ]
 
 _MODE: Final = "delta.columnMapping.mode"
@@ -203,13 +201,6 @@ def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: 
     check_writable(table, metadata, protocol)
     if str(metadata["configuration"].get(_APPEND_ONLY, "false")).lower() == "true":
         raise _refused(table, f"the property '{_APPEND_ONLY}', under which no row version may go")
-
-
-def remove_external(added: Mapping[str, Any]) -> Action:
-    """Removes a file of others with its deletion vector: Delta knows it by both."""
-    known = {k: added[k] for k in ("path", "partitionValues", "size", "deletionVector") if added.get(k) is not None}
-    now = int(time.time() * 1000)
-    return {"remove": {**known, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}}
 
 
 def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:

@@ -37,8 +37,8 @@ from trinity.storage import (
     delete_orphans,
     oldest_needed,
 )
-from trinity_delta.commit import add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
-from trinity_delta.external import check_rewritable, check_writable, external_storage, remove_external
+from trinity_delta.commit import add, new_metadata, remove, remove_added, sidecar_list, transaction, vacuum_mark
+from trinity_delta.external import check_rewritable, check_writable, external_storage
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.partition import check_partitions
 from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
@@ -238,7 +238,7 @@ class DeltaMetadata(FolderMetadata):
         started.read_whole_table()
         order, store = started.read_version + 1, ObjectStore(rewrite.table.location)
         return [
-            *(remove_external(state.added[path]) for path in paths),
+            *(remove_added(state.added[path]) for path in paths),
             *(add(f, store, rewrite.definition, order=order) for f in files),
         ]
 

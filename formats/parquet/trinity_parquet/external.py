@@ -117,8 +117,8 @@ class FolderTable(SingleTable):
         files, newest = from_fragments(list(fragments)), replace(rewrite.table, version=None)
 
         def attempt() -> CommitResult:
-            present = self._listing(newest).times
-            if gone := sorted({f.path for f in rewrite.replaced} - present.keys()):
+            listing = self._listing(newest)
+            if gone := sorted({f.path for f in rewrite.replaced} - listing.times.keys()):
                 raise TrinityError(
                     "TRANSACTION_CONFLICT",
                     f"'{gone[0]}' of table '{newest.full_name}' was removed meanwhile; compact again.",
@@ -130,13 +130,9 @@ class FolderTable(SingleTable):
                 _move(rewrite.target.folder, newest.location, file, name, stamp)
             for file in rewrite.replaced:
                 os.unlink(file.path)
-            version = self._listing(newest).version
-            return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
+            return _result(listing.version, files)  # which is the time of the newest file
 
-        try:
-            return commit_loop(newest.location, attempt, commit_timeout_s(rewrite.definition.properties))
-        finally:
-            shutil.rmtree(rewrite.target.folder, ignore_errors=True)
+        return _committed(newest, rewrite, attempt)
 
     # -- helpers ------------------------------------------------------------------------------------------
 
@@ -174,12 +170,9 @@ class FolderTable(SingleTable):
                     if number:
                         raise
                     raise CommitRaced(f"another writer added files to '{newest.location}'") from taken
-            return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
+            return _result(version, files)
 
-        try:
-            return commit_loop(newest.location, attempt, commit_timeout_s(insert.definition.properties))
-        finally:
-            shutil.rmtree(insert.target.folder, ignore_errors=True)
+        return _committed(newest, insert, attempt)
 
 
 def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
@@ -191,6 +184,20 @@ def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
         statement,
         definition.partition_by,
     )
+
+
+def _committed(
+    table: TableHandle, write: InsertTableHandle | RewriteTableHandle, attempt: Callable[[], CommitResult]
+) -> CommitResult:
+    """Runs a commit's loop; what is still staged after it goes."""
+    try:
+        return commit_loop(table.location, attempt, commit_timeout_s(write.definition.properties))
+    finally:
+        shutil.rmtree(write.target.folder, ignore_errors=True)
+
+
+def _result(version: int, files: Sequence[DataFile]) -> CommitResult:
+    return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
 
 
 def _move(staging: str, location: str, file: DataFile, name: str, stamp: int) -> None:
