@@ -6,13 +6,14 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
@@ -34,6 +35,9 @@ _LOCAL: Final = {
     # list the files of a hundred commits on the driver; a Spark job for that costs more
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
     "spark.sql.shuffle.partitions": "4",
+    # what a task costs before it begins: see the module, and 40 ms of a TCP socket's delayed acknowledgements
+    "spark.python.daemon.module": "trinity.engine.daemon",
+    **({"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}),
     "spark.log.level": "ERROR",
 }
 _starting = threading.Lock()
@@ -121,16 +125,38 @@ def _start(settings: Mapping[str, str], packages: tuple[str, ...]) -> SparkSessi
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[*]").appName("trinity").config(map=dict(settings))
+    if packages:
+        given = [settings["spark.jars"]] if "spark.jars" in settings else []
+        builder = builder.config("spark.jars", ",".join([*given, *_jars(packages, settings)]))
+    return builder.getOrCreate()
+
+
+def _jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
+    """The files of the packages and of all that they need: known from an earlier run, or resolved now by Ivy.
+
+    They are given to Spark as ``spark.jars``. As ``spark.jars.packages`` they would end on the path of the Python
+    workers too, where each is searched for modules.
+    """
     cache = _cache_file(packages)
     jars = _cached_jars(cache)
-    builder = SparkSession.builder.master("local[*]").appName("trinity").config(map=dict(settings))
-    if not packages:
-        return builder.getOrCreate()
-    if jars is not None:
-        return builder.config("spark.jars", ",".join(jars)).getOrCreate()
+    if jars is None:
+        jars = _resolved(packages, settings)
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        cache.write_text(json.dumps(jars))
+    return jars
+
+
+def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
+    """Has spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
+    from pyspark import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    wanted = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
+    conf = SparkConf(loadDefaults=False).setAll([*wanted.items(), ("spark.jars.packages", ",".join(packages))])
     for attempt in (1, 2, 3):
         try:
-            spark = builder.config("spark.jars.packages", ",".join(packages)).getOrCreate()
+            gateway: Any = launch_gateway(conf)
             break
         except Exception as error:  # the launcher's gateway dies with the resolution: a bare RuntimeError
             if attempt == 3:
@@ -139,10 +165,13 @@ def _start(settings: Mapping[str, str], packages: tuple[str, ...]) -> SparkSessi
                     f"Spark did not start with the JARs {', '.join(packages)}: {error}. They come from Maven Central "
                     "once and are kept in Ivy's cache; check the network, or put the JARs there.",
                 ) from error
-    resolved = [j.removeprefix("file://") for j in spark.sparkContext.getConf().get("spark.jars", "").split(",") if j]
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    cache.write_text(json.dumps(resolved))
-    return spark
+    try:
+        found = gateway.jvm.java.lang.System.getProperty("spark.jars") or ""
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+    return [jar.removeprefix("file://") for jar in found.split(",") if jar]
 
 
 def _cache_file(packages: tuple[str, ...]) -> Path:
