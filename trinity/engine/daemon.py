@@ -17,8 +17,10 @@ import importlib
 import importlib.util
 import re
 import sys
+from collections.abc import Callable
 from pathlib import PurePath
-from typing import Final
+from socket import socket
+from typing import Any, Final
 
 _ARCHIVES: Final = re.compile(r"pyspark\.zip|py4j-.*-src\.zip|spark-core_.*\.jar")
 _IMPORTED: Final = ("pyspark.worker", "pyarrow.parquet", "trinity.engine.writer")
@@ -36,16 +38,28 @@ def _leave_out_archives() -> None:
         sys.path[:] = before
 
 
+def _quiet(worker: Callable[[socket, bool], int]) -> Callable[[socket, bool], int]:
+    """Ends a worker whose Spark is gone without a traceback; over a Unix socket it learns of that by a broken pipe."""
+
+    def run(connection: socket, authenticated: bool) -> int:
+        try:
+            return worker(connection, authenticated)
+        except BrokenPipeError:
+            return 1
+
+    return run
+
+
 def main() -> None:
     """Runs pyspark's daemon until Spark closes its input."""
     _leave_out_archives()
     for module in _IMPORTED:
         importlib.import_module(module)
-    from pyspark.daemon import manager
-
+    daemon: Any = importlib.import_module("pyspark.daemon")
+    daemon.worker = _quiet(daemon.worker)
     gc.collect()
     gc.freeze()
-    manager()
+    daemon.manager()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -149,14 +149,14 @@ def _jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
 
 def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
     """Has spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
-    from pyspark import SparkConf
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import SparkConf, java_gateway
 
+    launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
     wanted = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
     conf = SparkConf(loadDefaults=False).setAll([*wanted.items(), ("spark.jars.packages", ",".join(packages))])
     for attempt in (1, 2, 3):
         try:
-            gateway: Any = launch_gateway(conf)
+            gateway = launch(conf)
             break
         except Exception as error:  # the launcher's gateway dies with the resolution: a bare RuntimeError
             if attempt == 3:

@@ -611,6 +611,21 @@ def test_pruning_by_other_readers_is_right(lake: DeltaConnector, spark: SparkSes
     assert not any("f" in known for known in bounds.values() if isinstance(known, dict))  # NaN is in no bounds
 
 
+def test_commits_are_what_delta_calls_them(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
+    """After these operations Delta adds a commit to the state it knows, and writes the sum of that beside the log."""
+    append(lake, table, (1, "a"), (2, "b"))
+    append(lake, table, (3, "c"))
+    compact(lake, table, [{"id": i} for i in (1, 2, 3)], [])()
+    lake.metadata.truncate(table)
+    said = [row.operation for row in spark.sql(f"DESCRIBE HISTORY delta.`{table.location}`").collect()]
+    assert said[::-1] == ["CREATE TABLE", "WRITE", "WRITE", "OPTIMIZE", "TRUNCATE"]
+    assert [e.operation for e in lake.metadata.history(table)][3:] == ["compact", "truncate"]
+    for version in range(5):
+        files = lake.metadata.get_splits(dataclasses.replace(table, version=version)).files
+        known = json.loads(commit_file(table, version).with_suffix(".crc").read_text())
+        assert (known["numFiles"], known["tableSizeBytes"]) == (len(files), sum(f.size for f in files))
+
+
 def test_another_engine_writes(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
     append(lake, table, (1, "a"))
     columns = "id bigint, v string, _trinity_row_kind int"

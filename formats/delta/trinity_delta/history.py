@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trinity.spi import HistoryEntry
-from trinity_delta.commit import VACUUM_DOMAIN
+from trinity_delta.commit import TAG_TIER, VACUUM_DOMAIN
 
 __all__ = ["history_entry"]
 
@@ -45,6 +45,11 @@ def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
         return "create"
     if said == "WRITE" and "remove" not in found:
         return "append"
+    added = found.get("add", [])
+    if said == "UPDATE" and all(map(_by_trinity, added)):  # an UPDATE of Delta's own adds files
+        return "merge"
+    if said == "OPTIMIZE" and ("domainMetadata" in found or any(map(_by_trinity, added))):
+        return "compact"
     if said != "Manual Update":
         return said.lower()
     if "metaData" in found:
@@ -54,3 +59,7 @@ def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
     if any(a["dataChange"] for kind in ("add", "remove") for a in found.get(kind, [])):
         return "merge"
     return "compact" if "remove" in found or "domainMetadata" in found else "append"
+
+
+def _by_trinity(added: Mapping[str, Any]) -> bool:
+    return TAG_TIER in (added.get("tags") or {})

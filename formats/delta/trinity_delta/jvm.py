@@ -67,15 +67,28 @@ class DeltaJvm:
         """Any object of Delta's as parsed JSON, in one call."""
         return json.loads(self._mapper.writeValueAsString(value))
 
-    def operation(self, name: str | None) -> Any:
-        """What DESCRIBE HISTORY shows of a commit: WRITE for appends, TRUNCATE, Manual Update for the rest."""
-        if name is None:
+    def operation(self, name: str) -> Any:
+        """What DESCRIBE HISTORY shows of a commit: WRITE, UPDATE for any change of rows, OPTIMIZE, TRUNCATE, or MANUAL.
+
+        After a manual one Delta rebuilds the whole state of the table; after the others it adds the commit's actions
+        to what it knows. (Its MERGE must be given the number of source rows.)
+        """
+        if name == "MANUAL":
             return self._manual
-        if name == "TRUNCATE":
-            return getattr(self._jvm.org.apache.spark.sql.delta, "DeltaOperations$Truncate")()
-        mode = self._jvm.org.apache.spark.sql.SaveMode.valueOf("Append")
-        write = getattr(self._jvm.org.apache.spark.sql.delta, "DeltaOperations$Write")
-        return write(mode, *[self.none] * 8)
+        none, nothing = self.none, self.sequence([])
+        append = self._jvm.org.apache.spark.sql.SaveMode.valueOf("Append")
+        kind, arguments = {
+            "WRITE": ("Write", [append, *[none] * 8]),
+            "UPDATE": ("Update", [none]),
+            "OPTIMIZE": ("Optimize", [nothing, nothing, False, none, False]),
+            "TRUNCATE": ("Truncate", []),
+        }[name]
+        return getattr(self._jvm.org.apache.spark.sql.delta, f"DeltaOperations${kind}")(*arguments)
+
+    def created(self, metadata: Any) -> Any:
+        """What DESCRIBE HISTORY shows of a first commit: CREATE TABLE."""
+        create = getattr(self._jvm.org.apache.spark.sql.delta, "DeltaOperations$CreateTable")
+        return create(metadata, False, False, self.none)
 
     def log(self, location: str) -> Any:
         """The DeltaLog of a table's folder."""
@@ -186,7 +199,12 @@ class DeltaTransaction:
             present = json.loads(self._transaction.metadata().json())["metaData"]
             self._transaction.updateMetadata(self._jvm.action({"metaData": {**present, **change}}), False)
 
-    def commit(self, actions: Sequence[Action], *, operation: str | None = None) -> int:
+    def create(self) -> None:
+        """Commits the first version, with the metadata given before."""
+        with delta_errors(self._name, self._location):
+            self._transaction.commit(self._jvm.sequence([]), self._jvm.created(self._transaction.metadata()))
+
+    def commit(self, actions: Sequence[Action], *, operation: str = "MANUAL") -> int:
         """Commits, and returns the version; ``operation`` as for :meth:`DeltaJvm.operation`.
 
         Raises:

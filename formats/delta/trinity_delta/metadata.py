@@ -71,7 +71,7 @@ class DeltaMetadata(FolderMetadata):
             self._forget(made)
             started = self._jvm().start(made.full_name, made.location)
             started.set_metadata(metadata, new=True)
-            started.commit([])
+            started.create()
             return made
 
         return commit_loop(handle.location, attempt)
@@ -168,7 +168,7 @@ class DeltaMetadata(FolderMetadata):
             actions = [remove(path, f, state.definition, changes=True) for path, f in replaced]
             self._check_columns(merge.insert.table, state)
             actions += [add(f, store, merge.insert.definition, order=started.read_version + 1) for f in files]
-            return _result(started.commit(actions), files)
+            return _result(started.commit(actions, operation="UPDATE"), files)
 
         return self._commit(table, change)
 
@@ -210,12 +210,13 @@ class DeltaMetadata(FolderMetadata):
                     f"Another compaction of '{table.full_name}' replaced {min(gone)} meanwhile; compact again.",
                 )
             if state.definition.external:
-                return _result(started.commit(self._folded_external(rewrite, state, started, files)), files)
+                folded = self._folded_external(rewrite, state, started, files)
+                return _result(started.commit(folded, operation="UPDATE"), files)
             actions = [remove(*live[f.path], rewrite.definition) for f in rewrite.replaced]
             actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
             if replace_sidecar and (aside or state.sidecar):
                 actions.append(sidecar_list(aside, store))
-            return _result(started.commit(actions) if actions else state.version, files)
+            return _result(started.commit(actions, operation="OPTIMIZE") if actions else state.version, files)
 
         return self._commit(table, change)
 
