@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.bitmaps import register_bitmap_unions
+from trinity.engine.packed import packed_orders, small_sums
 from trinity.engine.scan import log_scan, plain_scan, tiers
 from trinity.engine.writer import DELETED, LEFT
 from trinity.errors import TrinityError
@@ -29,7 +31,17 @@ from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["folded", "needed_base", "placed", "remembers", "rewritten", "sidecar_schema", "unsaid", "versions"]
+__all__ = [
+    "carrying",
+    "folded",
+    "needed_base",
+    "placed",
+    "remembers",
+    "rewritten",
+    "sidecar_schema",
+    "unsaid",
+    "versions",
+]
 
 _FOLDED: Final = 4
 """Value of the hidden row kind of base rows: they are known by it where another engine put them among the log."""
@@ -44,14 +56,18 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataF
     _, log = tiers(splits.files)
     in_order = _may_have(splits, ROW_KIND) or not folds_without_order(spec)
     rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order, native=splits.native)
-    if splits.definition.external:  # whose rows carry all their columns (P1)
-        rows = rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}")
+    rows = carrying(rows, splits)
     # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
     base = needed_base(splits, spec)
     if not base:
         return placed(rows, None, splits, spec)
     earlier = plain_scan(spark, base, splits.storage)
     return placed(rows, earlier.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}"), splits, spec)
+
+
+def carrying(rows: AnyRows, splits: SplitSource) -> AnyRows:
+    """Rows that say which columns they carry; those of others carry all of them (P1)."""
+    return rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}") if splits.definition.external else rows
 
 
 def needed_base(splits: SplitSource, spec: MergeSpec) -> list[DataFile]:
@@ -93,9 +109,15 @@ def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec, *further: str) -
         spec: the table's options.
         further: more aggregate expressions over the row versions of a key, with their names.
     """
-    fold = ColumnFold(splits.definition, spec, omits=_may_have(splits, CARRIED))
+    fold = _fold(splits, spec, pack=isinstance(rows, DataFrame))
     found = fold(contributions(rows, spec, cuts=_may_have(splits, ROW_KIND)), *further)
     return found.selectExpr("*", f"NOT {VISIBLE} AS {DELETED}").drop(VISIBLE, FITS)
+
+
+def _fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnFold:
+    """``pack``: whether to make use of the files' bounds, which a view's readers could not make sense of."""
+    fold = ColumnFold(splits.definition, spec, omits=_may_have(splits, CARRIED))
+    return replace(fold, orders=packed_orders(splits, spec), small=small_sums(splits, spec)) if pack else fold
 
 
 def unsaid(splits: SplitSource, spec: MergeSpec, dialect: str) -> dict[str, str]:
@@ -148,7 +170,7 @@ class _Rewrite:
         self.spec = spec
         self.storage = [quoted(f.name) for f in splits.storage]
         self.marked = [f"{_FOLDED} AS {ROW_KIND}" if f.name == ROW_KIND else quoted(f.name) for f in splits.storage]
-        self.fold = ColumnFold(splits.definition, spec, omits=_may_have(splits, CARRIED), raises=False)
+        self.fold = replace(_fold(splits, spec), raises=False)
         self.counted = contributions(versions(spark, splits, spec), spec, cuts=_may_have(splits, ROW_KIND))
         self.folded = self.fold(self.counted)
         self.now = int(time.time() * 1000)

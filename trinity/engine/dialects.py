@@ -157,6 +157,12 @@ def _quotient(node: exp.SafeDivide) -> exp.Expr:
     return exp.func("TRY", exp.IntDiv(this=whole[0], expression=whole[1]))
 
 
+def _at_end(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
+    """DuckDB's other function of this name leaves out rows whose value is NULL."""
+    name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
+    return exp.Anonymous(this=name, expressions=[node.this.copy(), node.expression.copy()])
+
+
 def _inline(node: exp.Inline) -> exp.Expr:
     depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
     return exp.Anonymous(this="UNNEST", expressions=[node.this.copy(), depth])
@@ -172,6 +178,8 @@ _NAMES: Final[Mapping[str, str]] = {"raise_error": "ERROR", "try_sum": "SUM"}
 
 _RULES: Final[Mapping[type[exp.Expr], Callable[..., exp.Expr]]] = {
     exp.Anonymous: _named,
+    exp.ArgMax: _at_end,
+    exp.ArgMin: _at_end,
     exp.ArrayDistinct: _distinct,
     exp.ArrayPosition: _position,
     exp.ArraySlice: _slice,

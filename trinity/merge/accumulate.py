@@ -6,6 +6,7 @@ the last cut are left out (:func:`contributions`); then one aggregation by key f
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +34,9 @@ FITS: Final = "_trinity_fits"
 ADD, CUT = 0, 3
 """Values of :data:`KIND`."""
 _CUT_AT: Final = "_trinity_cut"
+_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+_FLAT: Final = frozenset((*_WHOLE, "boolean", "float", "double", "decimal", "date", "timestamp", "timestamp_ntz"))
+"""Types that Spark's hash aggregation keeps; with others it sorts."""
 
 
 def contributions(versions: AnyRows, spec: MergeSpec, *, cuts: bool = True) -> AnyRows:
@@ -85,12 +89,16 @@ class ColumnFold:
         definition: the table; its columns are stored under their names.
         spec: its options.
         omits: False when every row has all columns of the groups in which it takes part.
+        orders: number of a group -> Spark SQL: its fold order as one BIGINT, NULL for rows that take no part in it.
+        small: columns of numbers so small that no sum over the rows leaves BIGINT.
         raises: True when a value out of range is an error; else it is NULL, and :data:`FITS` tells (A4).
     """
 
     definition: TableDefinition
     spec: MergeSpec
     omits: bool = True
+    orders: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    small: frozenset[str] = frozenset()
     raises: bool = True
 
     def __call__(self, rows: AnyRows, *further: str) -> AnyRows:
@@ -101,13 +109,18 @@ class ColumnFold:
             further: more aggregate expressions, with their names.
         """
         rows = self.counting(rows)
-        if prepared := [text for group in self._groups for text in group.prepared()]:
+        prepared = [text for group in self._groups.values() for text in group.prepared()]
+        prepared += [f"{order} AS {_order(n)}" for n, order in self.orders.items()]
+        if prepared:
             rows = rows.selectExpr("*", *prepared)
         states = [f"{state} AS {name}" for name, state in self._states().items()]
-        visible = f"max({KIND} = {ADD}) AS {VISIBLE}"
-        found = per_key(rows, self.spec.key, *states, visible, *further)
+        visible = f"true AS {VISIBLE}"
+        if self.spec.folds_retracts:
+            states.append(f"max({KIND} = {ADD}) AS {VISIBLE}")
+            visible = VISIBLE
+        found = per_key(rows, self.spec.key, *states, *further)
         names = [text.rsplit(" AS ", 1)[1] for text in further]
-        return found.selectExpr(*self._results(dict(rows.dtypes)), VISIBLE, f"{self._fits()} AS {FITS}", *names)
+        return found.selectExpr(*self._results(dict(rows.dtypes)), visible, f"{self._fits()} AS {FITS}", *names)
 
     def counting(self, rows: AnyRows) -> AnyRows:
         """The contributions without cuts, and without what a -D of a sequence group removed (D5)."""
@@ -142,19 +155,20 @@ class ColumnFold:
     def _field(self, column: Column, function: FieldFunction, group: SequenceGroup | None, carries: str) -> Field:
         retract = f"({KIND} IN (1, 2))"
         when = f"{takes_part(group)} AND {carries}" if group else carries
-        retracts = bool(self.spec.row_kind) and not self.spec.ignore_delete
+        retracts = self.spec.folds_retracts
         if function.ignore_retract or self._unmoved_by_retracts(column, group):
             when, retracts = f"{when} AND NOT {retract}", False
         return Field(
             name=column.name,
             type=parse_type(column.type),
             value=quoted(column.name),
-            order=f"struct({', '.join(map(quoted, group.sequence))}, {PLACE})" if group else PLACE,
+            order=self._groups[group.sequence].order if group else PLACE,
             when=when,
             retract=retract if retracts else "false",
             explicit=self._explicit(column),
             key=self._key_text(),
             retracts=retracts,
+            small=column.name in self.small,
             raises=self.raises,
             options=function.options,
         )
@@ -178,36 +192,38 @@ class ColumnFold:
 
     def _states(self) -> dict[str, str]:
         """Name -> aggregate expression."""
-        found = {group.name: group.state() for group in self._groups}
+        found = {name: state for group in self._groups.values() for name, state in group.states().items()}
         for n, (name, (function, field)) in enumerate(self._single.items()):
             found[_column(n)] = self._ordering_state(name) or function.aggregate(field)
         return found
 
     @cached_property
-    def _groups(self) -> list[GroupFold]:
-        retracts = bool(self.spec.row_kind) and not self.spec.ignore_delete
-        return [
-            GroupFold(
+    def _groups(self) -> dict[tuple[str, ...], GroupFold]:
+        """Sequence -> its group."""
+        return {
+            group.sequence: GroupFold(
                 number=n,
                 group=group,
                 plain=tuple(c for c in group.protected if c not in self.spec.functions),
                 place=PLACE,
                 key=_key(self.spec),
-                retract=f"{KIND} IN (1, 2)" if retracts else None,
+                retract=f"{KIND} IN (1, 2)" if self.spec.folds_retracts else None,
                 carries=(lambda name: self._carries(self.definition.column(name))) if self.omits else None,
+                packed=_order(n) if n in self.orders else None,
+                flat=all(parse_type(self.definition.column(c).type).name in _FLAT for c in group.columns),
             )
             for n, group in enumerate(self.spec.groups)
-        ]
+        }
 
     def _ordering_state(self, name: str) -> str | None:
         """Of an aggregation table's sequence column: that of the last row, retract or not."""
         if name not in self.spec.ordering or self.spec.engine is not MergeEngine.AGGREGATION:
             return None
-        return f"max_by(struct({quoted(name)} AS v), {PLACE})"
+        return f"max_by({quoted(name)}, {PLACE})"
 
     def _results(self, kinds: Mapping[str, str]) -> list[str]:
         found: dict[str, str] = {}
-        for group in self._groups:
+        for group in self._groups.values():
             found |= group.results()
         for n, (name, (function, field)) in enumerate(self._single.items()):
             found[name] = function.result(field, _column(n))
@@ -224,3 +240,7 @@ class ColumnFold:
 
 def _column(number: int) -> str:
     return f"_trinity_column_{number}"
+
+
+def _order(number: int) -> str:
+    return f"_trinity_order_{number}"

@@ -29,6 +29,8 @@ class GroupFold:
         key: the key columns, quoted.
         retract: Spark SQL: true for a retract, or None when there are none.
         carries: column -> Spark SQL: true for rows that carry it; None when all that take part carry all of them.
+        packed: BIGINT column, the fold order in the group, NULL for rows that take no part; None: sequence and place.
+        flat: whether a hash aggregation can keep every column of the group.
     """
 
     number: int
@@ -38,10 +40,16 @@ class GroupFold:
     key: str
     retract: str | None
     carries: Callable[[str], str] | None
+    packed: str | None
+    flat: bool
 
     @property
-    def name(self) -> str:
-        """Name of the state."""
+    def order(self) -> str:
+        """Spark SQL: the row's place in the group's fold order, larger is later."""
+        return self.packed or f"struct({', '.join(map(quoted, self.group.sequence))}, {self.place})"
+
+    @property
+    def _name(self) -> str:
         return f"_trinity_group_{self.number}"
 
     @property
@@ -64,25 +72,28 @@ class GroupFold:
         so_far = f"max(IF({takes_part(self.group)}, {self._sequence}, NULL)) {window}"
         return [f"coalesce({takes_part(self.group)} AND {self._sequence} >= {so_far}, false) AS {self._newest}"]
 
-    def state(self) -> str:
-        """The aggregate expression."""
-        if self.carries is None:
-            columns = [*map(quoted, self.group.sequence), *map(self._value, self.plain)]
-            values = ", ".join(f"{value} AS c{n}" for n, value in enumerate(columns))
-            order = f"struct({', '.join(map(quoted, self.group.sequence))}, {self.place})"
-            return aggregated(f"max_by(struct({values}), {order})", takes_part(self.group))
-        parts = [f"{aggregated(f'max({self._sequence})', takes_part(self.group))} AS sequence"]
-        for n, column in enumerate(self.plain):
-            when = f"{self._newest} AND {self.carries(column)}"
-            parts.append(f"{aggregated(f'max_by(struct({self._value(column)} AS v), {self.place})', when)} AS c{n}")
-        return f"struct({', '.join(parts)})"
+    def states(self) -> dict[str, str]:
+        """Name -> aggregate expression."""
+        part = takes_part(self.group)
+        if self.carries is not None:
+            found = {self._name: aggregated(f"max({self._sequence})", part)}
+            for n, column in enumerate(self.plain):
+                when = f"{self._newest} AND {self.carries(column)}"
+                found[f"{self._name}_{n}"] = aggregated(f"max_by({self._value(column)}, {self.place})", when)
+            return found
+        values = [*map(quoted, self.group.sequence), *map(self._value, self.plain)]
+        if self.packed and self.flat:
+            return {f"{self._name}_{n}": f"max_by({value}, {self.packed})" for n, value in enumerate(values)}
+        together = ", ".join(f"{value} AS c{n}" for n, value in enumerate(values))
+        return {self._name: aggregated(f"max_by(struct({together}), {self.order})", "true" if self.packed else part)}
 
     def _value(self, column: str) -> str:
         return f"IF({self.retract}, NULL, {quoted(column)})" if self.retract else quoted(column)
 
     def results(self) -> Mapping[str, str]:
-        """Column -> its value out of the state."""
-        if self.carries is None:
-            return {c: f"{self.name}.c{n}" for n, c in enumerate((*self.group.sequence, *self.plain))}
-        sequence = {c: f"{self.name}.sequence.{quoted(c)}" for c in self.group.sequence}
-        return sequence | {c: f"{self.name}.c{n}.v" for n, c in enumerate(self.plain)}
+        """Column -> its value out of the states."""
+        if self.carries is not None:
+            sequence = {c: f"{self._name}.{quoted(c)}" for c in self.group.sequence}
+            return sequence | {c: f"{self._name}_{n}" for n, c in enumerate(self.plain)}
+        kept = "_" if self.packed and self.flat else ".c"
+        return {c: f"{self._name}{kept}{n}" for n, c in enumerate((*self.group.sequence, *self.plain))}

@@ -45,6 +45,11 @@ class SequenceGroup:
     sequence: tuple[str, ...]
     protected: tuple[str, ...]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.sequence, *self.protected)
+
 
 @dataclass(frozen=True)
 class FieldFunction:
@@ -108,7 +113,15 @@ class MergeSpec:
     def statistics(self) -> tuple[str, ...]:
         """Columns whose bounds are worth keeping for every file."""
         marks = [c for c in (self.row_kind, ROW_KIND, CARRIED) if c and self.by_column]
-        return tuple(dict.fromkeys((*self.key, *self.ordering, *marks)))
+        # by whose bounds a fold knows how few bits it needs
+        sequences = [c for group in self.groups for c in group.sequence]
+        summed = [c for c, function in self.functions.items() if function.name == "sum"]
+        return tuple(dict.fromkeys((*self.key, *self.ordering, *marks, *sequences, *summed)))
+
+    @property
+    def folds_retracts(self) -> bool:
+        """False when no retract is among the rows that are folded: there are none, or they are dropped, or they cut."""
+        return self.row_kind is not None and not self.ignore_delete and not self.remove_on_delete
 
     @property
     def sidecar_columns(self) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ class Field:
         explicit: true for a row that sets the column even to NULL: one that SQL UPDATE wrote.
         key: text of the row's key, for messages.
         retracts: False when no row of the table can be a retract of this column.
+        small: True when the values are known to be so small that no sum over the rows leaves BIGINT.
         raises: whether a value out of range is an error; else it is NULL (A4).
         options: the function's options.
     """
@@ -46,6 +47,7 @@ class Field:
     explicit: str
     key: str
     retracts: bool
+    small: bool
     raises: bool
     options: Mapping[str, str]
 

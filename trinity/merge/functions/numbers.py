@@ -40,7 +40,7 @@ class Sum(AggregateFunction):
         if _may_leave_decimal(field.type):
             sums, counted = (aggregated(f"{call}({value})", field.when) for call in ("try_sum", "count"))
             return f"named_struct('v', {sums}, 'n', {counted})"
-        if field.type.name != "bigint":
+        if not _in_halves(field):
             return aggregated(f"sum({value})", field.when)
         # two halves, each far from overflow: DECIMAL(38) for every row would cost more than the rest of the fold
         low = aggregated(f"sum({_signed(field, f'({field.value} & {_LOW})')})", field.when)
@@ -50,19 +50,24 @@ class Sum(AggregateFunction):
     def result(self, field: Field, state: str) -> str:
         if field.type.name in _FLOATS:
             return f"CAST({state} AS {field.type})"
-        if field.type.name == "bigint":
+        if _in_halves(field):
             exact = f"CAST({state}.high AS DECIMAL(38,0)) * 4294967296BD + {state}.low"
             return ranged(field, f"(shiftleft({_high(state)}, 32) | ({state}.low & {_LOW}))", _beyond(state), exact)
         if _may_leave_decimal(field.type):
             return ranged(field, f"{state}.v", _overflowed(state))
-        return ranged(field, state)
+        return state if field.type.name == "bigint" else ranged(field, state)
 
     def fits(self, field: Field, state: str) -> str | None:
-        if field.type.name == "bigint":
+        if _in_halves(field):
             return f"NOT {_beyond(state)}"
         if _may_leave_decimal(field.type):
             return f"NOT {unfit(field, f'{state}.v', _overflowed(state))}"
-        return None if field.type.name in _FLOATS else f"NOT {unfit(field, state)}"
+        return None if field.type.name in (*_FLOATS, "bigint") else f"NOT {unfit(field, state)}"
+
+
+def _in_halves(field: Field) -> bool:
+    """Whether the sum needs more than BIGINT on the way."""
+    return field.type.name == "bigint" and not field.small
 
 
 _LOW: Final = "4294967295L"

@@ -12,16 +12,13 @@ __all__ = ["BoolAnd", "BoolOr", "FirstNonNullValue", "FirstValue", "LastNonNullV
 
 
 def _at(end: str, field: Field, value: str, when: str) -> str:
-    """The value at one end of the fold order; a struct, since that value may be NULL."""
-    return aggregated(f"{end}_by(named_struct('v', {value}), {field.order})", when)
+    """The value at one end of the fold order, NULL too."""
+    return aggregated(f"{end}_by({value}, {field.order})", when)
 
 
 class _Placed(AggregateFunction):
     stands = False
     translates = True
-
-    def result(self, field: Field, state: str) -> str:
-        return f"{state}.v"
 
 
 class LastValue(_Placed):
