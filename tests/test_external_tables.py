@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from tests.foreign import (
     seen_by_others,
     spark_iceberg,
 )
+from tests.test_merge_view import check_view
 from tests.threads import at_once
 from trinity import Session, TrinityError
 
@@ -51,6 +53,7 @@ def test_the_merged_read_of_a_table_of_others(
     before = table.splits().version
     write(folder, SECOND)
     assert rows_of(table) == LIVE
+    check_view(session, table)
     assert {tuple(r) for r in session.sql("SELECT id, v FROM theirs WHERE id > 1").collect()} == LIVE - {(1, "a")}
     log = table.log().collect()
     assert len(log) == 9
@@ -225,7 +228,27 @@ def test_other_merge_engines_read_whole_rows(session: Session, tmp_path: Path) -
     first = session.register("first", "parquet", folder, {"primary-key": "id", "merge-engine": "first-row"})
     assert [tuple(r) for r in first.to_df().collect()] == [(1, 1, 10, "a")]
     partial.upsert(pa.table({"id": [1], "g": [0], "n": [1], "v": ["d"]}))
-    assert [tuple(r) for r in partial.to_df().collect()] == [(1, 3, 61, "d")]
+    assert [tuple(r) for r in check_view(session, partial).to_pydict().values()] == [(1,), (3,), (61,), ("d",)]
+
+
+def test_a_view_of_folders_with_partitions_and_names_in_another_case(session: Session, tmp_path: Path) -> None:
+    rows = "id INT, n INT, day DATE, p INT, name STRING"
+    written = [
+        (1, 1, dt.date(2024, 1, 2), 7, "it's"),
+        (1, 2, dt.date(2024, 1, 2), None, "a b"),
+        (2, 3, None, 8, "\\%"),
+    ]
+    frame = session.spark.createDataFrame(written, rows).coalesce(1)
+    frame.write.partitionBy("day", "p", "name").parquet(str(tmp_path / "theirs"))
+    later = tmp_path / "theirs" / "day=2024-02-29" / "p=9" / "name=z"
+    later.mkdir(parents=True)
+    pq.write_table(pa.table({"ID": pa.array([2], pa.int32()), "n": pa.array([4], pa.int32())}), later / "x.parquet")
+    table = session.register("theirs", "parquet", tmp_path / "theirs", {"primary-key": "id", "watermark-key": "n"})
+    found = check_view(session, table).to_pylist()
+    assert sorted((r["id"], r["n"], r["p"], r["name"], str(r["day"])) for r in found) == [
+        (1, 2, None, "a b", "2024-01-02"),
+        (2, 4, 9, "z", "2024-02-29"),
+    ]
 
 
 # -- features of the formats ------------------------------------------------------------------------------
@@ -248,6 +271,7 @@ def test_delta_deletion_vectors_and_column_mapping(session: Session, tmp_path: P
     table = session.register("delta.default.theirs", "delta", tmp_path / "theirs")
     live = {(0, "a", 0), (2, "a", 2), (3, "tie", 0), (5, "a", 5)}
     assert {(r.id, r.v, r.s.x) for r in table.to_df().collect()} == live
+    refused("NOT_SUPPORTED", "deletes or column names", lambda: table.merge_view_sql("spark"))
     assert [(r.id, r._pos) for r in table.log().orderBy("_commit_version", "_pos").collect()][:2] == [(0, 0), (2, 2)]
     assert {(r.old, r.gone) for r in table.to_df(1).collect()} == {("a", 0)}
     table.upsert(
@@ -305,6 +329,7 @@ def test_iceberg_deletes_and_renamed_columns(session: Session, tmp_path: Path) -
     gone = {4, 14, 24, 34, 6}
     live = {(n, "tie" if n == 3 else "a") for n in range(40) if n not in gone}
     assert rows_of(table) == live
+    refused("NOT_SUPPORTED", "deletes or column names", lambda: table.merge_view_sql("duckdb"))
     assert {(r.old, r.gone) for r in table.to_df(1).collect()} == {("a", 0)}
     day = pa.array([None, 0], pa.timestamp("us", "UTC"))
     table.upsert(pa.table({"id": [6, 40], "ts": [1, 1], "v": ["again", "new"], "day": day}))

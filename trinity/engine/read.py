@@ -123,7 +123,7 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     return _meet(below.of(earlier), later, spec, splits.storage)
 
 
-def with_key(versions: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+def with_key(versions: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
     """Without the rows of other writers that have a NULL in their key (K1)."""
     nullable = [k for k in spec.key if splits.definition.external and splits.definition.column(k).nullable]
     return versions.where(" AND ".join(f"{quoted(k)} IS NOT NULL" for k in nullable)) if nullable else versions

@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.engine import by_column
 from trinity.engine.dialects import translated
-from trinity.engine.read import logical
+from trinity.engine.read import logical, with_key
 from trinity.engine.scan import POSITION_BITS, tiers
 from trinity.engine.sparktypes import spark_type
 from trinity.engine.writer import DELETED
 from trinity.errors import TrinityError, nearest
 from trinity.merge.fold import ARRIVAL, is_deleted, winners
-from trinity.merge.literal import quoted
+from trinity.merge.literal import quoted, text_literal
 from trinity.merge.rows import SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
-from trinity.storage import columns_in
+from trinity.storage import FIELD_ID, columns_in
 
 __all__ = ["merge_view_sql"]
 
@@ -51,13 +51,13 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
             f"There is no merge view for dialect '{dialect}'.{nearest(dialect, list(_READS))} "
             f"There is one for: {', '.join(_READS)}.",
         )
-    if splits.native is not None:
+    if splits.native is not None and not splits.native.as_written:
         raise TrinityError(
             "NOT_SUPPORTED",
             f"There is no merge view of '{splits.definition.full_name}': it has deletes or column names that only the "
-            "format's own reader honours.",
+            "format's own reader honours. After compact() there may be one; or read it with Trinity.",
         )
-    scans = _Scans()
+    scans = _Scans(foreign=splits.native is not None)
     rows = _live(scans, splits, dialect.lower()) if _merges(splits) else scans.rows(splits.files, splits.storage)
     query = logical(rows, splits).text
     if dialect.lower() != "spark":
@@ -77,13 +77,14 @@ def _live(scans: _Scans, splits: SplitSource, dialect: str) -> SqlRows:
         rows = _versions_by_column(scans, splits, spec, dialect)
         return by_column.folded(rows, splits, spec).where(f"NOT {DELETED}")
     rows = scans.rows([*splits.sidecar, *splits.files], splits.storage, placed=True)
-    newest = winners(rows, spec)
+    newest = winners(with_key(rows, splits, spec), spec)
     return newest.where(f"NOT {is_deleted(spec, newest)}")
 
 
 def _versions_by_column(scans: _Scans, splits: SplitSource, spec: MergeSpec, dialect: str) -> SqlRows:
     _refuse_unsaid(splits, spec, dialect)
-    rows = scans.rows(tiers(splits.files)[1], splits.storage, placed=True)
+    rows = with_key(scans.rows(tiers(splits.files)[1], splits.storage, placed=True), splits, spec)
+    rows = by_column.carrying(rows, splits)
     if splits.sidecar:  # whose rows are several of a key, and so know their arrival
         aside = splits.storage.append(pa.field(ARRIVAL, pa.int64()))
         rows = rows.unionByName(scans.rows(splits.sidecar, aside))
@@ -129,10 +130,15 @@ class _Source:
 
 
 class _Scans:
-    """What a view reads."""
+    """What a view reads.
 
-    def __init__(self) -> None:
+    Args:
+        foreign: whether others wrote the files: they come in arrival order, and without their partition values.
+    """
+
+    def __init__(self, *, foreign: bool) -> None:
         self.sources: list[_Source] = []
+        self._foreign = foreign
 
     def rows(self, files: Sequence[DataFile], storage: pa.Schema, *, placed: bool = False) -> SqlRows:
         """The rows of some files in storage form.
@@ -148,15 +154,15 @@ class _Scans:
         further = [ARRIVAL] if placed else []
         parts = [f"SELECT {', '.join([*source.columns, *further])}\nFROM {source.name}" for source in sources]
         if not parts:
-            parts = [f"SELECT {', '.join(_null(field) for field in storage)} WHERE false"]
+            parts = [f"SELECT {', '.join(_constant(field, None) for field in storage)} WHERE false"]
         return SqlRows("\nUNION ALL\n".join(parts), [*dtypes, *((name, "bigint") for name in further)])
 
     def _alike(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
         """The files by what they call their columns, which ALTER TABLE may have changed between two of them."""
         found: dict[tuple[tuple[str, ...], ...], _Source] = {}
-        for place, file in enumerate(sorted(files, key=arrival_order)):
+        for place, file in enumerate(files if self._foreign else sorted(files, key=arrival_order)):
             schema = _schema(file)
-            columns, legacy = _columns(schema, storage)
+            columns, legacy = _columns(schema, storage, file.partition if self._foreign else None)
             alike = columns, legacy, tuple(f"{f.name} {f.type}" for f in schema)
             name = f"files_{len(self.sources) + len(found)}"
             source = found.setdefault(alike, _Source(name, columns, legacy, placed, []))
@@ -175,15 +181,22 @@ def _schema(file: DataFile) -> pa.Schema:
         ) from error
 
 
-def _columns(file: pa.Schema, storage: pa.Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _columns(
+    file: pa.Schema, storage: pa.Schema, values: Mapping[str, Any] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Spark SQL for each stored column: the file's own, cast where ALTER TABLE changed the type since, or NULL.
 
-    With it the names of those in the file that are legacy (see :class:`_Source`).
+    With it the names of those in the file that are legacy (see :class:`_Source`). ``values`` are, of a file of others,
+    those that columns have in all its rows, stronger than what is in the file.
     """
+    names = columns_in(file, storage)
+    if values is not None and not any(FIELD_ID in (f.metadata or {}) for f in file):
+        alike = {name.lower(): name for name in file.names}  # as Spark finds columns by name
+        names = [alike.get(field.name.lower()) for field in storage]
     columns, legacy = [], []
-    for field, name in zip(storage, columns_in(file, storage), strict=True):
-        if name is None:
-            columns.append(_null(field))
+    for field, name in zip(storage, names, strict=True):
+        if name is None or field.name in (values or {}):
+            columns.append(_constant(field, (values or {}).get(field.name)))
             continue
         kind, value = file.field(name).type, quoted(name)
         if kind == pa.timestamp("ns") and pa.types.is_timestamp(field.type) and field.type.tz:
@@ -198,8 +211,11 @@ def _kind(field: pa.Field) -> str:
     return spark_type(type_text(field.type))
 
 
-def _null(field: pa.Field) -> str:
-    return f"CAST(NULL AS {_kind(field)}) AS {quoted(field.name)}"
+def _constant(field: pa.Field, value: Any) -> str:
+    text = "NULL" if value is None else text_literal(str(value))
+    if isinstance(value, bytes):
+        text = f"X'{value.hex()}'"
+    return f"CAST({text} AS {_kind(field)}) AS {quoted(field.name)}"
 
 
 # -- dialects ---------------------------------------------------------------------------------------------

@@ -37,3 +37,12 @@ class NativeScan(ABC):
     @abstractmethod
     def name(self, file: DataFile) -> str:
         """What :data:`NATIVE_FILE` says of the rows of a file."""
+
+    @property
+    def as_written(self) -> bool:
+        """Whether other engines may read the version's files one by one, for ``merge_view_sql``. On the driver.
+
+        True: all rows of a file are rows of the table, under the names or field ids of the storage schema, but for
+        the columns of :attr:`DataFile.partition`, which have that value.
+        """
+        return False

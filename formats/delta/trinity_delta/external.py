@@ -180,6 +180,10 @@ class DeltaScan(NativeScan):
     def name(self, file: DataFile) -> str:
         return file_uri(file.path)
 
+    @property
+    def as_written(self) -> bool:
+        return _mode(self._metadata) == "none" and not any(a.get("deletionVector") for a in self._added.values())
+
 
 # -- writing ----------------------------------------------------------------------------------------------
 

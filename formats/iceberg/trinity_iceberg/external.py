@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io import load_file_io
+from pyiceberg.manifest import ManifestContent
 from pyiceberg.serializers import FromInputFile
-from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table import CommitTableResponse, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
@@ -142,6 +143,7 @@ class IcebergScan(NativeScan):
 
     def __init__(self, table: TableHandle, loaded: Table, snapshot: Snapshot | None, columns: Sequence[str]) -> None:
         self._table, self._columns = table, columns
+        self._loaded, self._pinned = loaded, snapshot
         self._location = loaded.metadata_location
         newest = snapshot is None or snapshot.snapshot_id == loaded.metadata.current_snapshot_id
         self._snapshot = None if newest or snapshot is None else snapshot.snapshot_id
@@ -154,6 +156,15 @@ class IcebergScan(NativeScan):
 
     def name(self, file: DataFile) -> str:
         return file.path
+
+    @property
+    def as_written(self) -> bool:
+        # version 3 has default values, a mapping other names
+        if self._loaded.format_version > _WRITABLE or TableProperties.DEFAULT_NAME_MAPPING in self._loaded.properties:
+            return False
+        manifests = self._pinned.manifests(self._loaded.io) if self._pinned else []
+        live = [m for m in manifests if m.has_added_files() or m.has_existing_files()]
+        return all(m.content == ManifestContent.DATA for m in live)
 
     def _frame(self, spark: SparkSession) -> DataFrame:
         from pyspark.sql import DataFrame

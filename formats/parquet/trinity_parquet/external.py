@@ -227,3 +227,7 @@ class _FolderScan(NativeScan):
 
     def name(self, file: DataFile) -> str:
         return file_uri(file.path)
+
+    @property
+    def as_written(self) -> bool:
+        return True
