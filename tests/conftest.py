@@ -73,8 +73,18 @@ def tiered_fmt(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def orders(session: Session, fmt: str) -> Table:
     """The keyed table of seed 000: order_id, ts, deleted, and an amount."""
+    return _orders(session, fmt)
+
+
+@pytest.fixture
+def tiered_orders(session: Session, tiered_fmt: str) -> Table:
+    """The same in the formats of :func:`tiered_fmt`."""
+    return _orders(session, tiered_fmt)
+
+
+def _orders(session: Session, catalog: str) -> Table:
     return session.create_table(
-        f"{fmt}.default.orders",
+        f"{catalog}.default.orders",
         [
             Column("order_id", "string"),
             Column("ts", "bigint"),

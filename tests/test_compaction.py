@@ -65,17 +65,17 @@ def test_merge_with_a_base_neither_exchanges_nor_sorts_it(numbers: Table) -> Non
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_compaction_keeps_every_later_fold(numbers: Table, full: bool) -> None:
-    fill(numbers, 0, 20, 10, "a")
-    fill(numbers, 0, 10, 20, "b")
-    fill(numbers, 15, 20, 20, "", gone=True)
-    before = rows(numbers)
-    assert not numbers.compact(full=full).skipped
-    assert rows(numbers) == before
-    fill(numbers, 5, 18, 10, "late tie")  # ties with 10..14, loses to 5..9 and to the tombstones 15..17
-    assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
-    numbers.compact(full=full)
-    assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
+def test_compaction_keeps_every_later_fold(tiered_numbers: Table, full: bool) -> None:
+    fill(tiered_numbers, 0, 20, 10, "a")
+    fill(tiered_numbers, 0, 10, 20, "b")
+    fill(tiered_numbers, 15, 20, 20, "", gone=True)
+    before = rows(tiered_numbers)
+    assert not tiered_numbers.compact(full=full).skipped
+    assert rows(tiered_numbers) == before
+    fill(tiered_numbers, 5, 18, 10, "late tie")  # ties with 10..14, loses to 5..9 and to the tombstones 15..17
+    assert rows(tiered_numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
+    tiered_numbers.compact(full=full)
+    assert rows(tiered_numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
 
 
 def test_k6_a_concurrent_append_counts_as_later(tiered_numbers: Table) -> None:

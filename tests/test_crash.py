@@ -1,7 +1,7 @@
 """L6: a process is killed (SIGKILL) at each storage operation in turn; the table reads as before or as after.
 
 ``crash/crash_shim.c`` counts the operations of the child and all its processes, JVM included, and kills them.
-The default run kills an append of Parquet at every operation, and some others around their commit: each child starts
+The default run kills some around their commit, the long tier each at every operation: each child starts
 a Spark of its own. ``-m full`` kills everything everywhere.
 """
 
@@ -254,6 +254,7 @@ def kill_around_commit(crash: Crash, victim: Callable[[str, str], Table], catalo
         CHECKS[action](table, killed, where)
 
 
+@pytest.mark.full
 def test_append_killed_at_every_operation(crash: Crash, victim: Callable[[str, str], Table]) -> None:
     assert sweep(crash, victim, "parquet", "append") >= 5
 

@@ -149,6 +149,7 @@ def test_the_model_agrees_with_duckdb_at_length(history: History) -> None:
     play(DuckDbSubject(), accepted(history))
 
 
+@pytest.mark.full
 def test_duckdb_is_asked_about_statements_of_every_kind() -> None:
     asked = [c.statement for n in range(40) for c in changes(accepted(sample(programs(DmlProfile()), n)))]
     assert {s.kind for s in asked} == {"MERGE", "UPDATE", "DELETE"}

@@ -180,12 +180,14 @@ def test_a_view_is_the_merged_read(session: Session, tiered_fmt: str, name: str)
     assert check_view(session, table).num_rows > 0
 
 
-def test_a_view_of_every_tier_and_type(session: Session, fmt: str) -> None:
+def test_a_view_of_every_tier_and_type(session: Session, tiered_fmt: str) -> None:
     columns = {"k": "int", "w": "double", "gone": "boolean"}
     wide = {name: kind for name, (kind, _) in CASES.items()}
     properties = {"watermark-key": "w", "tombstone-key": "gone"}
     key = ["part", "k"]
-    table = make(session, f"{fmt}.default.wide", {"part": "string", **columns, **wide}, properties, key, ["part"])
+    table = make(
+        session, f"{tiered_fmt}.default.wide", {"part": "string", **columns, **wide}, properties, key, ["part"]
+    )
     for part in ("a/b", "it's [a] 100%"):
         table.upsert(history(columns, 0).append_column("part", pa.array([part] * 60)))
     table.upsert(pa.table({"part": ["a/b"], "k": pa.array([1], pa.int32()), "w": [NAN], "gone": [True]}))

@@ -193,7 +193,7 @@ def test_quotas_name_situations_and_checks_cite_rules() -> None:
 @pytest.mark.parametrize(
     ("mutants", "histories"),
     [
-        ({**MUTANTS, **DML_MUTANTS}, 60),
+        pytest.param({**MUTANTS, **DML_MUTANTS}, 60, marks=pytest.mark.full),
         ({name: ENGINE_MUTANTS[name] for name in TELLING}, 30),
         pytest.param({**ENGINE_MUTANTS, **FUNCTION_MUTANTS}, 60, marks=pytest.mark.full),
     ],

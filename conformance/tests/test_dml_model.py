@@ -256,6 +256,7 @@ def test_programs_conform_to_their_own_model_and_can_be_replayed(history: Histor
     assert tally.histories == 1
 
 
+@pytest.mark.full
 def test_programs_meet_every_situation_and_every_rule() -> None:
     tally = Tally()
     for number_ in range(60):
