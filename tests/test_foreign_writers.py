@@ -33,7 +33,12 @@ KEYED: dict[str, Mapping[str, str]] = {
         "fields.n.aggregate-function": "sum",
         "fields.v.aggregate-function": "listagg",
     },
-    "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    # without an ordering all row versions tie, and a rewrite by others may lose their order (L3)
+    "aggregation": {
+        "merge-engine": "aggregation",
+        "fields.default-aggregate-function": "max",
+        "fields.n.aggregate-function": "sum",
+    },
     "ordered_aggregation": {
         "merge-engine": "aggregation",
         "sequence.field": "w",

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from trinity.engine.scan import POSITION_BITS, tiers
 from trinity.merge.accumulate import PLACE
+from trinity.merge.groups import takes_part
 from trinity.merge.literal import quoted
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.spi import DataFile, SplitSource
@@ -56,8 +57,7 @@ def _packed(group: SequenceGroup, splits: SplitSource, log: list[DataFile]) -> s
     packed = "0L"
     for value, bits in (*known, (f"shiftright({place}, {POSITION_BITS})", file_bits), (in_file, row_bits)):
         packed = f"(shiftleft({packed}, {bits}) + {value})"
-    takes_part = " OR ".join(f"{quoted(c)} IS NOT NULL" for c in group.sequence)
-    return f"IF({takes_part}, {packed}, NULL)"
+    return f"IF({takes_part(group)}, {packed}, NULL)"
 
 
 def _part(splits: SplitSource, column: str) -> tuple[str, int] | None:
