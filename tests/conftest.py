@@ -61,6 +61,14 @@ def fmt(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked ``tiered`` draw on fixtures of every format: as :func:`tiered_fmt`, for such tests."""
+    for item in items:
+        if item.get_closest_marker("tiered") and item.callspec.params["fmt"] != FORMATS[0]:  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.full)
+
+
 @pytest.fixture(params=["parquet", *[pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg")]])
 def tiered_fmt(request: pytest.FixtureRequest) -> str:
     """Each format, two of them in the long tier: for what does not depend on the format.
@@ -73,18 +81,8 @@ def tiered_fmt(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def orders(session: Session, fmt: str) -> Table:
     """The keyed table of seed 000: order_id, ts, deleted, and an amount."""
-    return _orders(session, fmt)
-
-
-@pytest.fixture
-def tiered_orders(session: Session, tiered_fmt: str) -> Table:
-    """The same in the formats of :func:`tiered_fmt`."""
-    return _orders(session, tiered_fmt)
-
-
-def _orders(session: Session, catalog: str) -> Table:
     return session.create_table(
-        f"{catalog}.default.orders",
+        f"{fmt}.default.orders",
         [
             Column("order_id", "string"),
             Column("ts", "bigint"),

@@ -12,15 +12,6 @@ from trinity.table import Table
 
 @pytest.fixture
 def numbers(session: Session, fmt: str) -> Table:
-    return made(session, fmt)
-
-
-@pytest.fixture
-def tiered_numbers(session: Session, tiered_fmt: str) -> Table:
-    return made(session, tiered_fmt)
-
-
-def made(session: Session, fmt: str) -> Table:
     columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}
     return session.create_table(f"{fmt}.default.numbers", columns, ["k"], properties=options)
@@ -64,22 +55,23 @@ def test_merge_with_a_base_neither_exchanges_nor_sorts_it(numbers: Table) -> Non
     assert rows(numbers) == {(k, "a") for k in range(90)} | {(k, "b") for k in range(90, 110)}
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize("full", [True, False])
-def test_compaction_keeps_every_later_fold(tiered_numbers: Table, full: bool) -> None:
-    fill(tiered_numbers, 0, 20, 10, "a")
-    fill(tiered_numbers, 0, 10, 20, "b")
-    fill(tiered_numbers, 15, 20, 20, "", gone=True)
-    before = rows(tiered_numbers)
-    assert not tiered_numbers.compact(full=full).skipped
-    assert rows(tiered_numbers) == before
-    fill(tiered_numbers, 5, 18, 10, "late tie")  # ties with 10..14, loses to 5..9 and to the tombstones 15..17
-    assert rows(tiered_numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
-    tiered_numbers.compact(full=full)
-    assert rows(tiered_numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
+def test_compaction_keeps_every_later_fold(numbers: Table, full: bool) -> None:
+    fill(numbers, 0, 20, 10, "a")
+    fill(numbers, 0, 10, 20, "b")
+    fill(numbers, 15, 20, 20, "", gone=True)
+    before = rows(numbers)
+    assert not numbers.compact(full=full).skipped
+    assert rows(numbers) == before
+    fill(numbers, 5, 18, 10, "late tie")  # ties with 10..14, loses to 5..9 and to the tombstones 15..17
+    assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
+    numbers.compact(full=full)
+    assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
 
 
-def test_k6_a_concurrent_append_counts_as_later(tiered_numbers: Table) -> None:
-    numbers = tiered_numbers
+@pytest.mark.tiered
+def test_k6_a_concurrent_append_counts_as_later(numbers: Table) -> None:
     fill(numbers, 0, 5, 10, "a")
     fill(numbers, 0, 5, 10, "b")
     metadata = numbers.connector.metadata
@@ -95,8 +87,8 @@ def test_k6_a_concurrent_append_counts_as_later(tiered_numbers: Table) -> None:
     assert rows(numbers) == {(0, "meanwhile"), (1, "meanwhile"), (2, "b"), (3, "b"), (4, "b")}
 
 
-def test_two_compactions_of_the_same_files_conflict(tiered_numbers: Table) -> None:
-    numbers = tiered_numbers
+@pytest.mark.tiered
+def test_two_compactions_of_the_same_files_conflict(numbers: Table) -> None:
     fill(numbers, 0, 5, 10, "a")
     fill(numbers, 0, 5, 11, "b")
     metadata = numbers.connector.metadata

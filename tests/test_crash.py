@@ -1,8 +1,7 @@
 """L6: a process is killed (SIGKILL) at each storage operation in turn; the table reads as before or as after.
 
 ``crash/crash_shim.c`` counts the operations of the child and all its processes, JVM included, and kills them.
-The default run kills some around their commit, the long tier each at every operation: each child starts
-a Spark of its own. ``-m full`` kills everything everywhere.
+Each child starts a Spark of its own: the default run kills around the commit, ``-m full`` everything everywhere.
 """
 
 from __future__ import annotations

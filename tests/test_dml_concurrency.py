@@ -19,19 +19,9 @@ KINDS = {"plain": "", "keyed": ", PRIMARY KEY (id)"}
 @pytest.fixture(params=KINDS)
 def counter(session: Session, fmt: str, request: pytest.FixtureRequest) -> str:
     """A table of counters; its full name."""
-    return _counter(session, fmt, request.param)
-
-
-@pytest.fixture(params=KINDS)
-def tiered_counter(session: Session, tiered_fmt: str, request: pytest.FixtureRequest) -> str:
-    """The same in the formats of :func:`tiered_fmt`."""
-    return _counter(session, tiered_fmt, request.param)
-
-
-def _counter(session: Session, catalog: str, kind: str) -> str:
-    session.sql(f"CREATE TABLE {catalog}.default.counters (id INT, n INT{KINDS[kind]})")
-    session.sql(f"INSERT INTO {catalog}.default.counters VALUES (1, 0), (2, 0)")
-    return f"{catalog}.default.counters"
+    session.sql(f"CREATE TABLE {fmt}.default.counters (id INT, n INT{KINDS[request.param]})")
+    session.sql(f"INSERT INTO {fmt}.default.counters VALUES (1, 0), (2, 0)")
+    return f"{fmt}.default.counters"
 
 
 @pytest.mark.parametrize(("threads", "times"), [(2, 2), pytest.param(8, 25, marks=FULL)])
@@ -64,14 +54,15 @@ def test_l7_processes_lose_no_increment(session: Session, warehouse: Path, count
     assert rows == {1: 30, 2: 0}
 
 
-def test_l7_a_merge_and_inserts_have_a_serial_order(session: Session, warehouse: Path, tiered_counter: str) -> None:
+@pytest.mark.tiered
+def test_l7_a_merge_and_inserts_have_a_serial_order(session: Session, warehouse: Path, counter: str) -> None:
     """Two sessions insert the same key unless it is there: one of them finds the other's row."""
     other = trinity.connect(warehouse)
-    text = f"""MERGE INTO {tiered_counter} t USING (SELECT 7 AS id) s ON t.id = s.id
+    text = f"""MERGE INTO {counter} t USING (SELECT 7 AS id) s ON t.id = s.id
                WHEN MATCHED THEN UPDATE SET n = t.n + 1 WHEN NOT MATCHED THEN INSERT VALUES (s.id, 1)"""
     with other:
         assert at_once([lambda: session.sql(text), lambda: other.sql(text)]) == []
-    assert [r.n for r in session.sql(f"SELECT n FROM {tiered_counter} WHERE id = 7").collect()] == [2]
+    assert [r.n for r in session.sql(f"SELECT n FROM {counter} WHERE id = 7").collect()] == [2]
 
 
 def test_statements_on_disjoint_rows_all_succeed(session: Session, counter: str) -> None:
@@ -82,15 +73,16 @@ def test_statements_on_disjoint_rows_all_succeed(session: Session, counter: str)
     assert rows == {1: 1, 2: 2, 3: 3, 4: 4}
 
 
-def test_a_statement_that_selects_nothing_makes_no_commit(session: Session, tiered_counter: str) -> None:
-    before = session.table(tiered_counter).history().count()
-    found = session.sql(f"UPDATE {tiered_counter} SET n = 5 WHERE id = 99").collect()[0]
+@pytest.mark.tiered
+def test_a_statement_that_selects_nothing_makes_no_commit(session: Session, counter: str) -> None:
+    before = session.table(counter).history().count()
+    found = session.sql(f"UPDATE {counter} SET n = 5 WHERE id = 99").collect()[0]
     assert found.asDict() == {
         "num_affected_rows": 0, "num_updated_rows": 0, "num_deleted_rows": 0, "num_inserted_rows": 0
     }  # fmt: skip
-    session.sql(f"DELETE FROM {tiered_counter} WHERE n IS NULL")
-    session.sql(f"MERGE INTO {tiered_counter} t USING (SELECT 9 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
-    assert session.table(tiered_counter).history().count() == before
+    session.sql(f"DELETE FROM {counter} WHERE n IS NULL")
+    session.sql(f"MERGE INTO {counter} t USING (SELECT 9 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    assert session.table(counter).history().count() == before
 
 
 def test_retries_are_bounded(session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:

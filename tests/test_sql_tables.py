@@ -17,18 +17,8 @@ COUNTS = ["num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inse
 @pytest.fixture
 def sales(session: Session, fmt: str) -> Session:
     """A session whose current schema is ``<fmt>.sales`` with the keyed table ``orders`` of three rows."""
-    return _sales(session, fmt)
-
-
-@pytest.fixture
-def shop(session: Session, tiered_fmt: str) -> Session:
-    """The same in the formats of ``tiered_fmt``: for what SQL does before and after a table is read."""
-    return _sales(session, tiered_fmt)
-
-
-def _sales(session: Session, catalog: str) -> Session:
-    session.sql(f"CREATE SCHEMA {catalog}.sales")
-    session.sql(f"USE {catalog}.sales")
+    session.sql(f"CREATE SCHEMA {fmt}.sales")
+    session.sql(f"USE {fmt}.sales")
     session.sql(
         "CREATE TABLE orders (id INT, ts BIGINT, amount DECIMAL(10,2) DEFAULT 1.5, note VARCHAR, "
         "PRIMARY KEY (id) NOT ENFORCED) WITH ('watermark-key' = 'ts')"
@@ -214,42 +204,45 @@ def test_insert_keeps_the_order_of_values(session: Session, fmt: str) -> None:
     assert rows(session, f"SELECT * FROM {fmt}.default.t ORDER BY k") == [(0, 48), (1, 49), (2, 47)]
 
 
-def test_insert_from_queries(shop: Session) -> None:
-    shop.sql("INSERT INTO orders (note, id, ts) SELECT concat(note, note), id, ts + 1 FROM orders WHERE id = 1")
-    shop.sql("WITH q AS (SELECT 9 AS id) INSERT INTO orders (id) SELECT id FROM q")
-    shop.sql("INSERT INTO orders BY NAME SELECT 'named' AS note, 8 AS id")
-    assert rows(shop, "SELECT id, note FROM orders WHERE id IN (1, 8, 9) ORDER BY id") == [
+@pytest.mark.tiered
+def test_insert_from_queries(sales: Session) -> None:
+    sales.sql("INSERT INTO orders (note, id, ts) SELECT concat(note, note), id, ts + 1 FROM orders WHERE id = 1")
+    sales.sql("WITH q AS (SELECT 9 AS id) INSERT INTO orders (id) SELECT id FROM q")
+    sales.sql("INSERT INTO orders BY NAME SELECT 'named' AS note, 8 AS id")
+    assert rows(sales, "SELECT id, note FROM orders WHERE id IN (1, 8, 9) ORDER BY id") == [
         (1, "aa"),
         (8, "named"),
         (9, None),
     ]
-    shop.sql("CREATE TABLE plain (id INT, note STRING)")
-    shop.sql("INSERT INTO plain SELECT id, note FROM orders WHERE id = 1")
-    shop.sql("INSERT INTO plain TABLE plain")
-    assert rows(shop, "SELECT * FROM plain") == [(1, "aa"), (1, "aa")]
+    sales.sql("CREATE TABLE plain (id INT, note STRING)")
+    sales.sql("INSERT INTO plain SELECT id, note FROM orders WHERE id = 1")
+    sales.sql("INSERT INTO plain TABLE plain")
+    assert rows(sales, "SELECT * FROM plain") == [(1, "aa"), (1, "aa")]
 
 
-def test_insert_refusals_change_nothing(shop: Session) -> None:
-    before = shop.table("orders").splits().version
-    refused(shop, "INVALID_ARGUMENTS", "INSERT INTO orders VALUES (1)")
-    refused(shop, "INVALID_ARGUMENTS", "INSERT INTO orders (id, ts) SELECT 1, 2, 3")
-    assert "'note'" in refused(shop, "COLUMN_NOT_FOUND", "INSERT INTO orders (id, nota) VALUES (1, 'x')")
-    refused(shop, "DUPLICATE_COLUMN_NAME", "INSERT INTO orders (id, ID) VALUES (1, 2)")
-    refused(shop, "TYPE_MISMATCH", "INSERT INTO orders (id) VALUES ('1')")
-    refused(shop, "CONSTRAINT_VIOLATION", "INSERT INTO orders (id) VALUES (NULL)")
-    refused(shop, "CONSTRAINT_VIOLATION", "INSERT INTO orders (ts) VALUES (1)")
-    refused(shop, "NOT_SUPPORTED", "INSERT OVERWRITE orders SELECT * FROM orders")
-    refused(shop, "TABLE_NOT_FOUND", "INSERT INTO order VALUES (1)")
-    assert shop.table("orders").splits().version == before
+@pytest.mark.tiered
+def test_insert_refusals_change_nothing(sales: Session) -> None:
+    before = sales.table("orders").splits().version
+    refused(sales, "INVALID_ARGUMENTS", "INSERT INTO orders VALUES (1)")
+    refused(sales, "INVALID_ARGUMENTS", "INSERT INTO orders (id, ts) SELECT 1, 2, 3")
+    assert "'note'" in refused(sales, "COLUMN_NOT_FOUND", "INSERT INTO orders (id, nota) VALUES (1, 'x')")
+    refused(sales, "DUPLICATE_COLUMN_NAME", "INSERT INTO orders (id, ID) VALUES (1, 2)")
+    refused(sales, "TYPE_MISMATCH", "INSERT INTO orders (id) VALUES ('1')")
+    refused(sales, "CONSTRAINT_VIOLATION", "INSERT INTO orders (id) VALUES (NULL)")
+    refused(sales, "CONSTRAINT_VIOLATION", "INSERT INTO orders (ts) VALUES (1)")
+    refused(sales, "NOT_SUPPORTED", "INSERT OVERWRITE orders SELECT * FROM orders")
+    refused(sales, "TABLE_NOT_FOUND", "INSERT INTO order VALUES (1)")
+    assert sales.table("orders").splits().version == before
 
 
-def test_delete(shop: Session) -> None:
-    counts = shop.sql("DELETE FROM orders AS o WHERE o.id = 1 OR note = 'c'")
+@pytest.mark.tiered
+def test_delete(sales: Session) -> None:
+    counts = sales.sql("DELETE FROM orders AS o WHERE o.id = 1 OR note = 'c'")
     assert [tuple(r) for r in counts.collect()] == [(2, 0, 2, 0)]
-    assert rows(shop, "SELECT id FROM orders") == [(2,)]
-    refused(shop, "COLUMN_NOT_FOUND", "DELETE FROM orders WHERE nope = 1")
-    shop.sql("DELETE FROM orders")
-    assert rows(shop, "SELECT id FROM orders") == []
+    assert rows(sales, "SELECT id FROM orders") == [(2,)]
+    refused(sales, "COLUMN_NOT_FOUND", "DELETE FROM orders WHERE nope = 1")
+    sales.sql("DELETE FROM orders")
+    assert rows(sales, "SELECT id FROM orders") == []
 
 
 # -- queries --------------------------------------------------------------------------------------------
@@ -343,15 +336,16 @@ def test_time_travel(sales: Session) -> None:
     refused(sales, "INVALID_ARGUMENTS", "SELECT * FROM orders VERSION AS OF 'x'")
 
 
-def test_key_predicates_go_below_the_fold(shop: Session) -> None:
+@pytest.mark.tiered
+def test_key_predicates_go_below_the_fold(sales: Session) -> None:
     text = "SELECT id FROM orders WHERE id = 2 AND amount > 1"
-    plan = rows(shop, f"EXPLAIN {text}")[0][0]
+    plan = rows(sales, f"EXPLAIN {text}")[0][0]
     below = plan[re.search(r"Window|Sort|Aggregate|Join", plan).start() :] if "Window" in plan else plan  # type: ignore[union-attr]
     assert re.search(r"id#\d+ = 2", below)
     assert not re.search(r"amount#\d+ > 1", below)
-    assert rows(shop, text) == [(2,)]
-    shop.sql("INSERT INTO orders VALUES (2, 5, 100, 'late')")
-    assert rows(shop, "SELECT amount FROM orders WHERE id BETWEEN 2 AND 2 AND amount > 50") == []
+    assert rows(sales, text) == [(2,)]
+    sales.sql("INSERT INTO orders VALUES (2, 5, 100, 'late')")
+    assert rows(sales, "SELECT amount FROM orders WHERE id BETWEEN 2 AND 2 AND amount > 50") == []
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])

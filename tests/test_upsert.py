@@ -39,25 +39,28 @@ def test_seed_000_examples(orders: Table) -> None:
     assert amounts(orders) == {"1": 2.0}
 
 
-def test_u1_the_winner_is_the_whole_row(tiered_orders: Table) -> None:
-    tiered_orders.upsert(order("1", 100, 1.0))
-    tiered_orders.upsert(order("1", 200, None))
-    assert amounts(tiered_orders) == {"1": None}
+@pytest.mark.tiered
+def test_u1_the_winner_is_the_whole_row(orders: Table) -> None:
+    orders.upsert(order("1", 100, 1.0))
+    orders.upsert(order("1", 200, None))
+    assert amounts(orders) == {"1": None}
 
 
-def test_k4_equal_watermarks_later_arrival_wins(tiered_orders: Table) -> None:
-    tiered_orders.upsert(order("1", 100, 1.0))
-    tiered_orders.upsert(order("1", 100, 2.0))
-    tiered_orders.upsert(pa.concat_tables([order("2", 5, 1.0), order("2", 5, 3.0), order("2", 5, 2.0)]))
-    assert amounts(tiered_orders) == {"1": 2.0, "2": 2.0}
+@pytest.mark.tiered
+def test_k4_equal_watermarks_later_arrival_wins(orders: Table) -> None:
+    orders.upsert(order("1", 100, 1.0))
+    orders.upsert(order("1", 100, 2.0))
+    orders.upsert(pa.concat_tables([order("2", 5, 1.0), order("2", 5, 3.0), order("2", 5, 2.0)]))
+    assert amounts(orders) == {"1": 2.0, "2": 2.0}
 
 
-def test_u2_null_watermark_is_smallest(tiered_orders: Table) -> None:
-    tiered_orders.upsert(order("1", None, 1.0))
-    assert amounts(tiered_orders) == {"1": 1.0}
-    tiered_orders.upsert(order("1", -5, 2.0))
-    tiered_orders.upsert(order("1", None, 3.0))
-    assert amounts(tiered_orders) == {"1": 2.0}
+@pytest.mark.tiered
+def test_u2_null_watermark_is_smallest(orders: Table) -> None:
+    orders.upsert(order("1", None, 1.0))
+    assert amounts(orders) == {"1": 1.0}
+    orders.upsert(order("1", -5, 2.0))
+    orders.upsert(order("1", None, 3.0))
+    assert amounts(orders) == {"1": 2.0}
 
 
 def test_u4_tombstones_outlive_compaction_and_a_newer_version_revives(orders: Table) -> None:
@@ -74,29 +77,32 @@ def test_u4_tombstones_outlive_compaction_and_a_newer_version_revives(orders: Ta
     assert amounts(orders) == {"1": 4.0, "2": 1.0}
 
 
-def test_delete_by_condition_and_by_keys(tiered_orders: Table) -> None:
-    tiered_orders.upsert(pa.concat_tables([order(str(n), 100, float(n)) for n in range(8)]))
-    assert tiered_orders.delete("amount > 5").rows == 2
-    assert tiered_orders.delete(["0"]).rows == 1
-    assert tiered_orders.delete([("1",)]).rows == 1
-    assert tiered_orders.delete([{"order_id": "2"}]).rows == 1
-    assert tiered_orders.delete(pa.table({"order_id": ["3", "unknown"]})).rows == 1
-    assert tiered_orders.delete("amount > 100").rows == 0
-    assert amounts(tiered_orders) == {"4": 4.0, "5": 5.0}
+@pytest.mark.tiered
+def test_delete_by_condition_and_by_keys(orders: Table) -> None:
+    orders.upsert(pa.concat_tables([order(str(n), 100, float(n)) for n in range(8)]))
+    assert orders.delete("amount > 5").rows == 2
+    assert orders.delete(["0"]).rows == 1
+    assert orders.delete([("1",)]).rows == 1
+    assert orders.delete([{"order_id": "2"}]).rows == 1
+    assert orders.delete(pa.table({"order_id": ["3", "unknown"]})).rows == 1
+    assert orders.delete("amount > 100").rows == 0
+    assert amounts(orders) == {"4": 4.0, "5": 5.0}
 
 
-def test_u5_a_deleted_row_keeps_its_watermark(tiered_orders: Table) -> None:
-    tiered_orders.upsert(order("1", 100, 1.0))
-    tiered_orders.delete(["1"])
-    tiered_orders.upsert(order("1", 99, 9.0))
-    assert amounts(tiered_orders) == {}
-    tiered_orders.upsert(order("1", 101, 2.0))
-    assert amounts(tiered_orders) == {"1": 2.0}
+@pytest.mark.tiered
+def test_u5_a_deleted_row_keeps_its_watermark(orders: Table) -> None:
+    orders.upsert(order("1", 100, 1.0))
+    orders.delete(["1"])
+    orders.upsert(order("1", 99, 9.0))
+    assert amounts(orders) == {}
+    orders.upsert(order("1", 101, 2.0))
+    assert amounts(orders) == {"1": 2.0}
 
 
-def test_u6_a_table_without_tombstone_key_deletes_too(session: Session, tiered_fmt: str) -> None:
+@pytest.mark.tiered
+def test_u6_a_table_without_tombstone_key_deletes_too(session: Session, fmt: str) -> None:
     table = session.create_table(
-        f"{tiered_fmt}.default.t", [Column("order_id", "string"), Column("amount", "double")], ["order_id"]
+        f"{fmt}.default.t", [Column("order_id", "string"), Column("amount", "double")], ["order_id"]
     )
     table.upsert(pa.table({"order_id": ["1", "2"], "amount": [1.0, 2.0]}))
     table.delete("amount = 2")

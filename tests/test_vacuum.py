@@ -22,15 +22,6 @@ DAY_S = 24 * 3600
 
 @pytest.fixture
 def pages(session: Session, fmt: str) -> Table:
-    return made(session, fmt)
-
-
-@pytest.fixture
-def tiered_pages(session: Session, tiered_fmt: str) -> Table:
-    return made(session, tiered_fmt)
-
-
-def made(session: Session, fmt: str) -> Table:
     """A table keyed by k under ts, with a tombstone."""
     columns = [Column("k", "int"), Column("ts", "int"), Column("gone", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "gone"}
@@ -74,8 +65,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, table: Table, call: str, happens:
     monkeypatch.setattr(metadata, call, and_then)
 
 
-def test_a_reader_keeps_its_files(tiered_pages: Table) -> None:
-    pages = tiered_pages
+@pytest.mark.tiered
+def test_a_reader_keeps_its_files(pages: Table) -> None:
     put(pages, 1, "a", 1, 2)
     lazy = pages.to_df()
     put(pages, 2, "b", 1)

@@ -94,7 +94,7 @@ def omitted_value(definition: TableDefinition, column: TableColumn) -> str:
 
 def touched_groups(spec: MergeSpec, columns: Mapping[str, object]) -> list[SequenceGroup]:
     """The sequence groups that an UPDATE of these columns writes."""
-    return [g for g in spec.groups if any(c in columns for c in (*g.sequence, *g.protected))]
+    return [g for g in spec.groups if any(c in columns for c in g.columns)]
 
 
 def refusing_groups(

@@ -193,10 +193,10 @@ def _columns(
     if values is not None and not any(FIELD_ID in (f.metadata or {}) for f in file):
         alike = {name.lower(): name for name in file.names}  # as Spark finds columns by name
         names = [alike.get(field.name.lower()) for field in storage]
-    columns, legacy = [], []
+    columns, legacy, known = [], [], values or {}
     for field, name in zip(storage, names, strict=True):
-        if name is None or field.name in (values or {}):
-            columns.append(_constant(field, (values or {}).get(field.name)))
+        if name is None or field.name in known:
+            columns.append(_constant(field, known.get(field.name)))
             continue
         kind, value = file.field(name).type, quoted(name)
         if kind == pa.timestamp("ns") and pa.types.is_timestamp(field.type) and field.type.tz:

@@ -18,7 +18,7 @@ def carried_columns(spec: MergeSpec, changed: Collection[str]) -> frozenset[str]
     """
     carried = {*changed, *spec.key, *spec.ordering}
     for group in spec.groups:
-        if carried & {*group.sequence, *group.protected}:
+        if carried & {*group.columns}:
             carried |= {*group.sequence, *(c for c in group.protected if c not in spec.functions)}
     return frozenset(carried)
 

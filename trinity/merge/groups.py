@@ -49,6 +49,11 @@ class GroupFold:
         return self.packed or f"struct({', '.join(map(quoted, self.group.sequence))}, {self.place})"
 
     @property
+    def _apart(self) -> bool:
+        """Whether each column has a state of its own."""
+        return self.packed is not None and self.flat
+
+    @property
     def _name(self) -> str:
         return f"_trinity_group_{self.number}"
 
@@ -82,10 +87,10 @@ class GroupFold:
                 found[f"{self._name}_{n}"] = aggregated(f"max_by({self._value(column)}, {self.place})", when)
             return found
         values = [*map(quoted, self.group.sequence), *map(self._value, self.plain)]
-        if self.packed and self.flat:
-            return {f"{self._name}_{n}": f"max_by({value}, {self.packed})" for n, value in enumerate(values)}
+        if self._apart:
+            return {f"{self._name}_{n}": f"max_by({value}, {self.order})" for n, value in enumerate(values)}
         together = ", ".join(f"{value} AS c{n}" for n, value in enumerate(values))
-        return {self._name: aggregated(f"max_by(struct({together}), {self.order})", "true" if self.packed else part)}
+        return {self._name: aggregated(f"max_by(struct({together}), {self.order})", part)}
 
     def _value(self, column: str) -> str:
         return f"IF({self.retract}, NULL, {quoted(column)})" if self.retract else quoted(column)
@@ -95,5 +100,5 @@ class GroupFold:
         if self.carries is not None:
             sequence = {c: f"{self._name}.{quoted(c)}" for c in self.group.sequence}
             return sequence | {c: f"{self._name}_{n}" for n, c in enumerate(self.plain)}
-        kept = "_" if self.packed and self.flat else ".c"
+        kept = "_" if self._apart else ".c"
         return {c: f"{self._name}{kept}{n}" for n, c in enumerate((*self.group.sequence, *self.plain))}

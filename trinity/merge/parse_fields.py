@@ -81,7 +81,7 @@ class FieldsParser:
         sequence = [c for g in groups for c in g.sequence]
         protected = [c for g in groups for c in g.protected]
         for group in groups:
-            for column in (*group.sequence, *group.protected):
+            for column in group.columns:
                 self._check_grouped(f"fields.{','.join(group.sequence)}.sequence-group", column, sequence, protected)
         return tuple(groups)
 

@@ -141,7 +141,7 @@ class MergeSpec:
 
     def group_of(self, column: str) -> SequenceGroup | None:
         """The group that protects a column or is ordered by it, if any."""
-        return next((g for g in self.groups if column in (*g.sequence, *g.protected)), None)
+        return next((g for g in self.groups if column in g.columns), None)
 
     @classmethod
     def of(cls, definition: TableDefinition) -> MergeSpec:

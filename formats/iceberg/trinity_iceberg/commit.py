@@ -202,7 +202,7 @@ class _Commit:
         if live_manifests(data):
             return manifests
         for manifest in manifests:
-            if manifest not in data:
+            if manifest.content != ManifestContent.DATA:
                 spec = self.metadata.specs()[manifest.partition_spec_id]
                 for entry in read_entries(self.table.io, manifest):
                     self.summary.remove_file(entry.data_file, self.table.schema(), spec)

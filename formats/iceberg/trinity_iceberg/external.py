@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io import load_file_io
-from pyiceberg.manifest import ManifestContent
+from pyiceberg.manifest import ManifestContent, ManifestFile
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
@@ -139,11 +139,19 @@ class IcebergScan(NativeScan):
         loaded: its metadata.
         snapshot: the version's snapshot.
         columns: names of the storage columns.
+        manifests: reads those of the version that still have files.
     """
 
-    def __init__(self, table: TableHandle, loaded: Table, snapshot: Snapshot | None, columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        table: TableHandle,
+        loaded: Table,
+        snapshot: Snapshot | None,
+        columns: Sequence[str],
+        manifests: Callable[[], Iterable[ManifestFile]],
+    ) -> None:
         self._table, self._columns = table, columns
-        self._loaded, self._pinned = loaded, snapshot
+        self._loaded, self._manifests = loaded, manifests
         self._location = loaded.metadata_location
         newest = snapshot is None or snapshot.snapshot_id == loaded.metadata.current_snapshot_id
         self._snapshot = None if newest or snapshot is None else snapshot.snapshot_id
@@ -162,9 +170,7 @@ class IcebergScan(NativeScan):
         # version 3 has default values, a mapping other names
         if self._loaded.format_version > _WRITABLE or TableProperties.DEFAULT_NAME_MAPPING in self._loaded.properties:
             return False
-        manifests = self._pinned.manifests(self._loaded.io) if self._pinned else []
-        live = [m for m in manifests if m.has_added_files() or m.has_existing_files()]
-        return all(m.content == ManifestContent.DATA for m in live)
+        return all(m.content == ManifestContent.DATA for m in self._manifests())
 
     def _frame(self, spark: SparkSession) -> DataFrame:
         from pyspark.sql import DataFrame

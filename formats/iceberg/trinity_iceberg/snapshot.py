@@ -56,6 +56,8 @@ INDEX: Final = "trinity.index"
 CACHED_MANIFESTS: Final = 2000
 CACHED_VERSIONS: Final = 32
 
+_Files = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]  # live ones in arrival order, and the sidecar
+
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
@@ -264,9 +266,7 @@ class Snapshots:
 
     def __init__(self) -> None:
         self._manifests: _Cache[tuple[str, int], tuple[DataFile, ...]] = _Cache(CACHED_MANIFESTS)
-        self._versions: _Cache[tuple[str, int, int], tuple[tuple[DataFile, ...], tuple[DataFile, ...]]] = _Cache(
-            CACHED_VERSIONS
-        )
+        self._versions: _Cache[tuple[str, int, int], _Files] = _Cache(CACHED_VERSIONS)
 
     def splits(self, handle: TableHandle, table: Table) -> SplitSource:
         """All that a read of the handle's version needs."""
@@ -274,8 +274,12 @@ class Snapshots:
         snapshot = snapshot_of(handle, metadata)
         schema = schema_of(metadata, snapshot)
         definition, storage = definition_of(table.name(), metadata, schema), read_schema(metadata, schema)
+        native = None
         if definition.external:
             check_readable(handle, metadata)
+            native = IcebergScan(
+                handle, table, snapshot, storage.names, lambda: live_manifests(read_manifests(table.io, snapshot))
+            )
         files, sidecar = self.files(handle, table, snapshot, schema)
         return SplitSource(
             version=version_of(snapshot),
@@ -284,21 +288,17 @@ class Snapshots:
             storage=storage,
             files=files,
             sidecar=sidecar,
-            native=IcebergScan(handle, table, snapshot, storage.names) if definition.external else None,
+            native=native,
         )
 
-    def files(
-        self, handle: TableHandle, table: Table, snapshot: Snapshot | None, schema: Schema
-    ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
-        """Live data files in arrival order, and the sidecar, by the column names of a schema."""
+    def files(self, handle: TableHandle, table: Table, snapshot: Snapshot | None, schema: Schema) -> _Files:
+        """Live files and the sidecar, by the column names of a schema."""
         if snapshot is None:
             return (), ()
         key = (str(table.metadata.table_uuid), snapshot.snapshot_id, schema.schema_id)
         return self._versions.get(key, lambda: self._read(handle, table, snapshot, schema))
 
-    def _read(
-        self, handle: TableHandle, table: Table, snapshot: Snapshot, schema: Schema
-    ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
+    def _read(self, handle: TableHandle, table: Table, snapshot: Snapshot, schema: Schema) -> _Files:
         store = ObjectStore(handle.location)
         index = open_index(store, _index_of(table.metadata, snapshot))
         found = []
