@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, parse_partition
-from trinity.sql.columns import read_columns
+from trinity.sql.columns import read_elements
 from trinity.sql.parse import parse, single, split
 from trinity.sql.properties import read_options
 from trinity.sql.pushdown import key_predicate
@@ -124,21 +124,21 @@ def test_columns() -> None:
         "CREATE TABLE t (k INT PRIMARY KEY, a STRING NOT NULL DEFAULT 'x' COMMENT 'it''s', "
         "b INT DEFAULT 1 + 2, c INT NULL)"
     ).tree
-    columns, key, names = read_columns(tree.this.expressions, "spark")
-    assert columns == [
+    given = read_elements(tree.this.expressions, "spark")
+    assert given.columns == [
         Column("k", "int"),
         Column("a", "string", nullable=False, default="'x'", comment="it's"),
         Column("b", "int", default="1 + 2"),
         Column("c", "int"),
     ]
-    assert key == ["k"]
-    assert names == []
+    assert given.key == ["k"]
+    assert (given.names, given.checks) == ([], [])
 
 
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("a INT CHECK (a > 1)", "NOT_SUPPORTED"),
+        ("a INT UNIQUE", "NOT_SUPPORTED"),
         ("a INT GENERATED ALWAYS AS (1)", "NOT_SUPPORTED"),
         ("a INT, UNIQUE (a)", "NOT_SUPPORTED"),
         ("a INT PRIMARY KEY, b INT PRIMARY KEY", "SYNTAX_ERROR"),
@@ -149,7 +149,7 @@ def test_columns() -> None:
 def test_columns_refused(text: str, code: str) -> None:
     tree = parse(f"CREATE TABLE t ({text})").tree
     with pytest.raises(TrinityError) as caught:
-        read_columns(tree.this.expressions, "spark")
+        read_elements(tree.this.expressions, "spark")
     assert caught.value.code == code
 
 
@@ -194,7 +194,7 @@ def test_flink_options_of_seed_002_parse_in_the_default_dialect() -> None:
     ).tree
     options = read_options(tree.args["properties"].expressions)
     assert options.properties == {"merge-engine": "partial-update", "fields.g_1,g_2.sequence-group": "a,b"}
-    assert read_columns(tree.this.expressions, "spark")[1] == ["k"]
+    assert read_elements(tree.this.expressions, "spark").key == ["k"]
 
 
 @pytest.mark.parametrize(

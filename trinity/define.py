@@ -7,9 +7,10 @@ from typing import Final
 
 import sqlglot
 
+from trinity.checks import with_check
 from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec, canonical_properties
-from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Column, TableDefinition, parse_partition, parse_type
+from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
 
 __all__ = ["check_column", "define_table"]
 
@@ -25,6 +26,7 @@ def define_table(
     partition_by: Sequence[str],
     properties: Mapping[str, str],
     property_prefixes: tuple[str, ...],
+    checks: Mapping[str, str],
 ) -> TableDefinition:
     """The definition of a new table: canonical types and properties, keys NOT NULL, hidden columns added.
 
@@ -46,6 +48,8 @@ def define_table(
         stored.append(Column(CARRIED, "string"))
     definition = TableDefinition(schema, table, tuple(stored), key, _partitions(draft, partition_by), options)
     MergeSpec.of(definition)
+    for name, expression in checks.items():
+        definition = with_check(definition, Check(name, expression))
     return definition.numbered()
 
 

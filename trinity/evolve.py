@@ -6,9 +6,11 @@ change costs is a commit of metadata: no file is read or written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from trinity.checks import naming_checks
 from trinity.define import check_column
 from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec
@@ -26,6 +28,7 @@ __all__ = [
     "with_comment",
     "with_default",
     "with_not_null",
+    "with_options",
     "with_type",
 ]
 
@@ -33,6 +36,14 @@ FIRST: Final = ""
 
 Place = str | None
 """Where a column goes: behind the column of that name, or before all others (:data:`FIRST`); None: at the end."""
+
+_MEANING: Final = (
+    "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
+    "tombstone-string-key-value", "rowkind.field", "ignore-delete", "partial-update.remove-record-on-delete",
+    "partial-update.remove-record-on-sequence-group", "aggregation.remove-record-on-delete",
+    "fields.default-aggregate-function",
+)  # fmt: skip
+"""Options that say what a stored row means."""
 
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
@@ -82,9 +93,11 @@ def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefin
     """With another name for a column, in key, partitioning and options too.
 
     Raises:
-        TrinityError: COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, INVALID_ARGUMENTS for a hidden name.
+        TrinityError: COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, INVALID_ARGUMENTS for a hidden name; NOT_SUPPORTED for a
+            column that a CHECK constraint names.
     """
     column = _visible(definition, old)
+    _check_unconstrained(definition, column.name)
     if new.lower() != column.name.lower():
         _check_free(definition, new)
     check_column(definition.full_name, replace(column, name=new))
@@ -96,9 +109,11 @@ def dropped(definition: TableDefinition, name: str) -> TableDefinition:
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a column of the key, the partitioning, an ordering, the
-            tombstone, the row kind, the last one that a sequence group protects, and the last one of the table.
+            tombstone, the row kind, a CHECK constraint, the last one that a sequence group protects, and the last one
+            of the table.
     """
     column = _visible(definition, name)
+    _check_unconstrained(definition, column.name)
     if role := _role(definition, column.name):
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -171,6 +186,25 @@ def with_comment(definition: TableDefinition, name: str, comment: str | None) ->
     return _with(definition, column, replace(column, comment=comment))
 
 
+def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefinition:
+    """With other table properties beside those it has.
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY for a change of those by which stored rows were written (L3).
+    """
+    after = before.with_properties({**before.properties, **given})
+    MergeSpec.of(after)
+    by_column = {o for d in (before, after) for o in d.properties if o.startswith("fields.")}
+    for option in (*_MEANING, *sorted(by_column.difference(_MEANING))):
+        if before.properties.get(option) != after.properties.get(option):
+            raise TrinityError(
+                "INVALID_TABLE_PROPERTY",
+                f"'{option}' of table '{before.full_name}' cannot be changed: the rows it holds were written under the "
+                "old value. Create a new table and insert into it.",
+            )
+    return after
+
+
 def _with(definition: TableDefinition, before: Column, after: Column) -> TableDefinition:
     return definition.with_columns(after if c is before else c for c in definition.columns)
 
@@ -182,6 +216,15 @@ def _visible(definition: TableDefinition, name: str) -> Column:
 def _check_free(definition: TableDefinition, name: str) -> None:
     if any(c.name.lower() == name.lower() for c in definition.columns):
         raise TrinityError("COLUMN_ALREADY_EXISTS", f"Table '{definition.full_name}' has a column '{name}' already.")
+
+
+def _check_unconstrained(definition: TableDefinition, column: str) -> None:
+    if found := naming_checks(definition, column):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{column}' of table '{definition.full_name}' is named by the CHECK constraint '{found[0]}'; drop "
+            "that first.",
+        )
 
 
 def _next_id(definition: TableDefinition) -> int:

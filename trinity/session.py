@@ -225,6 +225,7 @@ class Session:
         partition_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
+        checks: Mapping[str, str] | None = None,
     ) -> Table:
         """Makes an empty table, after checking its keys and options (K1, U3, V1).
 
@@ -235,10 +236,11 @@ class Session:
             partition_by: partition columns; on Iceberg transforms too, as ``days(ts)`` or ``bucket(8, id)``.
             properties: table properties, any spelling of semantics §4.
             if_not_exists: return the table that is there, if one is.
+            checks: name -> condition of CHECK constraints, Spark SQL over bare column names (M6).
 
         Raises:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
-                INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED.
+                INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR.
         """
         full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
         if (found := self._named(full)) is not None:
@@ -247,7 +249,7 @@ class Session:
             raise self._taken(full)
         prefixes = self._catalogs.property_prefixes(full.catalog)
         definition = define_table(
-            full.schema, full.table, columns, primary_key, partition_by, properties or {}, prefixes
+            full.schema, full.table, columns, primary_key, partition_by, properties or {}, prefixes, checks or {}
         )
         self.check_types(definition)
         handle = self.connector(full.catalog).metadata.create_table(definition)
@@ -304,11 +306,15 @@ class Session:
         )
 
     def check_types(self, definition: TableDefinition) -> None:
-        """Refuses columns of a type that this Spark lacks. Raises NOT_SUPPORTED."""
+        """Refuses columns of a type that this Spark lacks (NOT_SUPPORTED), and CHECK constraints it cannot answer."""
         if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
             from trinity.engine.sparktypes import check_time_type
 
             check_time_type(definition.columns, self.spark)
+        if definition.checks:
+            from trinity.engine.checks import analyse_checks
+
+            analyse_checks(self.spark, definition)
 
     def drop_table(self, name: TableName | str) -> None:
         """Removes a table and its files; of a registered one only the registration.

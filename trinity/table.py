@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trinity import evolve
+from trinity.checks import with_check, without_check
 from trinity.engine.append import append_rows
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec, duration_ms
 from trinity.merge.literal import quoted
 from trinity.spi import (
+    Check,
     Column,
     CommitResult,
     Connector,
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from trinity.session import Session, TableName
 
 __all__ = ["Table"]
+
+_Change = Callable[[TableDefinition], TableDefinition]
 
 
 class Table:
@@ -293,36 +298,30 @@ class Table:
         """
         given = self.session.checked_properties(self.name.catalog, properties)
 
-        def change(definition: TableDefinition) -> TableDefinition:
-            after = definition.with_properties({**definition.properties, **given})
-            _same_meaning(definition, after)
-            return after
-
         if (definition := self.definition).external:
-            change(definition)
+            evolve.with_options(definition, given)
             self.session.external.change_properties(self.name, given)
             return
-        self.connector.metadata.alter_table(self.handle, change)
+        self.connector.metadata.alter_table(self.handle, lambda definition: evolve.with_options(definition, given))
 
     # -- columns ----------------------------------------------------------------------------------------
 
-    def alter(self, *changes: Callable[[TableDefinition], TableDefinition]) -> None:
+    def alter(self, *changes: _Change) -> None:
         """Makes changes of :mod:`trinity.evolve` in their order, in one commit; older versions keep their columns.
 
         Raises:
             TrinityError: what a change, or the resulting definition (V1), refuses; the table is then as it was.
         """
+        self.connector.metadata.alter_table(self.handle, lambda definition: self._altered(definition, changes))
 
-        def change(definition: TableDefinition) -> TableDefinition:
-            if definition.external:
-                raise not_ours(str(self.name), "its columns")
-            for one in changes:
-                definition = one(definition)
-            MergeSpec.of(definition)
-            self.session.check_types(definition)
-            return definition
-
-        self.connector.metadata.alter_table(self.handle, change)
+    def _altered(self, definition: TableDefinition, changes: Iterable[_Change]) -> TableDefinition:
+        if definition.external:
+            raise not_ours(str(self.name), "its columns")
+        for change in changes:
+            definition = change(definition)
+        MergeSpec.of(definition)
+        self.session.check_types(definition)
+        return definition
 
     def add_column(self, column: Column, after: str | None = None) -> None:
         """Adds a nullable column; older rows read NULL there, also when a column of that name was dropped before.
@@ -354,36 +353,35 @@ class Table:
         Raises:
             TrinityError: CONSTRAINT_VIOLATION when a row has NULL there; see :func:`trinity.evolve.with_not_null`.
         """
-        splits = self.splits()
-        column = evolve.with_not_null(splits.definition, name, not_null).column(name).name
-        if not_null:
-            from trinity.engine.read import merged_read
-
-            if not merged_read(self.session.spark, splits).where(f"{quoted(column)} IS NULL").isEmpty():
-                raise TrinityError(
-                    "CONSTRAINT_VIOLATION",
-                    f"Column '{column}' of table '{self.name}' is NULL in some rows; give them a value before it is "
-                    "declared NOT NULL.",
-                )
+        column = evolve.with_not_null(self.definition, name, not_null).column(name).name
+        if not_null and not self.to_df().where(f"{quoted(column)} IS NULL").isEmpty():
+            raise TrinityError(
+                "CONSTRAINT_VIOLATION",
+                f"Column '{column}' of table '{self.name}' is NULL in some rows; give them a value before it is "
+                "declared NOT NULL.",
+            )
         self.alter(lambda definition: evolve.with_not_null(definition, name, not_null))
 
+    def add_check(self, name: str, condition: str) -> None:
+        """Adds a CHECK constraint: no row for which it is false is stored from now on (M6).
 
-_MEANING = (
-    "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
-    "tombstone-string-key-value", "rowkind.field", "ignore-delete", "partial-update.remove-record-on-delete",
-    "partial-update.remove-record-on-sequence-group", "aggregation.remove-record-on-delete",
-    "fields.default-aggregate-function",
-)  # fmt: skip
+        Args:
+            name: of the constraint.
+            condition: Spark SQL over bare column names; NULL passes.
 
-
-def _same_meaning(before: TableDefinition, after: TableDefinition) -> None:
-    """Refuses a change of the options by which stored rows were written (L3)."""
-    MergeSpec.of(after)
-    by_column = {o for d in (before, after) for o in d.properties if o.startswith("fields.")}
-    for option in (*_MEANING, *sorted(by_column.difference(_MEANING))):
-        if before.properties.get(option) != after.properties.get(option):
+        Raises:
+            TrinityError: CONSTRAINT_VIOLATION when a row does not meet it; see :func:`trinity.checks.with_check`.
+        """
+        adding = partial(with_check, check=Check(name, condition))
+        self._altered(self.definition, [adding])
+        if not self.to_df().where(f"NOT (\n{condition}\n)").isEmpty():
             raise TrinityError(
-                "INVALID_TABLE_PROPERTY",
-                f"'{option}' of table '{before.full_name}' cannot be changed: the rows it holds were written under the "
-                "old value. Create a new table and insert into it.",
+                "CONSTRAINT_VIOLATION",
+                f"Some rows of table '{self.name}' do not meet CHECK ({condition}); change them before '{name}' is "
+                "added.",
             )
+        self.alter(adding)
+
+    def drop_check(self, name: str, *, if_exists: bool = False) -> None:
+        """Drops a CHECK constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""
+        self.alter(lambda definition: without_check(definition, name, if_exists=if_exists))

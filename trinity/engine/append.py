@@ -55,12 +55,18 @@ def _checked(txn: TransactionId) -> TransactionId:
 
 def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes]:
     """Runs the append sinks over ``data`` and returns their fragments; commits nothing."""
+    if insert.definition.checks and not is_spark_frame(data):  # conditions are Spark's
+        data = table.session.spark.createDataFrame(arrow_reader(data).read_all())
     if is_spark_frame(data):
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
         given = StructType([f for f in data.schema if f.name != REFUSAL])
         conformer = _conformer(table, insert, to_arrow_schema(given))
+        if insert.definition.checks:
+            from trinity.engine.checks import checked_input
+
+            data = checked_input(data, insert.definition, str(table.name))
         return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
     reader = arrow_reader(data)
     conformer = _conformer(table, insert, reader.schema)

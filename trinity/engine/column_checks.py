@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from trinity.checks import naming_checks
 from trinity.engine.cases import Case, Expression, Program, When
 from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec
@@ -61,9 +62,15 @@ def _check_external(program: Program, definition: TableDefinition) -> None:
 def check_mark(program: Program, definition: TableDefinition) -> None:
     """Refuses to delete or move a key where nothing can mark it as deleted (U6). Raises NOT_SUPPORTED."""
     spec = MergeSpec.of(definition)
-    if definition.external and not spec.tombstone and (spec.row_kind is None or spec.ignore_delete):
+    if not definition.external:
+        return
+    if not spec.tombstone and (spec.row_kind is None or spec.ignore_delete):
         lacks = "a deleted key needs a mark, and it has none; register it with a 'tombstone-key' (U6)"
         raise _unsupported(program, definition, lacks)
+    for mark in filter(None, (spec.tombstone, spec.row_kind)):
+        if checks := naming_checks(definition, mark):
+            lacks = f"its CHECK constraint '{checks[0]}' is about '{mark}', the mark of a deleted key"
+            raise _unsupported(program, definition, lacks)
 
 
 def _unsupported(program: Program, definition: TableDefinition, lacks: str) -> TrinityError:

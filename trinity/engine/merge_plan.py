@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from trinity.engine.assign import assigned, check_boolean, types_of
 from trinity.engine.cases import Case, Expression, Program, When
+from trinity.engine.checks import checked_changes
 from trinity.engine.column_checks import omitted_value, refusing_groups
 from trinity.engine.conditions import same_expression
 from trinity.engine.sparktypes import spark_type
@@ -160,7 +161,10 @@ class MergePlan:
         """
         joined = self._joined(target)
         selected = self._selected(joined)
-        return self._refusing(selected.select(*self._layout(), self._row_id(), *self._merge_row(joined)))
+        changes = self._refusing(selected.select(*self._layout(), self._row_id(), *self._merge_row(joined)))
+        if self.definition.checks:
+            changes = checked_changes(changes, MERGE_ROW, self.definition, self.table)
+        return changes
 
     # -- the join -----------------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from trinity.merge.literal import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -19,4 +21,4 @@ def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[
         columns: name -> type text.
         rows: one tuple of Python values per row.
     """
-    return spark.createDataFrame(list(rows), ", ".join(f"`{name}` {kind}" for name, kind in columns.items()))
+    return spark.createDataFrame(list(rows), ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items()))

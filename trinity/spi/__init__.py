@@ -35,7 +35,16 @@ from trinity.spi.handles import (
 from trinity.spi.metadata import ConnectorMetadata
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.scan import NATIVE_FILE, NATIVE_ROW, NativeScan
-from trinity.spi.schema import CARRIED, HIDDEN_PREFIX, ROW_KIND, STORED_NAME, Column, TableDefinition, stored_field
+from trinity.spi.schema import (
+    CARRIED,
+    HIDDEN_PREFIX,
+    ROW_KIND,
+    STORED_NAME,
+    Check,
+    Column,
+    TableDefinition,
+    stored_field,
+)
 from trinity.spi.sink import MergeSink, Operation, PageSink, RowChangeParadigm
 from trinity.spi.types import DataType, arrow_type, parse_type, type_text
 
@@ -59,6 +68,7 @@ __all__ = [
     "CARRIED",
     "ROW_KIND",
     "STORED_NAME",
+    "Check",
     "Column",
     "DataType",
     "PartitionField",

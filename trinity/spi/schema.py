@@ -13,7 +13,7 @@ from trinity.errors import TrinityError, nearest
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.types import arrow_type
 
-__all__ = ["CARRIED", "HIDDEN_PREFIX", "ROW_KIND", "STORED_NAME", "Column", "TableDefinition", "stored_field"]
+__all__ = ["CARRIED", "HIDDEN_PREFIX", "ROW_KIND", "STORED_NAME", "Check", "Column", "TableDefinition", "stored_field"]
 
 HIDDEN_PREFIX = "_trinity_"
 """Columns of this prefix are stored but never shown (design §4)."""
@@ -76,6 +76,19 @@ def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
 
 
 @dataclass(frozen=True)
+class Check:
+    """A CHECK constraint: no row may be stored for which it is false; NULL passes (M6).
+
+    Attributes:
+        name: told from the table's other constraints without regard to case.
+        expression: a condition in Spark SQL over the table's columns, by their bare names.
+    """
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True)
 class TableDefinition:
     """What a table is, apart from its rows.
 
@@ -88,6 +101,7 @@ class TableDefinition:
             table their columns are part of the key (K5).
         properties: table properties, keys in their canonical spelling (lower case, hyphens).
         dropped: columns that the table has had: their names in data files are not given away again.
+        checks: CHECK constraints. The engine sees to them; an adapter only keeps them.
         external: True for a table that Trinity did not make: it has no hidden columns, and its files are not Trinity's
             to replace. Not part of :meth:`to_dict`.
     """
@@ -99,6 +113,7 @@ class TableDefinition:
     partition_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[Column, ...] = ()
+    checks: tuple[Check, ...] = ()
     external: bool = False
 
     @property
@@ -183,6 +198,7 @@ class TableDefinition:
             partition_by=tuple(data["partition_by"]),
             properties=dict(data["properties"]),
             dropped=tuple(Column(**c) for c in data.get("dropped", ())),
+            checks=tuple(Check(**c) for c in data.get("checks", ())),
         ).numbered()
 
     def numbered(self) -> TableDefinition:

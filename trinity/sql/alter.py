@@ -1,4 +1,4 @@
-"""ALTER TABLE: columns and properties."""
+"""ALTER TABLE: columns, constraints and properties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trinity import evolve
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.spi import TableDefinition
-from trinity.sql.columns import default_text, read_column
+from trinity.sql.columns import default_text, read_check, read_column
 from trinity.sql.names import existing_table, read_name, target_name
 from trinity.sql.parse import Statement, parse
 from trinity.sql.properties import table_properties
@@ -31,7 +31,7 @@ _Change = Callable[[TableDefinition], TableDefinition]
 
 
 def alter_table(session: Session, statement: Statement) -> DataFrame:
-    """ALTER TABLE t: ADD, DROP, RENAME and ALTER COLUMN, SET TBLPROPERTIES.
+    """ALTER TABLE t: ADD, DROP, RENAME and ALTER COLUMN, ADD and DROP CONSTRAINT, SET TBLPROPERTIES.
 
     All that one statement changes of the columns is one commit.
 
@@ -47,6 +47,8 @@ def alter_table(session: Session, statement: Statement) -> DataFrame:
         return nothing(session)
     table = existing_table(session, alter.this)
     actions = list(_flat(alter.args.get("actions") or []))
+    if len(actions) == 1 and _constraint(table, actions[0], statement):
+        return nothing(session)
     changes = [change for action in actions for change in _changes(action, statement)]
     not_null = [a for a in actions if isinstance(a, exp.AlterColumn) and "allow_null" in a.args]
     settings = [a for a in actions if isinstance(a, exp.AlterSet)]
@@ -61,6 +63,21 @@ def alter_table(session: Session, statement: Statement) -> DataFrame:
     for setting in settings:
         _set_properties(table, setting, statement)
     return nothing(session)
+
+
+def _constraint(table: Table, action: exp.Expr, statement: Statement) -> bool:
+    """Adds or drops a CHECK constraint, if that is what is asked for."""
+    if isinstance(action, exp.Drop) and str(action.args.get("kind")) == "CONSTRAINT":
+        table.drop_check(action.args["tables"][0].name, if_exists=bool(action.args.get("exists")))
+        return True
+    if not isinstance(action, exp.AddConstraint):
+        return False
+    named = action.expressions[0]
+    rules = named.expressions if isinstance(named, exp.Constraint) else []
+    if len(action.expressions) != 1 or len(rules) != 1 or not isinstance(rules[0], exp.CheckColumnConstraint):
+        raise _unsupported(statement)
+    table.add_check(named.name, read_check(rules[0].this, table.definition.visible, statement.dialect))
+    return True
 
 
 def _flat(actions: list[exp.Expr]) -> Iterator[exp.Expr]:

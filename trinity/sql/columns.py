@@ -2,17 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
 from sqlglot import exp
 
+from trinity.checks import check_name
+from trinity.engine.sparktypes import spark_type
 from trinity.errors import TrinityError
 from trinity.spi import Column
+from trinity.sql.translate import to_spark_text
 from trinity.sql.types import type_text
 
-__all__ = ["default_text", "read_column", "read_columns"]
+__all__ = ["Elements", "default_text", "read_check", "read_column", "read_elements"]
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The parenthesised part of a CREATE TABLE.
+
+    Attributes:
+        columns: those with a type.
+        key: the primary key.
+        names: columns without a type.
+        checks: (name or None, condition) of its CHECK constraints.
+    """
+
+    columns: list[Column]
+    key: list[str]
+    names: list[str]
+    checks: list[tuple[str | None, exp.Expr]]
+
+    def named_checks(self, table: str, columns: Iterable[Column], dialect: str) -> dict[str, str]:
+        """Name -> condition in Spark SQL of the constraints, those without a name being given one.
+
+        Args:
+            table: the table's own name.
+            columns: all columns of the table.
+            dialect: of the statement.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for two constraints of one name; NOT_SUPPORTED where Spark cannot say one.
+        """
+        found: dict[str, str] = {}
+        known = list(columns)
+        for given, condition in sorted(self.checks, key=lambda check: check[0] is None):
+            inside = dict.fromkeys(node.parts[0].name for node in condition.find_all(exp.Column))
+            name = given or check_name(table, inside, found)
+            if name.lower() in (taken.lower() for taken in found):
+                raise TrinityError("INVALID_ARGUMENTS", f"Table '{table}' names two constraints '{name}'.")
+            found[name] = read_check(condition, known, dialect)
+        return found
+
+
+def read_check(condition: exp.Expr, columns: Iterable[Column], dialect: str) -> str:
+    """The condition of a CHECK constraint in Spark SQL. Raises NOT_SUPPORTED where Spark cannot say it."""
+    types = {c.name.lower(): spark_type(c.type) for c in columns}
+    return to_spark_text(condition, dialect, lambda table: {}, lambda column: types.get(column.name.lower()))
 
 
 def read_column(node: exp.ColumnDef, dialect: str) -> tuple[Column, bool]:
-    """The column of a definition, and whether it is declared PRIMARY KEY there.
+    """The column of a definition, and whether it is declared PRIMARY KEY there; CHECK is for :func:`column_checks`.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a type or constraint that Trinity lacks, SYNTAX_ERROR without a type.
@@ -34,13 +84,19 @@ def read_column(node: exp.ColumnDef, dialect: str) -> tuple[Column, bool]:
             comment = rule.name
         elif isinstance(rule, exp.PrimaryKeyColumnConstraint):
             key = True
-        else:
+        elif not isinstance(rule, exp.CheckColumnConstraint):
             raise TrinityError(
                 "NOT_SUPPORTED",
                 f"Column '{node.name}': '{constraint.sql(dialect=dialect)}' is not supported; columns take NOT NULL, "
-                "DEFAULT, COMMENT and PRIMARY KEY.",
+                "DEFAULT, COMMENT, CHECK and PRIMARY KEY.",
             )
     return Column(node.name, kind, nullable, default, comment), key
+
+
+def _column_checks(node: exp.ColumnDef) -> Iterator[tuple[str | None, exp.Expr]]:
+    for constraint in node.constraints:
+        if isinstance(constraint.kind, exp.CheckColumnConstraint):
+            yield constraint.name or None, constraint.kind.this
 
 
 def default_text(node: exp.Expr, dialect: str) -> str | None:
@@ -52,8 +108,8 @@ def default_text(node: exp.Expr, dialect: str) -> str | None:
     return str(node.sql(dialect="spark"))
 
 
-def read_columns(nodes: list[exp.Expr], dialect: str) -> tuple[list[Column], list[str], list[str]]:
-    """(columns, primary key, names without type) of the parenthesised part of a CREATE TABLE.
+def read_elements(nodes: list[exp.Expr], dialect: str) -> Elements:
+    """What stands in the parentheses of a CREATE TABLE.
 
     Raises:
         TrinityError: NOT_SUPPORTED for other constraints, SYNTAX_ERROR for two primary keys.
@@ -61,26 +117,32 @@ def read_columns(nodes: list[exp.Expr], dialect: str) -> tuple[list[Column], lis
     columns: list[Column] = []
     keys: list[list[str]] = []
     names: list[str] = []
+    checks: list[tuple[str | None, exp.Expr]] = []
     for node in nodes:
+        name = None
         if isinstance(node, exp.Constraint) and len(node.expressions) == 1:
-            node = node.expressions[0]
+            name, node = node.name, node.expressions[0]
         if isinstance(node, exp.ColumnDef) and node.kind is not None:
             column, is_key = read_column(node, dialect)
             columns.append(column)
             keys += [[column.name]] * is_key
+            checks += _column_checks(node)
+        elif isinstance(node, exp.CheckColumnConstraint):
+            checks.append((name, node.this))
         elif isinstance(node, exp.PrimaryKey):
             keys.append(_key_columns(node))
         elif isinstance(node, (exp.Identifier, exp.ColumnDef)):
             names.append(node.name)
         else:
             raise TrinityError(
-                "NOT_SUPPORTED", f"Constraint '{node.sql(dialect=dialect)}' is not supported; only PRIMARY KEY is."
+                "NOT_SUPPORTED",
+                f"Constraint '{node.sql(dialect=dialect)}' is not supported; PRIMARY KEY and CHECK are.",
             )
     if len(keys) > 1:
         raise TrinityError(
             "SYNTAX_ERROR", "The table has two primary keys; for several key columns write PRIMARY KEY (a, b)."
         )
-    return columns, keys[0] if keys else [], names
+    return Elements(columns, keys[0] if keys else [], names, checks)
 
 
 def _key_columns(node: exp.PrimaryKey) -> list[str]:

@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType, exp
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.spi import Column, type_text
-from trinity.sql.columns import read_column, read_columns
+from trinity.sql.columns import Elements, read_column, read_elements
 from trinity.sql.errors import spark_errors
 from trinity.sql.external import register
 from trinity.sql.names import parts, target_name
@@ -43,26 +43,33 @@ def create_table(session: Session, statement: Statement) -> DataFrame:
     _refuse_other_tables(create)
     name = target_name(session, create.this)
     nodes = list(create.this.expressions) if isinstance(create.this, exp.Schema) else []
-    columns, key, names = read_columns(nodes, statement.dialect)
+    given = read_elements(nodes, statement.dialect)
     options = read_options(_properties(create))
-    for node in options.partition_columns:
-        columns.append(read_column(node, statement.dialect)[0])
-    key = _one_key(name, key, options)
+    columns = [*given.columns, *(read_column(node, statement.dialect)[0] for node in options.partition_columns)]
+    key = _one_key(name, given.key, options)
     exists = bool(create.args.get("exists"))
     if _is_external(create, options):
+        _refuse_checks(name, given, "is another writer's, who would not see them")
         register(session, name, columns, key, options, exists=exists, query=create.expression is not None)
         return nothing(session)
     _check_format(session, name, options)
     if create.expression is None:
-        if names:
-            raise TrinityError("SYNTAX_ERROR", f"Column '{names[0]}' of table '{name}' has no type.")
-        session.create_table(name, columns, key, options.partition_by, options.properties, exists)
+        if given.names:
+            raise TrinityError("SYNTAX_ERROR", f"Column '{given.names[0]}' of table '{name}' has no type.")
+        checks = given.named_checks(name.table, columns, statement.dialect)
+        session.create_table(name, columns, key, options.partition_by, options.properties, exists, checks)
         return nothing(session)
     if columns:
         raise TrinityError(
             "NOT_SUPPORTED", f"Table '{name}': AS SELECT takes the columns from the query; leave their types out."
         )
-    return _create_as(session, statement, name, names, key, options, exists)
+    _refuse_checks(name, given, "takes its columns from the query; add them with ALTER TABLE ... ADD CONSTRAINT")
+    return _create_as(session, statement, name, given.names, key, options, exists)
+
+
+def _refuse_checks(name: TableName, given: Elements, reason: str) -> None:
+    if given.checks:
+        raise TrinityError("NOT_SUPPORTED", f"Table '{name}' cannot be given CHECK constraints here: it {reason}.")
 
 
 def _refuse_other_tables(create: exp.Create) -> None:

@@ -139,6 +139,8 @@ def create_statement(session: Session, table: Table) -> str:
     lines = [_column_line(definition, c) for c in definition.visible]
     if definition.primary_key:
         lines.append(f"PRIMARY KEY ({_listed(definition.primary_key)}) NOT ENFORCED")
+    if not definition.external:
+        lines += [f"CONSTRAINT {quoted_name(c.name)} CHECK ({c.expression})" for c in definition.checks]
     name = ".".join(map(quoted_name, (table.name.catalog, table.name.schema, table.name.table)))
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
     text += f"\nUSING {_provider(session, table)}"

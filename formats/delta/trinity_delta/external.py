@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +14,7 @@ from trinity.merge import quoted
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,
+    Check,
     Column,
     DataFile,
     DataType,
@@ -58,7 +59,7 @@ _WRITABLE: Final = _READABLE | {
     "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants", "materializePartitionColumns",
     "rowTracking",
 }  # fmt: skip
-"""Writer features that an append meets, provided that no column or constraint uses those that compute or check."""
+"""Writer features that an append meets, provided that no column uses those that compute."""
 _COMPUTED: Final = {
     "delta.generationExpression": "a generated column",
     "delta.identity.start": "an identity column",
@@ -90,7 +91,15 @@ def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> Tabl
     """
     columns = [_column(table, field, metadata) for field in _fields(metadata)]
     name = (table.schema, table.table)
-    return foreign_definition(name, columns, metadata["partitionColumns"], metadata["configuration"], ("delta.",))
+    settings = metadata["configuration"]
+    found = foreign_definition(name, columns, metadata["partitionColumns"], settings, ("delta.",))
+    return replace(found, checks=tuple(_checks(settings)))
+
+
+def _checks(settings: Mapping[str, str]) -> Iterator[Check]:
+    """Delta's constraints, which NULL does not meet."""
+    for key in sorted(k for k in settings if k.startswith(_CONSTRAINT)):
+        yield Check(key.removeprefix(_CONSTRAINT), f"coalesce(({settings[key]}), FALSE)")
 
 
 def apply_external(
@@ -189,11 +198,9 @@ class DeltaScan(NativeScan):
 
 
 def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
-    """Refuses what an append could not honour. Raises NOT_SUPPORTED naming feature, constraint or column."""
+    """Refuses what an append could not honour. Raises NOT_SUPPORTED naming feature or column."""
     if unknown := set(protocol.get("writerFeatures") or ()) - _WRITABLE:
         raise _refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
-    if checks := sorted(k for k in metadata["configuration"] if k.startswith(_CONSTRAINT)):
-        raise _refused(table, f"the CHECK constraint '{checks[0][len(_CONSTRAINT) :]}', which Trinity does not check")
     for field in _fields(metadata):
         for key, what in _COMPUTED.items():
             if key in field["metadata"]:
