@@ -1,157 +1,109 @@
-"""A second opinion on plain tables: DuckDB's MERGE, UPDATE and DELETE against the model, and against each format.
+"""Further opinions on plain tables: other engines' MERGE, UPDATE and DELETE against the model, and against each format.
 
-Where DuckDB differs from the rules its opinion is not asked. It changes a row that several source rows select as often
-as they do (M2), so statements that must be refused are left out; it casts constants though no row needs them (M6), so
-those with a number that does not fit are; and it refuses a WHEN behind one that always holds, so that is left out.
+Where an engine differs from the rules its opinion is not asked:
+
+- DuckDB changes a row that several source rows select as often as they do (M2), and PostgreSQL's UPDATE takes any one
+  of them: what must be refused is left out, but for MERGE, which PostgreSQL refuses too;
+- DuckDB and PostgreSQL cast constants though no row needs them (M6): numbers that do not fit are left out;
+- all of them refuse a WHEN behind one of its kind that always holds, so that is left out;
+- PostgreSQL has WHEN NOT MATCHED BY SOURCE from version 17 on;
+- Delta and Iceberg have no DO NOTHING, no UPDATE with FROM and no DELETE with USING, and Delta no subqueries there.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.oracles import DuckDb, NativeDelta, NativeIceberg, Oracle, Postgres
 from trinity_conformance import connectors
-from trinity_conformance.conditions import Condition
 from trinity_conformance.differences import NonConformance
-from trinity_conformance.dml_model import Counts, DmlModel
+from trinity_conformance.dml_model import Counts, DmlModel, Effect
 from trinity_conformance.dml_programs import programs
 from trinity_conformance.histories import sample
-from trinity_conformance.model import Row
 from trinity_conformance.profiles import DmlProfile
 from trinity_conformance.runner import play
 from trinity_conformance.shapes import Shape
-from trinity_conformance.statements import Case, Statement
-from trinity_conformance.subject import LogRow, Outcome, TrinitySubject
+from trinity_conformance.statements import BY_SOURCE, Statement
+from trinity_conformance.subject import Outcome, TrinitySubject
 from trinity_conformance.traces import Change, History, Step, Upsert
-from trinity_conformance.values import Json
 
 PLAIN = st.sampled_from((DmlProfile(), DmlProfile(partitioned=True)))
 GENERATED = settings(deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
-
-class DuckDbSubject:
-    """A plain table in DuckDB, played as if it were an adapter."""
-
-    durable = False
-
-    def __init__(self) -> None:
-        self.connection = duckdb.connect()
-        self.shape = Shape((), ())
-        self.commits = 0
-
-    def create(self, shape: Shape) -> None:
-        self.shape = replace(shape, partition_by=(), properties={})
-        self.commits = 0
-        self.connection.execute("DROP TABLE IF EXISTS t")
-        self.connection.execute(self.shape.ddl("t"))
-
-    def upsert(self, step: Upsert) -> Outcome:
-        marks = ", ".join("?" for _ in self.shape.columns)
-        self.connection.executemany(f"INSERT INTO t VALUES ({marks})", step.rows)
-        self.commits += 1
-        return Outcome(self.commits)
-
-    def change(self, statement: Statement) -> Counts:
-        """DuckDB tells the number of changed rows only; their kinds are the model's."""
-        effect = self.model().effect(statement)
-        [[changed]] = self.connection.execute(reachable(statement).sql("t", self.shape, "duckdb")).fetchall()
-        self.commits += changed > 0
-        return effect.counts if changed == effect.counts.affected else Counts(changed)
-
-    def model(self) -> DmlModel:
-        """The model of the rows as DuckDB has them."""
-        model = DmlModel(self.shape)
-        model.upsert(tuple(row.values()) for row in self.read())
-        return model
-
-    def read(
-        self,
-        version: Any = None,
-        timestamp: datetime | None = None,
-        condition: Condition | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> list[Row]:
-        found = self.connection.execute("SELECT * FROM t").fetchall()
-        return [dict(zip(self.shape.names, row, strict=True)) for row in found]
-
-    def history(self) -> list[tuple[Any, datetime]]:
-        return [(number, datetime(2024, 1, 1)) for number in range(self.commits)]
-
-    def alter(self, kind: str, columns: Sequence[str]) -> None:
-        """Programs of statements change no columns."""
-        raise AssertionError(kind)
-
-    def reopen(self) -> None:
-        """Nothing: the table is in memory."""
-
-    def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
-        raise NotImplementedError
-
-    def compact(self, full: bool) -> None:
-        raise NotImplementedError
-
-    def vacuum(self) -> None:
-        raise NotImplementedError
-
-    def log(self) -> list[LogRow]:
-        raise NotImplementedError
+Asked = Callable[[Statement, Effect], bool]
 
 
-def accepted(history: History) -> History:
-    """The history without the statements that must be refused."""
-    model, kept = DmlModel(history.shape), list[Step]()
-    for step in history.steps:
-        if isinstance(step, Change) and (too_wide(step.statement) or model.change(step.statement).refused):
-            continue
-        if isinstance(step, Upsert):
-            model.upsert(step.rows)
-        kept.append(step)
-    return History(history.shape, tuple(kept))
+def accepted(statement: Statement, effect: Effect) -> bool:
+    return not effect.refused and not too_wide(statement)
+
+
+def said_by_postgres(server: dict[str, str]) -> Asked:
+    by_source = Postgres(server).connection.info.server_version >= 170000
+
+    def asked(statement: Statement, effect: Effect) -> bool:
+        if too_wide(statement) or (effect.refused and statement.kind != "MERGE"):
+            return False
+        return by_source or all(case.when != BY_SOURCE for case in statement.cases)
+
+    return asked
+
+
+def said_by_formats(statement: Statement, effect: Effect) -> bool:
+    if not accepted(statement, effect) or effect.faults or (statement.kind != "MERGE" and statement.source):
+        return False
+    subqueries = "SELECT q.m" in statement.sql("t", Shape((), ()), "spark")
+    return not subqueries and all(case.action != "DO NOTHING" for case in statement.cases)
 
 
 def too_wide(statement: Statement) -> bool:
     return str(2**40) in json.dumps([[n, e.to_json()] for c in statement.cases for n, e in c.values or () if n != "b"])
 
 
-def reachable(statement: Statement) -> Statement:
-    """The statement without the WHENs behind one of their kind that has no condition."""
-    kept = list[Case]()
-    for case in statement.cases:
-        if not any(k.when == case.when and k.condition is None for k in kept):
-            kept.append(case)
-    return replace(statement, cases=tuple(kept))
+def narrowed(history: History, asked: Asked = accepted) -> History:
+    """The history with those statements alone that an engine is asked about."""
+    model, kept = DmlModel(history.shape), list[Step]()
+    for step in history.steps:
+        if isinstance(step, Change):
+            if not asked(step.statement, model.effect(step.statement)):
+                continue
+            model.change(step.statement)
+        if isinstance(step, Upsert):
+            model.upsert(step.rows)
+        kept.append(step)
+    return History(history.shape, tuple(kept))
 
 
-def changes(history: History) -> Iterable[Change]:
-    return (step for step in history.steps if isinstance(step, Change))
+def statements(histories: Iterable[History]) -> list[Statement]:
+    return [step.statement for history in histories for step in history.steps if isinstance(step, Change)]
 
 
-@settings(GENERATED, max_examples=60)
+# -- DuckDB -----------------------------------------------------------------------------------------------
+
+
+@settings(GENERATED, max_examples=30)
 @given(PLAIN.flatmap(programs))
 def test_the_model_agrees_with_duckdb(history: History) -> None:
-    play(DuckDbSubject(), accepted(history))
+    play(DuckDb(), narrowed(history))
 
 
 @pytest.mark.full
 @settings(GENERATED, max_examples=2000)
 @given(PLAIN.flatmap(programs))
 def test_the_model_agrees_with_duckdb_at_length(history: History) -> None:
-    play(DuckDbSubject(), accepted(history))
+    play(DuckDb(), narrowed(history))
 
 
 @pytest.mark.full
 def test_duckdb_is_asked_about_statements_of_every_kind() -> None:
-    asked = [c.statement for n in range(40) for c in changes(accepted(sample(programs(DmlProfile()), n)))]
+    asked = statements(narrowed(sample(programs(DmlProfile()), n)) for n in range(40))
     assert {s.kind for s in asked} == {"MERGE", "UPDATE", "DELETE"}
     cases = {(c.when, c.action) for s in asked for c in s.cases}
     assert {when for when, _ in cases} == {"MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"}
@@ -159,19 +111,50 @@ def test_duckdb_is_asked_about_statements_of_every_kind() -> None:
 
 
 def test_a_difference_to_duckdb_is_found() -> None:
-    class Wrong(DuckDbSubject):
-        def read(self, *args: Any, **kwargs: Any) -> list[Row]:
-            return super().read(*args, **kwargs)[1:]
+    class Wrong(DuckDb):
+        def rows(self) -> list[tuple[Any, ...]]:
+            return super().rows()[1:]
 
     with pytest.raises(NonConformance):
-        play(Wrong(), accepted(sample(programs(DmlProfile()), 0)))
+        play(Wrong(), narrowed(sample(programs(DmlProfile()), 0)))
+
+
+# -- PostgreSQL -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("numbers", [range(30), pytest.param(range(100, 700), marks=pytest.mark.full)], ids=len)
+def test_the_model_agrees_with_postgres(server: dict[str, str], numbers: range) -> None:
+    """In what a MERGE must refuse too: several matches (M2), NULL for NOT NULL (M6)."""
+    subject, asked = Postgres(server), said_by_postgres(server)
+    played = [narrowed(sample(PLAIN.flatmap(programs), n), asked) for n in numbers]
+    for history in played:
+        play(subject, history)
+    assert {s.kind for s in statements(played)} == {"MERGE", "UPDATE", "DELETE"}
+    assert subject.refused == {"MERGE_TARGET_ROW_MULTIPLE_MATCHES", "CONSTRAINT_VIOLATION"}
+
+
+# -- the formats ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("native", [NativeDelta, NativeIceberg])
+def test_the_model_agrees_with_the_formats_own_statements(
+    spark: SparkSession, tmp_path: Path, native: Callable[[SparkSession, Path], Oracle]
+) -> None:
+    subject = native(spark, tmp_path)
+    played = [narrowed(sample(PLAIN.flatmap(programs), n), said_by_formats) for n in range(12)]
+    for history in played:
+        play(subject, history)
+    asked = statements(played)
+    assert {s.kind for s in asked} == {"MERGE", "UPDATE", "DELETE"}
+    assert {c.when for s in asked for c in s.cases} == {"MATCHED", "NOT MATCHED", "NOT MATCHED BY SOURCE"}
 
 
 class BesideDuckDb(TrinitySubject):
     """An adapter whose every statement runs in DuckDB too: both must have changed the same rows."""
 
     def create(self, shape: Shape) -> None:
-        self.other = DuckDbSubject()
+        self.other = DuckDb()
         self.other.create(shape)
         super().create(shape)
 
@@ -192,6 +175,6 @@ def test_formats_agree_with_duckdb(connector: str, spark: SparkSession, tmp_path
     subject = BesideDuckDb(connector, spark, tmp_path)
     try:
         for number in range(12):
-            play(subject, accepted(sample(programs(DmlProfile(partitioned=number % 2 == 1)), number)))
+            play(subject, narrowed(sample(programs(DmlProfile(partitioned=number % 2 == 1)), number)))
     finally:
         subject.close()

@@ -1,6 +1,6 @@
 """Scalar expressions over a target row ``t`` and a source row ``s``: evaluated in three-valued logic, spelled as SQL.
 
-The text is legal in Spark, Trino and DuckDB alike; only the name of the string type differs.
+The text is legal in Spark, Trino, DuckDB and PostgreSQL alike; only the name of the string type differs.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 COMPARISONS: Final = tuple(_COMPARE)
 """Comparisons that are UNKNOWN when an operand is NULL."""
 
+_STRINGS: Final = {"trino": "VARCHAR", "postgres": "TEXT"}
 _INFIX: Final[Mapping[str, str]] = {
     **{op: op for op in COMPARISONS},
     "+": "+",
@@ -79,7 +80,7 @@ class Expression:
         """SQL text, in parentheses where need be.
 
         Args:
-            dialect: ``spark``, ``trino`` or ``duckdb``.
+            dialect: ``spark``, ``trino``, ``duckdb`` or ``postgres``.
             bare: without ``t.`` before columns of the target, for statements that give it no alias.
         """
         if self.op == "column":
@@ -159,7 +160,7 @@ def all_of(*parts: Expression | None) -> Expression | None:
 
 def type_sql(type_text: str, dialect: str) -> str:
     """The type's name in a dialect."""
-    return "VARCHAR" if type_text == "string" and dialect == "trino" else type_text.upper()
+    return _STRINGS.get(dialect, "STRING") if type_text == "string" else type_text.upper()
 
 
 def literal_sql(type_text: str, value: Json, dialect: str) -> str:

@@ -16,6 +16,8 @@ MATCHED: Final = "MATCHED"
 NOT_MATCHED: Final = "NOT MATCHED"
 BY_SOURCE: Final = "NOT MATCHED BY SOURCE"
 
+_WITHOUT_STAR: Final = ("duckdb", "postgres")
+
 
 @dataclass(frozen=True)
 class Source:
@@ -92,8 +94,8 @@ class Statement:
 
         Args:
             table: name of the target.
-            shape: the target; ``*`` is written out for DuckDB, which means something else by it.
-            dialect: ``spark``, ``trino`` or ``duckdb``; the statement's own by default.
+            shape: the target; ``*`` is written out for DuckDB, which means something else by it, and PostgreSQL.
+            dialect: ``spark``, ``trino``, ``duckdb`` or ``postgres``; the statement's own by default.
         """
         return _Speller(self, table, shape, dialect or self.dialect).text()
 
@@ -182,12 +184,12 @@ class _Speller:
         return case.action
 
     def sets(self, case: Case) -> str:
-        if case.values is None and self.dialect != "duckdb":
+        if case.values is None and self.dialect not in _WITHOUT_STAR:
             return "*"
         return ", ".join(f"{n} = {self.spell(e)}" for n, e in case.sets(self.shape).items())
 
     def inserted(self, case: Case) -> str:
-        if case.values is None and self.dialect != "duckdb":
+        if case.values is None and self.dialect not in _WITHOUT_STAR:
             return "*"
         values = case.sets(self.shape)
         # every column in table order needs no list, and then is written without one

@@ -1,0 +1,227 @@
+"""Plain tables in other engines, played as if they were adapters: DuckDB, PostgreSQL, and Delta's and Iceberg's own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import duckdb
+import psycopg
+from pyspark.sql import SparkSession
+
+from tests.foreign import hadoop_catalog
+from trinity.errors import ErrorCode, TrinityError
+from trinity_conformance.conditions import Condition
+from trinity_conformance.dml_model import Counts, DmlModel
+from trinity_conformance.expressions import literal_sql, type_sql
+from trinity_conformance.model import Row
+from trinity_conformance.shapes import Shape
+from trinity_conformance.statements import Case, Statement
+from trinity_conformance.subject import LogRow, Outcome
+from trinity_conformance.traces import Upsert
+from trinity_conformance.values import Json
+
+__all__ = ["DuckDb", "NativeDelta", "NativeIceberg", "Oracle", "Postgres"]
+
+
+class Oracle(ABC):
+    """A table of another engine. Programs of statements do not compact, travel in time or change columns."""
+
+    durable = False
+    dialect: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.shape = Shape((), ())
+        self.commits = 0
+        self.table = "t"
+
+    @abstractmethod
+    def run(self, text: str) -> int:
+        """Runs a statement; the number of rows that it changed."""
+
+    @abstractmethod
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows of the table."""
+
+    def create(self, shape: Shape) -> None:
+        self.shape = replace(shape, partition_by=(), properties={})
+        self.commits = 0
+        self.run(f"DROP TABLE IF EXISTS {self.table}")
+        self.run(self.ddl(shape))
+
+    def ddl(self, shape: Shape) -> str:
+        columns = [
+            f"{c.name} {type_sql(c.type, self.dialect)}{'' if c.nullable else ' NOT NULL'}" for c in shape.columns
+        ]
+        return f"CREATE TABLE {self.table} ({', '.join(columns)})"
+
+    def upsert(self, step: Upsert) -> Outcome:
+        rows = (
+            ", ".join(literal_sql(c.type, v, self.dialect) for c, v in zip(self.shape.columns, row, strict=True))
+            for row in step.rows
+        )
+        self.run(f"INSERT INTO {self.table} VALUES {', '.join(f'({row})' for row in rows)}")
+        self.commits += 1
+        return Outcome(self.commits)
+
+    def change(self, statement: Statement) -> Counts:
+        """Other engines tell the number of changed rows only; their kinds are the model's."""
+        effect = self.model().effect(statement)
+        changed = self.run(reachable(statement).sql(self.table, self.shape, self.dialect))
+        self.commits += changed > 0
+        return effect.counts if changed == effect.counts.affected else Counts(changed)
+
+    def model(self) -> DmlModel:
+        """The model of the rows as the engine has them."""
+        model = DmlModel(self.shape)
+        model.upsert(tuple(row.values()) for row in self.read())
+        return model
+
+    def read(
+        self,
+        version: Any = None,
+        timestamp: datetime | None = None,
+        condition: Condition | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> list[Row]:
+        return [dict(zip(self.shape.names, row, strict=True)) for row in self.rows()]
+
+    def history(self) -> list[tuple[Any, datetime]]:
+        return [(number, datetime(2024, 1, 1)) for number in range(self.commits)]
+
+    def reopen(self) -> None:
+        """Nothing: the table stays open."""
+
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        raise NotImplementedError
+
+    def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
+        raise NotImplementedError
+
+    def compact(self, full: bool) -> None:
+        raise NotImplementedError
+
+    def vacuum(self) -> None:
+        raise NotImplementedError
+
+    def log(self) -> list[LogRow]:
+        raise NotImplementedError
+
+
+def reachable(statement: Statement) -> Statement:
+    """The statement without the WHENs behind one of their kind that has no condition, which engines refuse."""
+    kept: list[Case] = []
+    for case in statement.cases:
+        if not any(k.when == case.when and k.condition is None for k in kept):
+            kept.append(case)
+    return replace(statement, cases=tuple(kept))
+
+
+class DuckDb(Oracle):
+    """In memory."""
+
+    dialect = "duckdb"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connection = duckdb.connect()
+
+    def run(self, text: str) -> int:
+        found = self.connection.execute(text).fetchall()
+        return int(found[0][0]) if found else 0
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return self.connection.execute(f"SELECT * FROM {self.table}").fetchall()
+
+
+_REFUSALS: Final[dict[type[psycopg.Error], ErrorCode]] = {
+    psycopg.errors.CardinalityViolation: "MERGE_TARGET_ROW_MULTIPLE_MATCHES",
+    psycopg.errors.NotNullViolation: "CONSTRAINT_VIOLATION",
+    psycopg.errors.NumericValueOutOfRange: "NUMERIC_VALUE_OUT_OF_RANGE",
+}
+
+
+class Postgres(Oracle):
+    """A temporary table of one connection. What PostgreSQL refuses is refused with Trinity's code.
+
+    Args:
+        server: what psycopg needs to reach it.
+
+    Attributes:
+        refused: the codes that it was refused with.
+    """
+
+    dialect = "postgres"
+
+    def __init__(self, server: dict[str, str]) -> None:
+        super().__init__()
+        self.connection = psycopg.connect(**server, autocommit=True)  # type: ignore[arg-type]
+        self.table = "pg_temp.t"
+        self.refused: set[ErrorCode] = set()
+
+    def run(self, text: str) -> int:
+        try:
+            return self.connection.execute(text.encode()).rowcount
+        except tuple(_REFUSALS) as error:
+            self.refused.add(_REFUSALS[type(error)])
+            raise TrinityError(_REFUSALS[type(error)], str(error)) from error
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return self.connection.execute("SELECT * FROM pg_temp.t").fetchall()
+
+
+class _Native(Oracle):
+    """A table of a format's own Spark writer."""
+
+    dialect = "spark"
+    provider: ClassVar[str]
+
+    def __init__(self, spark: SparkSession, table: str) -> None:
+        super().__init__()
+        self.spark = spark
+        self.table = table
+
+    def ddl(self, shape: Shape) -> str:
+        partitions = f" PARTITIONED BY ({', '.join(shape.partition_by)})" if shape.partition_by else ""
+        return f"{super().ddl(shape)} USING {self.provider}{partitions}"
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.spark.sql(f"SELECT * FROM {self.table}").collect()]
+
+    def change(self, statement: Statement) -> Counts:
+        """Neither tells reliably how many rows it changed, so that the counts are the model's."""
+        counts = self.model().effect(statement).counts
+        self.run(reachable(statement).sql(self.table, self.shape, self.dialect))
+        self.commits += counts.affected > 0
+        return counts
+
+    def run(self, text: str) -> int:
+        self.spark.sql(text)
+        return 0
+
+
+class NativeDelta(_Native):
+    """A Delta table that Delta's own MERGE, UPDATE and DELETE change."""
+
+    provider = "delta"
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        super().__init__(spark, f"delta.`{folder}/native`")
+
+    def create(self, shape: Shape) -> None:
+        self.number = getattr(self, "number", 0) + 1
+        self.table = f"{self.table.rstrip('`0123456789')}{self.number}`"
+        super().create(shape)
+
+
+class NativeIceberg(_Native):
+    """An Iceberg table that Iceberg's own MERGE, UPDATE and DELETE change."""
+
+    provider = "iceberg"
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        super().__init__(hadoop_catalog(folder), "files.ns.native")
