@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import pytest
 from pyspark.sql import SparkSession
+
+from trinity import Session, TrinityError
+from trinity.engine.gateway import without_call_sites
 
 
 def _of_worker(_: Iterable[int]) -> Iterator[tuple[list[str], list[str], int]]:
@@ -31,3 +35,24 @@ def test_jars_are_given_as_files(spark: SparkSession) -> None:
     assert "delta-spark" in str(settings.get("spark.jars"))
     assert not settings.get("spark.jars.packages")
     assert not settings.get("spark.submit.pyFiles")
+
+
+def test_columns_of_a_statement_tell_no_line(session: Session) -> None:
+    """pyspark's switch is off while Trinity plans, and afterwards as it was, also when the statement fails."""
+    from pyspark.errors import utils
+    from pyspark.sql import functions as F
+
+    F.col("a")  # pyspark reads its setting with the first
+    assert utils.is_debugging_enabled()
+    session.sql("CREATE TABLE t (a INT)")
+    session.sql("INSERT INTO t VALUES (1)")
+    table, seen = session.table("t"), list[bool]()
+    with without_call_sites():
+        table.update(None, {"a": "a + 1"})
+        seen.append(utils.is_debugging_enabled())
+    assert seen == [False]
+    with pytest.raises(TrinityError):
+        table.update(None, {"b": "1"})
+    assert utils.is_debugging_enabled()
+    with pytest.raises(Exception, match="test_local_spark"):
+        session.spark.range(1).select(F.col("id") / F.lit(0)).collect()

@@ -88,8 +88,8 @@ BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (
         Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120),
-        Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200),
-        Budget("deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000),
+        Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200, 60),
+        Budget("deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000, 120),
     )
 }
 """smoke takes about two minutes, standard ten, deep an hour, the start of Spark and the making small of failures apart.

@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trinity.engine.gateway import remember_classes
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
 
@@ -129,7 +130,9 @@ def _start(settings: Mapping[str, str], packages: tuple[str, ...]) -> SparkSessi
     if packages:
         given = [settings["spark.jars"]] if "spark.jars" in settings else []
         builder = builder.config("spark.jars", ",".join([*given, *_jars(packages, settings)]))
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    remember_classes(spark)
+    return spark
 
 
 def _jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import delta.tables  # noqa: F401 - Spark then raises Delta's conflicts as other classes
@@ -653,16 +654,13 @@ def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: Table
 
 
 def test_no_delta_in_spark(tmp_path: Path) -> None:
-    class Jvm:
-        class java:
-            class lang:
-                class Thread:
-                    @staticmethod
-                    def currentThread() -> Any:  # noqa: N802
-                        raise RuntimeError("java.lang.ClassNotFoundException: org.apache.spark.sql.delta.DeltaLog$")
+    class Thread:
+        @staticmethod
+        def currentThread() -> Any:  # noqa: N802
+            raise RuntimeError("java.lang.ClassNotFoundException: org.apache.spark.sql.delta.DeltaLog$")
 
     class Spark:
-        _jvm = Jvm
+        _jvm = SimpleNamespace(**{"java.lang.Thread": Thread})
         _jsparkSession = None  # noqa: N815
 
     lake = open_catalog(tmp_path / "w", Spark())  # type: ignore[arg-type]

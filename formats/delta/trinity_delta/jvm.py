@@ -32,6 +32,7 @@ class DeltaJvm:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self._jvm: Any = spark._jvm
+        self._classes: dict[str, Any] = {}
         self._session: Any = spark._jsparkSession
         self._logs = self.module(f"{_DELTA}.DeltaLog")
         self._actions = self.module(f"{_DELTA}.actions.Action")
@@ -42,7 +43,7 @@ class DeltaJvm:
     def module(self, name: str) -> Any:
         """A Scala object. JARs of ``spark.jars`` are known to the context's class loader only."""
         try:
-            loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            loader = self.java("java.lang.Thread").currentThread().getContextClassLoader()
             return loader.loadClass(f"{name}$").getField("MODULE$").get(None)
         except Exception as error:
             if "ClassNotFound" not in str(error):
@@ -52,12 +53,18 @@ class DeltaJvm:
                 f"This Spark session has no Delta ({name} is missing); add io.delta:delta-spark to its packages.",
             ) from error
 
+    def java(self, name: str) -> Any:
+        """A Java class by its full name, looked up once: by its parts py4j searches every JAR for each of them."""
+        if name not in self._classes:
+            self._classes[name] = getattr(self._jvm, name)
+        return self._classes[name]
+
     def sequence(self, items: Sequence[Any]) -> Any:
         """A Scala Seq."""
-        found = self._jvm.java.util.ArrayList()
+        found = self.java("java.util.ArrayList")()
         for item in items:
             found.add(item)
-        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq()
+        return self.java("scala.jdk.javaapi.CollectionConverters").asScala(found).toSeq()
 
     def action(self, action: Action) -> Any:
         """An action of Delta's from its JSON."""
@@ -76,19 +83,18 @@ class DeltaJvm:
         if name == "MANUAL":
             return self._manual
         none, nothing = self.none, self.sequence([])
-        append = self._jvm.org.apache.spark.sql.SaveMode.valueOf("Append")
+        append = self.java("org.apache.spark.sql.SaveMode").valueOf("Append")
         kind, arguments = {
             "WRITE": ("Write", [append, *[none] * 8]),
             "UPDATE": ("Update", [none]),
             "OPTIMIZE": ("Optimize", [nothing, nothing, False, none, False]),
             "TRUNCATE": ("Truncate", []),
         }[name]
-        return getattr(self._jvm.org.apache.spark.sql.delta, f"DeltaOperations${kind}")(*arguments)
+        return self.java(f"{_DELTA}.DeltaOperations${kind}")(*arguments)
 
     def created(self, metadata: Any) -> Any:
         """What DESCRIBE HISTORY shows of a first commit: CREATE TABLE."""
-        create = getattr(self._jvm.org.apache.spark.sql.delta, "DeltaOperations$CreateTable")
-        return create(metadata, False, False, self.none)
+        return self.java(f"{_DELTA}.DeltaOperations$CreateTable")(metadata, False, False, self.none)
 
     def log(self, location: str) -> Any:
         """The DeltaLog of a table's folder."""
@@ -96,7 +102,7 @@ class DeltaJvm:
 
     def forget(self, location: str) -> None:
         """Drops what the JVM remembers of a table, which was dropped or is about to be made."""
-        path = self._jvm.org.apache.hadoop.fs.Path(location)
+        path = self.java("org.apache.hadoop.fs.Path")(location)
         self._logs.invalidateCache(self._session, path)
 
     def checked_configuration(self, given: Mapping[str, str]) -> dict[str, str]:
@@ -107,7 +113,7 @@ class DeltaJvm:
         """
         try:
             checked = self.module(f"{_DELTA}.DeltaConfigs").validateConfigurations(
-                self._jvm.PythonUtils.toScalaMap(dict(given))
+                self.java("org.apache.spark.api.python.PythonUtils").toScalaMap(dict(given))
             )
         except Exception as error:
             raise TrinityError("INVALID_TABLE_PROPERTY", f"Delta refuses a property: {_first_line(error)}") from error
@@ -155,12 +161,12 @@ class DeltaJvm:
         }
         with delta_errors(name, location):
             log = self.log(location)
-            snapshot = self._jvm.org.apache.spark.sql.delta.DummySnapshot(
+            snapshot = self.java(f"{_DELTA}.DummySnapshot")(
                 log.logPath(),
                 log,
                 self.action({"metaData": metadata}),
                 self.none,
-                self._jvm.scala.Some(self.action({"protocol": told})),
+                self.java("scala.Some")(self.action({"protocol": told})),
             )
             actions = self.sequence([self.action({"add": a}) for a in added])
             return DataFrame(log.createDataFrame(snapshot, actions, False, self.none), self.spark)
