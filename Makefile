@@ -23,7 +23,7 @@ demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg
 	$(BIN)/trinity demo
 
 test: setup lint ## what every change must pass, under 15 minutes on 2 cores
-	$(BIN)/python -m pytest -m "not full" $(TESTS)
+	$(BIN)/python -m pytest -m "not full" --durations=30 $(TESTS)
 
 test-full: setup lint ## everything
 	$(BIN)/python -m pytest $(TESTS)

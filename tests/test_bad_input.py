@@ -48,7 +48,7 @@ def refused(code: str, *named: str) -> Any:
         ({"order_id": ["1"], "ts": [1.5]}, "NUMERIC_VALUE_OUT_OF_RANGE", ["ts", "1.5"]),
     ],
 )
-@pytest.mark.parametrize("spark_data", [False, True])
+@pytest.mark.parametrize("spark_data", [False, pytest.param(True, marks=pytest.mark.tiered)])
 def test_bad_rows(
     orders: Table, session: Session, data: dict[str, list[Any]], code: str, named: list[str], spark_data: bool
 ) -> None:
@@ -92,6 +92,7 @@ OPTIONS: list[tuple[dict[str, str], str, list[str]]] = [
 ]
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize(("options", "code", "named"), OPTIONS)
 def test_bad_options(session: Session, fmt: str, options: dict[str, str], code: str, named: list[str]) -> None:
     columns = [Column("k", "int"), Column("ts", "int"), Column("gone", "boolean"), Column("tags", "array<string>")]

@@ -107,6 +107,7 @@ def test_two_compactions_of_the_same_files_conflict(numbers: Table) -> None:
     assert rows(numbers) == {(k, "b") for k in range(5)}
 
 
+@pytest.mark.tiered
 def test_compacting_twice_or_nothing_makes_no_commit(numbers: Table) -> None:
     assert numbers.compact(full=True).skipped
     fill(numbers, 0, 5, 10, "a")
@@ -115,6 +116,7 @@ def test_compacting_twice_or_nothing_makes_no_commit(numbers: Table) -> None:
     assert (again.skipped, again.version) == (True, version)
 
 
+@pytest.mark.tiered
 def test_everything_deleted_compacts_to_nothing(numbers: Table) -> None:
     fill(numbers, 0, 5, 10, "a")
     fill(numbers, 0, 5, 20, "", gone=True)
@@ -126,6 +128,7 @@ def test_everything_deleted_compacts_to_nothing(numbers: Table) -> None:
     assert rows(numbers) == {(4, "new"), (5, "new")}
 
 
+@pytest.mark.tiered
 def test_tombstone_retention_forgets(session: Session, fmt: str) -> None:
     columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "gone", "tombstone.retention": "0 seconds"}
@@ -151,6 +154,7 @@ def test_l9_key_predicates_leave_files_out(numbers: Table) -> None:
     assert numbers.to_df(where="k = 42").count() == 1
 
 
+@pytest.mark.tiered
 def test_plain_tables_concatenate(session: Session, fmt: str) -> None:
     table = session.create_table(f"{fmt}.default.plain", [Column("a", "int")])
     for n in range(4):

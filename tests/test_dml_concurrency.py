@@ -85,6 +85,7 @@ def test_a_statement_that_selects_nothing_makes_no_commit(session: Session, coun
     assert session.table(counter).history().count() == before
 
 
+@pytest.mark.tiered
 def test_retries_are_bounded(session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session.sql(f"CREATE TABLE {fmt}.default.busy (id INT) TBLPROPERTIES ('commit.retry.timeout' = '0 seconds')")
     table = session.table(f"{fmt}.default.busy")

@@ -396,6 +396,7 @@ NARROW = [dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), dt.datetime(1970, 1, 1
 WIDE = [*NARROW, dt.datetime(1582, 10, 15), dt.datetime(9999, 12, 31)]
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize(("times", "sorts"), [(NARROW, False), (WIDE, True)], ids=["narrow", "wide"])
 def test_a_group_folds_in_a_hash_table_where_its_bounds_let_it(
     session: Session, fmt: str, times: list[dt.datetime], sorts: bool

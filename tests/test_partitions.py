@@ -154,6 +154,7 @@ def test_a_value_too_long_for_a_folder_is_refused(session: Session, fmt: str) ->
     assert table.to_df().count() == 2
 
 
+@pytest.mark.tiered
 def test_a_partition_column_of_a_keyed_table_is_part_of_its_key(session: Session, fmt: str) -> None:
     columns = [Column("k", "int"), Column("p", "int")]
     with pytest.raises(TrinityError, match=r"'p' must be part of the primary key \(K5\)"):
@@ -202,6 +203,7 @@ def test_spellings(session: Session, fmt: str, dialect: str, text: str) -> None:
     assert session.table(f"{fmt}.default.t").definition.partition_by == ("region", "day")
 
 
+@pytest.mark.tiered
 def test_show_create_and_describe(session: Session, fmt: str) -> None:
     day = "a-day"
     columns = f"id INT, v INT, region STRING, `{day}` DATE"
@@ -217,6 +219,7 @@ def test_show_create_and_describe(session: Session, fmt: str) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.tiered
 def test_create_table_as_select(session: Session, fmt: str) -> None:
     session.sql(
         f"CREATE TABLE {fmt}.default.t PARTITIONED BY (region) AS "
@@ -274,6 +277,7 @@ def test_predicates_on_every_type(
     check_pruning(plain_table(session, fmt, kind, values), expected)
 
 
+@pytest.mark.tiered
 def test_a_timestamp_without_zone_is_of_the_sessions(session: Session, fmt: str) -> None:
     table = plain_table(session, fmt, "timestamp", [dt.datetime(2024, 7, 1, h, tzinfo=UTC) for h in range(3)])
     session.spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
@@ -285,6 +289,7 @@ def test_a_timestamp_without_zone_is_of_the_sessions(session: Session, fmt: str)
         session.spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.tiered
 def test_l9_queries_read_the_partitions_asked_for(session: Session, fmt: str, regions: Table) -> None:
     plain = plain_table(session, fmt, "string", ["eu", "us", None])
     assert len(session.sql(f"SELECT id FROM {plain.name} WHERE p = 'us' AND id > 0").inputFiles()) == 1
@@ -333,6 +338,7 @@ def test_l3_full_compaction_stays_within_partitions(regions: Table) -> None:
     assert rows(regions) == now
 
 
+@pytest.mark.tiered
 def test_l3_folding_the_log_stays_within_partitions(regions: Table) -> None:
     put(regions, ["eu", "us"], range(100), 10, "a")
     regions.compact(full=True)
@@ -386,6 +392,7 @@ def test_a_compacted_table_is_a_plain_scan_and_is_not_compacted_again(regions: T
     assert len(regions.to_df(where="region = 'eu'").inputFiles()) == 1
 
 
+@pytest.mark.tiered
 def test_plain_tables_are_compacted_by_partition(session: Session, fmt: str) -> None:
     table = plain_table(session, fmt, "string", ["eu", "a/b", None])
     for n in range(3):
@@ -401,6 +408,7 @@ def test_plain_tables_are_compacted_by_partition(session: Session, fmt: str) -> 
     assert sorted((r.id, str(r.p)) for r in table.to_df().collect()) == before
 
 
+@pytest.mark.tiered
 def test_a_dataframe_with_many_partitions(session: Session, fmt: str) -> None:
     table = session.create_table(f"{fmt}.default.t", [Column("id", "bigint"), Column("p", "int")], partition_by=["p"])
     table.append(session.spark.range(0, 1000, 1, 2).selectExpr("id", "CAST(id % 40 AS INT) AS p"))

@@ -94,6 +94,7 @@ def test_names_that_delta_does_not_allow(session: Session) -> None:
         assert "Delta" in refused(session, "NOT_SUPPORTED", f"CREATE TABLE delta.default.t ({text})")
 
 
+@pytest.mark.tiered
 def test_describe_and_show_columns(sales: Session, fmt: str) -> None:
     described = sales.sql("DESCRIBE TABLE orders")
     assert described.columns == ["col_name", "data_type", "comment"]
@@ -110,6 +111,7 @@ def test_describe_and_show_columns(sales: Session, fmt: str) -> None:
     refused(sales, "TABLE_NOT_FOUND", f"DESCRIBE {fmt}.sales.nope")
 
 
+@pytest.mark.tiered
 def test_trino_and_flink_spellings(session: Session, fmt: str) -> None:
     session.sql(f"USE {fmt}.default")
     session.sql(
@@ -124,6 +126,7 @@ def test_trino_and_flink_spellings(session: Session, fmt: str) -> None:
     assert session.table("b").definition.primary_key == ("k",)
 
 
+@pytest.mark.tiered
 def test_create_table_refusals(sales: Session, fmt: str) -> None:
     refused(sales, "TABLE_ALREADY_EXISTS", "CREATE TABLE orders (a INT)")
     sales.sql("CREATE TABLE IF NOT EXISTS orders (a INT)")
@@ -185,6 +188,7 @@ def test_alter_table(sales: Session) -> None:
 # -- INSERT and DELETE ----------------------------------------------------------------------------------
 
 
+@pytest.mark.tiered
 def test_insert_counts_defaults_and_null(sales: Session) -> None:
     inserted = sales.sql("INSERT INTO orders (id, note) VALUES (5, 'it''s')")
     assert inserted.columns == COUNTS
@@ -197,6 +201,7 @@ def test_insert_counts_defaults_and_null(sales: Session) -> None:
     ]
 
 
+@pytest.mark.tiered
 def test_insert_keeps_the_order_of_values(session: Session, fmt: str) -> None:
     session.sql(f"CREATE TABLE {fmt}.default.t (k INT PRIMARY KEY, v INT)")
     values = ", ".join(f"({n % 3}, {n})" for n in range(50))
@@ -248,6 +253,7 @@ def test_delete(sales: Session) -> None:
 # -- queries --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tiered
 def test_joins_over_catalogs(sales: Session, fmt: str) -> None:
     other = "iceberg" if fmt == "parquet" else "parquet"
     sales.sql(f"CREATE SCHEMA {other}.sales")

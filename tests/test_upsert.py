@@ -150,6 +150,7 @@ def test_composite_key_and_watermark(session: Session, tiered_fmt: str) -> None:
     assert {(r.a, r.b): r.v for r in table.to_df().collect()} == {(1, 1): 2, (1, 2): 1}
 
 
+@pytest.mark.tiered
 def test_every_source_of_data(orders: Table, session: Session) -> None:
     """A Spark DataFrame, pyarrow, Polars, DuckDB and pandas give the same rows."""
     frame = pd.DataFrame({"order_id": ["a"], "ts": [1], "amount": [1.0]})
@@ -202,6 +203,7 @@ def test_l10_time_travel_by_version_and_timestamp(orders: Table) -> None:
         assert caught.value.code == "INVALID_ARGUMENTS"
 
 
+@pytest.mark.tiered
 def test_log_shows_every_row_version(orders: Table) -> None:
     first = orders.upsert(pa.concat_tables([order("1", 1, 1.0), order("2", 1, 1.0)])).version
     second = orders.upsert(order("1", 2, 2.0)).version
