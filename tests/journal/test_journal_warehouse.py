@@ -215,6 +215,18 @@ def test_unique_keys(depts: dbapi.Connection, warehouse: Path, tiered_fmt: str) 
         dbapi.connect(given, warehouse=warehouse)
 
 
+@pytest.mark.full
+def test_names_in_any_case_and_long_statements(warehouse: Path, spark: SparkSession, tiered_fmt: str) -> None:
+    with dbapi.connect(model(tiered_fmt, "BIGINT", {"Naïve": ["DeptNo"]}), warehouse=warehouse) as connection:
+        connection.execute("CREATE TABLE `Naïve` (DEPTNO INT PRIMARY KEY, `Wörld``x` STRING)")
+        big = "x'" * 500_000
+        assert count(connection, "INSERT INTO naïve (deptno, `wörld``x`) VALUES (1, ?)", big) == 1
+        assert count(connection, "UPDATE NAÏVE SET `WÖRLD``X` = concat(`wörld``x`, ?) WHERE DeptNo = 1", "☃") == 1
+        assert rows(connection, "SELECT `wörld``x` = ? FROM `Naïve`", big + "☃") == [(True,)]
+    with dbapi.connect(model(tiered_fmt, "BIGINT", {"naïve": ["deptno"]}), warehouse=warehouse) as connection:
+        assert count(connection, "DELETE FROM naïve") == 1
+
+
 @pytest.mark.parametrize("versions", ["BIGINT"])
 def test_what_trinity_tables_do_not_offer(empty: dbapi.Connection) -> None:
     for text in (
