@@ -107,7 +107,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "bad-input",
         ("L8",),
         "bad input is refused by name, and the table reads as before",
-        {"refusal": 34},
+        {"refusal": 35},
         {},
     ),
     Check(

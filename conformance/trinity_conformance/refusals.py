@@ -43,6 +43,15 @@ class Bench:
         columns = [Column(n, t) for n, t in {"k": "int", "w": "bigint", "a": "array<int>", **types}.items()]
         self.session.create_table(f"c.default.{name}", columns, ["k"], properties=properties)
 
+    def checked(self, n: int) -> None:
+        """Makes a table with a CHECK constraint, and upserts into it: the adapter keeps what it does not know."""
+        columns = [Column("k", "int"), Column("n", "int")]
+        made = self.session.create_table("c.default.checked", columns, ["k"], checks={"few": "n < 100"})
+        try:
+            made.upsert(pa.table({"k": pa.array([1], pa.int32()), "n": pa.array([n], pa.int32())}))
+        finally:
+            self.session.drop_table("c.default.checked")
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -81,6 +90,7 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
           lambda b: b.upsert({"n": "bigint"}, n=2**40, spark=True)),
     _case("text too long", "CONSTRAINT_VIOLATION INVALID_ARGUMENTS TYPE_MISMATCH NUMERIC_VALUE_OUT_OF_RANGE", "s",
           lambda b: b.upsert(s="abcd")),
+    _case("row that a CHECK forbids", "CONSTRAINT_VIOLATION", "few n", lambda b: b.checked(100)),
     _case("append to a keyed table", "INVALID_ARGUMENTS", "upsert", lambda b: b.table.append(pa.table({"k": [1]}))),
     _case("delete by an unknown column", "COLUMN_NOT_FOUND", "nope", lambda b: b.table.delete("nope = 1")),
     _case("delete by no condition", "SYNTAX_ERROR", "", lambda b: b.table.delete("k = = 1")),
