@@ -26,7 +26,7 @@ from trinity_conformance.selftest import self_test, trial
 from trinity_conformance.shapes import Column, Shape
 from trinity_conformance.shrink import ShrinkBudget, shrink
 from trinity_conformance.suite import BUDGETS, run_histories
-from trinity_conformance.traces import Compact, Delete, History, Read, Reopen, Upsert
+from trinity_conformance.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
 from trinity_conformance.values import POOLS, Json, decode, encode, equal_form, order_form
 
 TELLING = (
@@ -117,6 +117,14 @@ def test_a_delete_keeps_the_watermark_so_that_late_rows_lose_and_newer_ones_win(
     model.upsert([(1, 4, None, 3), (2, 5, None, 4)])
     assert [row["v"] for row in model.merged().values()] == [4]
     assert [row["v"] for row in model.merged(1).values()] == [1, 2]
+
+
+def test_a_column_that_is_dropped_and_added_anew_is_blank_in_the_log_too() -> None:  # L10
+    shape, subject = orders(), ModelSubject(Model)
+    subject.create(shape)
+    steps = (Upsert((((1, 1, None, 7),),)), Alter("blank", ("v",)), Upsert((((1, 2, None, 8),),)), Log(), Read())
+    play(subject, History(shape, steps))
+    assert [row.row["v"] for row in subject.log()] == [None, 8]
 
 
 def test_a_recorded_transaction_is_a_no_op() -> None:  # L4

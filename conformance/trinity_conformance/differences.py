@@ -80,7 +80,7 @@ def compare(
 
 def compare_arrivals(model: Model, found: Sequence[Sequence[Row]]) -> str | None:
     """Compares the row versions of ``log()``, by commit, with everything that arrived; None when they are equal."""
-    wanted = [commit for commit in model.commits if commit]
+    wanted = [commit for commit in model.arrived() if commit]
     if [len(c) for c in found] != [len(c) for c in wanted]:
         return f"log() has commits of {[len(c) for c in found]} rows, not {[len(c) for c in wanted]}"
     for number, (got, commit) in enumerate(zip(found, wanted, strict=True)):

@@ -148,10 +148,14 @@ class Model:
 
     def arrivals(self, commits: int | None = None) -> Iterable[Version]:
         """Row versions in arrival order: by commit, then by place in the commit."""
+        return (version for commit in self.arrived(commits) for version in commit)
+
+    def arrived(self, commits: int | None = None) -> Iterable[list[Version]]:
+        """The commits; a column that was dropped and added anew since has NULL in them."""
         last = len(self.commits) + 1 if commits is None else commits
         for number, commit in enumerate(self.commits[:commits]):
             gone = {column for at, column in self.blanked if number < at < last}
-            yield from (self._blank(v, gone) if gone else v for v in commit)
+            yield [self._blank(v, gone) if gone else v for v in commit]
 
     def _blank(self, version: Version, columns: Iterable[str]) -> Version:
         return replace(version, row={**version.row, **dict.fromkeys(columns)})

@@ -92,7 +92,7 @@ class ModelSubject:
         self._model.alter(kind, columns)
 
     def log(self) -> list[LogRow]:
-        commits = self._model.commits
+        commits = self._model.arrived()
         return [LogRow(v.row, n, (n, i)) for n, commit in enumerate(commits) for i, v in enumerate(commit)]
 
     def history(self) -> list[tuple[Any, datetime]]:
