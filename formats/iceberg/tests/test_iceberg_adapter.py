@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table as IcebergTable
 
 from tests.alter import add_column, set_properties
@@ -570,6 +571,29 @@ def test_a_lost_race_leaves_no_files(
     assert lake.metadata.finish_insert(insert, fragments).version == raced[0].version + 1
     assert len(list(Path(table.location, "metadata").glob("snap-*.avro"))) == 3  # create, the other's, ours
     assert [r["id"] for r in stored(lake, table)] == [7, 1]
+
+
+def test_commits_are_retried_for_as_long_as_the_table_says(
+    lake: IcebergConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_properties(lake, table, {"commit.retry.timeout": "0 seconds"})
+    before = stored(lake, table)
+
+    def lost(*_: Any) -> Any:
+        raise CommitFailedException("another writer was first")
+
+    insert = lake.metadata.begin_insert(table)
+    fragments = write(lake, insert.target, [{"id": 1}], SinkId())
+    with monkeypatch.context() as patch:
+        patch.setattr(lake._iceberg, "commit_table", lost)
+        for commit in (
+            lambda: lake.metadata.finish_insert(insert, fragments),
+            lambda: set_properties(lake, table, {"bucket": "4"}),
+        ):
+            code, message = code_of(commit)
+            assert (code, "for 0 s" in message) == ("TRANSACTION_CONFLICT", True)
+    assert stored(lake, table) == before
+    assert lake.metadata.finish_insert(insert, fragments).rows == 1
 
 
 class _unlocked:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
@@ -30,6 +30,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
+from trinity.merge import commit_timeout_s
 from trinity.spi import (
     CommitResult,
     DataFile,
@@ -85,6 +86,8 @@ from trinity_iceberg.snapshot import (
 )
 
 __all__ = ["IcebergMetadata"]
+
+_T = TypeVar("_T")
 
 DEFAULT_SCHEMA: Final = "default"
 DATA_FOLDER: Final = "data"
@@ -209,7 +212,7 @@ class IcebergMetadata(RowChanges):
             same = AssertCurrentSchemaId.model_validate({"current-schema-id": loaded.metadata.current_schema_id})
             commit_change(loaded, Change("alter", updates=updates, requirements=(same,)))
 
-        commit_loop(table.location, attempt)
+        self._commit(table, attempt)
 
     # -- versions ---------------------------------------------------------------------------------------
 
@@ -244,7 +247,7 @@ class IcebergMetadata(RowChanges):
             summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
             return _result(commit_change(loaded, Change("append", added=added, summary=summary)), files)
 
-        return commit_loop(insert.table.location, attempt)
+        return self._commit(insert.table, attempt, insert.definition)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         recorded: dict[str, int] = json.loads(carried(self._load(table).metadata).get(TXN, "{}"))
@@ -266,7 +269,7 @@ class IcebergMetadata(RowChanges):
             added = _named_now(files, merge.insert.definition, loaded)
             return _result(commit_change(loaded, Change("merge", added=added, removed=gone)), files)
 
-        return commit_loop(merge.table.location, attempt)
+        return self._commit(merge.table, attempt, merge.insert.definition)
 
     def truncate(self, table: TableHandle) -> CommitResult:
         store = ObjectStore(table.location)
@@ -281,7 +284,7 @@ class IcebergMetadata(RowChanges):
             change = Change("truncate", removed=frozenset(f.path for f in live), summary=summary)
             return _result(commit_change(loaded, change), live)
 
-        return commit_loop(table.location, attempt)
+        return self._commit(table, attempt)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
@@ -313,10 +316,10 @@ class IcebergMetadata(RowChanges):
             change = Change("compact", added=added, removed=removed, summary={INDEX: name})
             return _result(commit_change(loaded, change), written)
 
-        return commit_loop(rewrite.table.location, attempt)
+        return self._commit(rewrite.table, attempt, rewrite.definition)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        commit_loop(table.location, lambda: expire(self._load(table), older_than_ms))
+        self._commit(table, lambda: expire(self._load(table), older_than_ms))
         loaded = self._load(table)
         needed = self._snapshots.referenced(table, loaded)
         store = ObjectStore(table.location)
@@ -362,6 +365,11 @@ class IcebergMetadata(RowChanges):
 
     def _definition(self, loaded: Table) -> TableDefinition:
         return definition_of(loaded.name(), loaded.metadata, loaded.schema())
+
+    def _commit(self, table: TableHandle, attempt: Callable[[], _T], definition: TableDefinition | None = None) -> _T:
+        """Tries for as long as the table's options say; they are loaded where no definition is at hand."""
+        properties = (definition or self._definition(self._load(table))).properties
+        return commit_loop(table.location, attempt, commit_timeout_s(properties))
 
     def _begin(self, table: TableHandle) -> tuple[TableHandle, TableDefinition, WriteTarget]:
         loaded = self._load(table)
