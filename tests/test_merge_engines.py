@@ -144,6 +144,24 @@ def test_a_delete_of_a_listed_group_removes_the_row_and_leaves_a_threshold(
     assert step({"k": 1, "kind": "+U", "g": 7, "a": "new", "n": 4}) == [(7, "new", 4, None, None, None)]
 
 
+def test_a_threshold_has_no_values_not_even_of_a_not_null_column(session: Session, fmt: str) -> None:
+    """D5, E3: what compaction keeps of a removed row; Iceberg's files say which columns have no NULL."""
+    session.sql(
+        f"""CREATE TABLE {fmt}.default.t (k INT PRIMARY KEY, kind STRING, v INT NOT NULL, g INT, a STRING)
+            TBLPROPERTIES ('merge-engine' = 'partial-update', 'rowkind.field' = 'kind', 'fields.g.sequence-group' = 'a',
+                           'partial-update.remove-record-on-sequence-group' = 'g')"""
+    )
+    table = session.table(f"{fmt}.default.t")
+    session.sql(f"INSERT INTO {table.name} VALUES (1, '+I', 7, 1, 'a1'), (2, '+I', 8, 1, 'b1')")
+    session.sql(f"INSERT INTO {table.name} VALUES (1, '-D', 7, 2, NULL)")
+    table.compact(full=True)
+    session.sql(f"INSERT INTO {table.name} VALUES (1, '+I', 9, 1, 'late')")
+    assert [(r.k, r.v, r.a) for r in table.to_df().collect()] == [(2, 8, "b1")]
+    session.sql(f"INSERT INTO {table.name} VALUES (1, '+I', 9, 2, 'again')")
+    table.compact(full=True)
+    assert sorted((r.k, r.v, r.a) for r in table.to_df().collect()) == [(1, 9, "again"), (2, 8, "b1")]
+
+
 def test_late_rows_meet_their_order_after_compaction(session: Session, tiered_fmt: str) -> None:
     table = make(
         session,

@@ -461,6 +461,17 @@ def test_an_aborted_sink_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+def test_a_sink_whose_write_failed_is_aborted_all_the_same(tmp_path: Path) -> None:
+    """pyarrow then has no footer to collect, and says so."""
+    storage = pa.schema([pa.field("k", pa.int32()), pa.field("v", pa.int32(), nullable=False)])
+    sink = ParquetSinkProvider().create_page_sink(WriteTarget(str(tmp_path), storage, (), "s"), SinkId())
+    sink.append_page(pa.record_batch([pa.array([None], pa.int32())] * 2, schema=storage))
+    with pytest.raises(pa.ArrowInvalid):
+        sink.finish()
+    sink.abort()
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
 # -- other readers ----------------------------------------------------------------------------------------
 
 Rows = set[tuple[int, str | None]]

@@ -139,8 +139,13 @@ def remembers(spec: MergeSpec) -> bool:
 
 
 def sidecar_schema(storage: pa.Schema) -> pa.Schema:
-    """Whole row versions, since when they are aside, and their order."""
-    return pa.schema([*storage, pa.field(SINCE, pa.int64()), pa.field(ARRIVAL, pa.int64())])
+    """Whole row versions, since when they are aside, and their order.
+
+    What a -D of a group leaves of a row (D5) has no values, not even of NOT NULL columns.
+    """
+    return pa.schema(
+        [*(f.with_nullable(True) for f in storage), pa.field(SINCE, pa.int64()), pa.field(ARRIVAL, pa.int64())]
+    )
 
 
 Run = Callable[..., list[bytes]]

@@ -145,7 +145,8 @@ class ParquetPageSink(PageSink):
         """Removes the file."""
         self._pages.clear()
         if self._writer is not None:
-            with contextlib.suppress(OSError, pa.ArrowException):
+            # a RuntimeError: after a write that failed there is no footer to collect
+            with contextlib.suppress(OSError, pa.ArrowException, RuntimeError):
                 self._writer.close()
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
