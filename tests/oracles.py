@@ -20,7 +20,7 @@ from trinity_conformance.dml_model import Counts, DmlModel
 from trinity_conformance.expressions import literal_sql, type_sql
 from trinity_conformance.model import Row
 from trinity_conformance.shapes import Shape
-from trinity_conformance.statements import Case, Statement
+from trinity_conformance.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Statement
 from trinity_conformance.subject import LogRow, Outcome
 from trinity_conformance.traces import Upsert
 from trinity_conformance.values import Json
@@ -174,6 +174,9 @@ class Postgres(Oracle):
         return self.connection.execute("SELECT * FROM pg_temp.t").fetchall()
 
 
+_KINDS: Final = (MATCHED, NOT_MATCHED, BY_SOURCE)
+
+
 class _Native(Oracle):
     """A table of a format's own Spark writer."""
 
@@ -195,7 +198,9 @@ class _Native(Oracle):
     def change(self, statement: Statement) -> Counts:
         """Neither tells reliably how many rows it changed, so that the counts are the model's."""
         counts = self.model().effect(statement).counts
-        self.run(reachable(statement).sql(self.table, self.shape, self.dialect))
+        # Spark wants the kinds in this order, and a row is of one kind alone
+        cases = tuple(sorted(statement.cases, key=lambda case: _KINDS.index(case.when)))
+        self.run(reachable(replace(statement, cases=cases)).sql(self.table, self.shape, self.dialect))
         self.commits += counts.affected > 0
         return counts
 
