@@ -200,7 +200,11 @@ class _Native(Oracle):
         counts = self.model().effect(statement).counts
         # Spark wants the kinds in this order, and a row is of one kind alone
         cases = tuple(sorted(statement.cases, key=lambda case: _KINDS.index(case.when)))
-        self.run(reachable(replace(statement, cases=cases)).sql(self.table, self.shape, self.dialect))
+        text = reachable(replace(statement, cases=cases)).sql(self.table, self.shape, self.dialect)
+        if statement.source is not None:  # whose columns must have their names within
+            source = statement.source.sql(self.table, self.dialect)
+            text = text.replace(source, f"(SELECT * FROM {source}) AS s", 1)
+        self.run(text)
         self.commits += counts.affected > 0
         return counts
 
