@@ -201,6 +201,7 @@ class _Native(Oracle):
         # Spark wants the kinds in this order, and a row is of one kind alone
         cases = tuple(sorted(statement.cases, key=lambda case: _KINDS.index(case.when)))
         text = reachable(replace(statement, cases=cases)).sql(self.table, self.shape, self.dialect)
+        text = text.replace("INSERT VALUES", f"INSERT ({', '.join(self.shape.names)}) VALUES")
         if statement.source is not None:  # whose columns must have their names within
             source = statement.source.sql(self.table, self.dialect)
             text = text.replace(source, f"(SELECT * FROM {source}) AS s", 1)
