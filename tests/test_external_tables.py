@@ -23,6 +23,7 @@ from tests.foreign import (
     KEYED,
     LIVE,
     SECOND,
+    WRITERS,
     Write,
     cases,
     delta_rs,
@@ -282,6 +283,18 @@ def test_delta_deletion_vectors_and_column_mapping(session: Session, tmp_path: P
     stored = spark.sql(f"SELECT id, v, s.x, p FROM {name} WHERE id IN (0, 7) AND ts + id > 1").collect()
     assert {tuple(r) for r in stored} == {(7, "new", 7, "r"), (0, "a2", 70, "p")}
     refused("CONSTRAINT_VIOLATION", "'id'", lambda: table.upsert(pa.table({"ts": [1]})))
+
+
+@pytest.mark.parametrize(("connector", "write"), WRITERS[:3])
+def test_messages_have_the_name_that_was_asked_for(
+    session: Session, tmp_path: Path, connector: str, write: Write
+) -> None:
+    """A folder may be registered under several names, or was tried under another one."""
+    write(tmp_path / "theirs", FIRST)
+    for name in ("one", "other"):
+        table = session.register(name, connector, tmp_path / "theirs", {"primary-key": "id", "watermark-key": "ts"})
+        assert table.definition.name == name
+        refused("NOT_SUPPORTED", rf"default\.{name}'", partial(table.delete, [1]))
 
 
 def test_what_a_delta_table_computes(session: Session, tmp_path: Path) -> None:

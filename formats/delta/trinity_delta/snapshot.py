@@ -139,6 +139,14 @@ def _definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinit
     return TableDefinition.from_dict(json.loads(text))
 
 
+def _named(table: TableHandle, state: State) -> State:
+    """The state under the name that was asked for: an external table may be registered under several."""
+    definition = state.definition
+    if not definition.external or (definition.schema, definition.name) == (table.schema, table.table):
+        return state
+    return replace(state, definition=replace(definition, schema=table.schema, name=table.table))
+
+
 def _file(
     table: TableHandle, added: Mapping[str, Any], definition: TableDefinition, version: int, *, rebuilt: bool
 ) -> DataFile:
@@ -219,7 +227,7 @@ class Snapshots:
             known = self._refresh(table)
             current = self._state(table, known, known.newest)
             if table.version is None or table.version == known.newest:
-                return current
+                return _named(table, current)
             oldest = max(current.oldest, _earliest(table))
             if not oldest <= table.version <= known.newest:
                 raise TrinityError(
@@ -227,7 +235,7 @@ class Snapshots:
                     f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable "
                     f"one is {oldest}, the newest {known.newest}.",
                 )
-            return self._state(table, known, table.version)
+            return _named(table, self._state(table, known, table.version))
 
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
