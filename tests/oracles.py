@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,8 +41,8 @@ class Oracle(ABC):
         self.table = "t"
 
     @abstractmethod
-    def run(self, text: str) -> int:
-        """Runs a statement; the number of rows that it changed."""
+    def run(self, text: str) -> int | None:
+        """Runs a statement; the number of rows that it changed, None where the engine does not tell."""
 
     @abstractmethod
     def rows(self) -> list[tuple[Any, ...]]:
@@ -70,10 +71,16 @@ class Oracle(ABC):
 
     def change(self, statement: Statement) -> Counts:
         """Other engines tell the number of changed rows only; their kinds are the model's."""
-        effect = self.model().effect(statement)
-        changed = self.run(reachable(statement).sql(self.table, self.shape, self.dialect))
+        counts = self.model().effect(statement).counts
+        changed = self.run(self.text(reachable(statement)))
+        if changed is None:
+            changed = counts.affected
         self.commits += changed > 0
-        return effect.counts if changed == effect.counts.affected else Counts(changed)
+        return counts if changed == counts.affected else Counts(changed)
+
+    def text(self, statement: Statement) -> str:
+        """The statement as the engine takes it."""
+        return statement.sql(self.table, self.shape, self.dialect)
 
     def model(self) -> DmlModel:
         """The model of the rows as the engine has them."""
@@ -195,23 +202,18 @@ class _Native(Oracle):
     def rows(self) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.sql(f"SELECT * FROM {self.table}").collect()]
 
-    def change(self, statement: Statement) -> Counts:
-        """Neither tells reliably how many rows it changed, so that the counts are the model's."""
-        counts = self.model().effect(statement).counts
+    def text(self, statement: Statement) -> str:
         # Spark wants the kinds in this order, and a row is of one kind alone
         cases = tuple(sorted(statement.cases, key=lambda case: _KINDS.index(case.when)))
-        text = reachable(replace(statement, cases=cases)).sql(self.table, self.shape, self.dialect)
+        text = super().text(replace(statement, cases=cases))
         text = text.replace("INSERT VALUES", f"INSERT ({', '.join(self.shape.names)}) VALUES")
-        if statement.source is not None:  # whose columns must have their names within
-            source = statement.source.sql(self.table, self.dialect)
-            text = text.replace(source, f"(SELECT * FROM {source}) AS s", 1)
-        self.run(text)
-        self.commits += counts.affected > 0
-        return counts
+        if statement.source is None:
+            return text
+        source = statement.source.sql(self.table, self.dialect)  # whose columns must have their names within
+        return text.replace(source, f"(SELECT * FROM {source}) AS s", 1)
 
-    def run(self, text: str) -> int:
+    def run(self, text: str) -> None:
         self.spark.sql(text)
-        return 0
 
 
 class NativeDelta(_Native):
@@ -220,11 +222,11 @@ class NativeDelta(_Native):
     provider = "delta"
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        super().__init__(spark, f"delta.`{folder}/native`")
+        self._tables = (f"delta.`{folder}/native{number}`" for number in itertools.count())
+        super().__init__(spark, next(self._tables))
 
     def create(self, shape: Shape) -> None:
-        self.number = getattr(self, "number", 0) + 1
-        self.table = f"{self.table.rstrip('`0123456789')}{self.number}`"
+        self.table = next(self._tables)  # a folder outlives the table that is dropped
         super().create(shape)
 
 

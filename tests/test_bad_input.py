@@ -14,27 +14,11 @@ import pyarrow as pa
 import pytest
 
 import trinity
+from tests.refusals import refused
 from trinity import Column, Session, TrinityError
 from trinity.table import Table
 
 ROW = pa.table({"order_id": ["1"], "ts": [1], "amount": [1.0]})
-
-
-def refused(code: str, *named: str) -> Any:
-    """A context that expects a TrinityError of a code whose message names these things."""
-
-    class Expected:
-        def __enter__(self) -> None:
-            return None
-
-        def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-            assert isinstance(error, TrinityError), f"expected {code}, got {error!r}"
-            assert error.code == code, str(error)
-            for name in named:
-                assert name in error.message, f"'{name}' is not in: {error.message}"
-            return True
-
-    return Expected()
 
 
 @pytest.mark.parametrize(
@@ -173,6 +157,8 @@ def test_columns_that_cannot_be_added(orders: Table) -> None:
         orders.add_column(Column("AMOUNT", "int"))
     with refused("NOT_SUPPORTED", "x"):
         orders.add_column(Column("x", "int", nullable=False))
+    with refused("COLUMN_NOT_FOUND", "'nope'", "It has: order_id, ts, deleted, amount."):
+        orders.add_column(Column("x", "int"), after="nope")
     orders.add_column(Column("x", "int"))
     assert orders.to_df().columns == ["order_id", "ts", "deleted", "amount", "x"]
     assert [r.x for r in orders.to_df().collect()] == [None]

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from tests.refusals import refused
 from trinity import Column, Session, TrinityError
 from trinity.table import Table
 
 KINDS = {"plain": "", "keyed": ", PRIMARY KEY (id)"}
 OPTIONS = " TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone')"
-
-
-@contextmanager
-def refused(code: str, *named: str) -> Iterator[None]:
-    """A TrinityError of a code, whose message names these things."""
-    with pytest.raises(TrinityError) as caught:
-        yield
-    assert caught.value.code == code, str(caught.value)
-    assert [n for n in named if n not in caught.value.message] == [], caught.value.message
 
 
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])

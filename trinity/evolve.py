@@ -6,7 +6,7 @@ change costs is a commit of metadata: no file is read or written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +20,7 @@ from trinity.spi import Column, DataType, TableDefinition, parse_type
 
 __all__ = [
     "FIRST",
+    "Change",
     "Place",
     "added",
     "dropped",
@@ -31,6 +32,9 @@ __all__ = [
     "with_options",
     "with_type",
 ]
+
+Change = Callable[[TableDefinition], TableDefinition]
+"""From a definition to the next one."""
 
 FIRST: Final = ""
 
@@ -56,6 +60,8 @@ def added(definition: TableDefinition, column: Column, place: Place = None) -> T
             INVALID_ARGUMENTS for a hidden name.
     """
     _check_free(definition, column.name)
+    if place:
+        _visible(definition, place)
     check_column(definition.full_name, column)
     if not column.nullable or column.default is not None:
         raise TrinityError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from trinity.session import Session, TableName
 
 __all__ = ["Table"]
-
-_Change = Callable[[TableDefinition], TableDefinition]
 
 
 class Table:
@@ -306,7 +304,7 @@ class Table:
 
     # -- columns ----------------------------------------------------------------------------------------
 
-    def alter(self, *changes: _Change) -> None:
+    def alter(self, *changes: evolve.Change) -> None:
         """Makes changes of :mod:`trinity.evolve` in their order, in one commit; older versions keep their columns.
 
         Raises:
@@ -314,7 +312,7 @@ class Table:
         """
         self.connector.metadata.alter_table(self.handle, lambda definition: self._altered(definition, changes))
 
-    def _altered(self, definition: TableDefinition, changes: Iterable[_Change]) -> TableDefinition:
+    def _altered(self, definition: TableDefinition, changes: Iterable[evolve.Change]) -> TableDefinition:
         if definition.external:
             raise not_ours(str(self.name), "its columns")
         for change in changes:
@@ -354,9 +352,9 @@ class Table:
             TrinityError: CONSTRAINT_VIOLATION when a row has NULL there; see :func:`trinity.evolve.with_not_null`.
         """
         column = evolve.with_not_null(self.definition, name, not_null).column(name).name
-        if not_null and not self.to_df().where(f"{quoted(column)} IS NULL").isEmpty():
-            raise TrinityError(
-                "CONSTRAINT_VIOLATION",
+        if not_null:
+            self._refuse_rows(
+                f"{quoted(column)} IS NULL",
                 f"Column '{column}' of table '{self.name}' is NULL in some rows; give them a value before it is "
                 "declared NOT NULL.",
             )
@@ -374,13 +372,16 @@ class Table:
         """
         adding = partial(with_check, check=Check(name, condition))
         self._altered(self.definition, [adding])
-        if not self.to_df().where(f"NOT (\n{condition}\n)").isEmpty():
-            raise TrinityError(
-                "CONSTRAINT_VIOLATION",
-                f"Some rows of table '{self.name}' do not meet CHECK ({condition}); change them before '{name}' is "
-                "added.",
-            )
+        self._refuse_rows(
+            f"NOT (\n{condition}\n)",
+            f"Some rows of table '{self.name}' do not meet CHECK ({condition}); change them before '{name}' is added.",
+        )
         self.alter(adding)
+
+    def _refuse_rows(self, condition: str, message: str) -> None:
+        """Raises CONSTRAINT_VIOLATION when a condition holds for some row."""
+        if not self.to_df().where(condition).isEmpty():
+            raise TrinityError("CONSTRAINT_VIOLATION", message)
 
     def drop_check(self, name: str, *, if_exists: bool = False) -> None:
         """Drops a CHECK constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 __all__ = ["alter_as_text", "alter_table"]
-
-_Change = Callable[[TableDefinition], TableDefinition]
 
 
 def alter_table(session: Session, statement: Statement) -> DataFrame:
@@ -88,7 +86,7 @@ def _flat(actions: list[exp.Expr]) -> Iterator[exp.Expr]:
             yield action
 
 
-def _changes(action: exp.Expr, statement: Statement) -> list[_Change]:
+def _changes(action: exp.Expr, statement: Statement) -> list[evolve.Change]:
     """What an action does to the columns."""
     if isinstance(action, exp.ColumnDef):
         return [_addition(action, statement.dialect)]
@@ -107,7 +105,7 @@ def _changes(action: exp.Expr, statement: Statement) -> list[_Change]:
     raise _unsupported(statement)
 
 
-def _addition(node: exp.ColumnDef, dialect: str) -> _Change:
+def _addition(node: exp.ColumnDef, dialect: str) -> evolve.Change:
     column, key = read_column(node, dialect)
     if key:
         raise TrinityError("NOT_SUPPORTED", f"Column '{column.name}': a primary key cannot be added to a table.")
@@ -117,9 +115,9 @@ def _addition(node: exp.ColumnDef, dialect: str) -> _Change:
     return _if_absent(column.name, adding) if node.args.get("exists") else adding
 
 
-def _column_changes(action: exp.AlterColumn, statement: Statement) -> list[_Change]:
+def _column_changes(action: exp.AlterColumn, statement: Statement) -> list[evolve.Change]:
     name, args = action.name, action.args
-    changes: list[_Change] = []
+    changes: list[evolve.Change] = []
     if args.get("dtype") is not None:
         changes.append(partial(evolve.with_type, name=name, type_text=type_text(args["dtype"], statement.dialect)))
     if args.get("comment"):
@@ -150,11 +148,11 @@ def _has(definition: TableDefinition, name: str) -> bool:
     return any(c.name.lower() == name.lower() for c in definition.columns)
 
 
-def _if_there(name: str, change: _Change) -> _Change:
+def _if_there(name: str, change: evolve.Change) -> evolve.Change:
     return lambda definition: change(definition) if _has(definition, name) else definition
 
 
-def _if_absent(name: str, change: _Change) -> _Change:
+def _if_absent(name: str, change: evolve.Change) -> evolve.Change:
     return lambda definition: definition if _has(definition, name) else change(definition)
 
 

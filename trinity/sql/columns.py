@@ -62,7 +62,7 @@ def read_check(condition: exp.Expr, columns: Iterable[Column], dialect: str) -> 
 
 
 def read_column(node: exp.ColumnDef, dialect: str) -> tuple[Column, bool]:
-    """The column of a definition, and whether it is declared PRIMARY KEY there; CHECK is for :func:`column_checks`.
+    """The column of a definition, and whether it is declared PRIMARY KEY there; CHECK is read apart from it.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a type or constraint that Trinity lacks, SYNTAX_ERROR without a type.

@@ -1,0 +1,21 @@
+"""What tests expect of errors for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from trinity import TrinityError
+
+__all__ = ["refused"]
+
+
+@contextmanager
+def refused(code: str, *named: str) -> Iterator[None]:
+    """A context that expects a TrinityError of a code whose message names these things."""
+    with pytest.raises(TrinityError) as caught:
+        yield
+    assert caught.value.code == code, str(caught.value)
+    assert [n for n in named if n not in caught.value.message] == [], caught.value.message
