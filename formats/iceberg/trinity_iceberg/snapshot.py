@@ -118,8 +118,8 @@ def snapshot_of(table: TableHandle, metadata: TableMetadata) -> Snapshot | None:
     oldest = version_of(readable[0]) if readable else 0
     raise TrinityError(
         "INVALID_ARGUMENTS",
-        f"Table '{table.full_name}' has no readable version {table.version}: the oldest readable one is {oldest}, "
-        f"the newest {version_of(current)}; older ones were removed by vacuum.",
+        f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one "
+        f"is {oldest}, the newest {version_of(current)}.",
     )
 
 
