@@ -20,7 +20,7 @@ from trinity.engine.packed import packed_orders, small_sums
 from trinity.engine.scan import log_scan, plain_scan, tiers
 from trinity.engine.writer import DELETED, LEFT
 from trinity.errors import TrinityError
-from trinity.merge.accumulate import ADD, CUT, FITS, KIND, PLACE, VISIBLE, ColumnFold, contributions
+from trinity.merge.accumulate import ADD, CUT, FITS, KIND, PLACE, VISIBLE, ColumnFold
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.functions import folds_without_order
 from trinity.merge.literal import quoted
@@ -100,23 +100,23 @@ def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
     return rows.selectExpr(*columns, f"IF({is_folded}, -1L, {ARRIVAL}) AS {ARRIVAL}")
 
 
-def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec, *further: str) -> AnyRows:
+def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
     """One row per key in storage form, with ``DELETED`` (True for a key that is not visible).
 
     Args:
         rows: what :func:`placed` yields.
         splits: the version.
         spec: the table's options.
-        further: more aggregate expressions over the row versions of a key, with their names.
     """
     fold = _fold(splits, spec, pack=isinstance(rows, DataFrame))
-    found = fold(contributions(rows, spec, cuts=_may_have(splits, ROW_KIND)), *further)
-    return found.selectExpr("*", f"NOT {VISIBLE} AS {DELETED}").drop(VISIBLE, FITS)
+    found = fold(fold.contributions(rows))
+    return found.selectExpr(*[quoted(f.name) for f in splits.storage], f"NOT {VISIBLE} AS {DELETED}")
 
 
 def _fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnFold:
     """``pack``: whether to make use of the files' bounds, which a view's readers could not make sense of."""
-    fold = ColumnFold(splits.definition, spec, omits=_may_have(splits, CARRIED))
+    carried, kinds = _may_have(splits, CARRIED), _may_have(splits, ROW_KIND)
+    fold = ColumnFold(splits.definition, spec, omits=carried, hard_deletes=kinds)
     return replace(fold, orders=packed_orders(splits, spec), small=small_sums(splits, spec)) if pack else fold
 
 
@@ -176,7 +176,7 @@ class _Rewrite:
         self.storage = [quoted(f.name) for f in splits.storage]
         self.marked = [f"{_FOLDED} AS {ROW_KIND}" if f.name == ROW_KIND else quoted(f.name) for f in splits.storage]
         self.fold = replace(_fold(splits, spec), raises=False)
-        self.counted = contributions(versions(spark, splits, spec), spec, cuts=_may_have(splits, ROW_KIND))
+        self.counted = self.fold.contributions(versions(spark, splits, spec))
         self.folded = self.fold(self.counted)
         self.now = int(time.time() * 1000)
 

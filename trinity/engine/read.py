@@ -97,14 +97,14 @@ def stored_winners(spark: SparkSession, splits: SplitSource, keys: DataFrame) ->
 
 
 def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Below = _ALL) -> DataFrame:
-    """The winning version of every key in storage form, with ``DELETED`` (True for a deleted key) and ``SINCE``.
+    """The winning version of every key in storage form, with ``DELETED`` (True for a deleted key).
 
-    The log is folded by itself, then met with the base by a full outer sort-merge join. The base is read once,
-    and with one sorted file per bucket neither exchanged nor sorted.
+    Of engines that keep rows whole also with ``SINCE``. The log is folded by itself, then met with the base by a full
+    outer sort-merge join. The base is read once, and with one sorted file per bucket neither exchanged nor sorted.
     """
     if spec.by_column:
         rows = with_key(by_column.versions(spark, splits, spec), splits, spec)
-        return by_column.folded(below.of(rows), splits, spec, f"max({SINCE}) AS {SINCE}")
+        return by_column.folded(below.of(rows), splits, spec)
     base, log = tiers(splits.files)
     versions = log_scan(spark, log, splits.sidecar, splits.storage, native=splits.native)
     versions = below.of(with_key(versions, splits, spec))

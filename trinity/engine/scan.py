@@ -56,6 +56,7 @@ _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
 _NAME = "_trinity_name"
 _ROW = "_trinity_row"
+_NOT_ASIDE: Final = f"CAST(NULL AS BIGINT) AS {SINCE}"
 
 
 def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
@@ -151,8 +152,7 @@ def log_scan(
     else:
         in_order = sorted(files, key=arrival_order)
         versions = plain_scan(spark, in_order, storage)
-        versions = with_positions(spark, versions, [f.name for f in in_order] if arrival else ())
-    versions = versions.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}")
+        versions = _with_arrival(spark, versions, [f.name for f in in_order] if arrival else ())
     if not sidecar:
         return versions
     aside = storage.append(pa.field(SINCE, pa.int64()))
@@ -163,28 +163,28 @@ def log_scan(
 
 
 def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeScan, storage: pa.Schema) -> DataFrame:
-    """Row versions with their arrival, from files that are in arrival order."""
+    """Row versions with arrival and no ``SINCE``, from files that are in arrival order."""
     rows = native_rows(spark, files, native, storage)
     ordinals = spark.createDataFrame(
         pa.table({NATIVE_FILE: pa.array(map(native.name, files), pa.string()), _ORDINAL: range(len(files))})
     )
     arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {NATIVE_ROW} AS {ARRIVAL}"
     joined = rows.join(F.broadcast(ordinals), NATIVE_FILE)
-    return joined.selectExpr(*[quoted(f.name) for f in storage], arrival)
+    return joined.selectExpr(*[quoted(f.name) for f in storage], arrival, _NOT_ASIDE)
 
 
-def with_positions(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Adds the arrival: ordinal of the file in ``names``, then the row's position in its file."""
+def _with_arrival(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Adds the arrival, ordinal of the file in ``names`` and row's position in its file, and no ``SINCE``."""
     if not names:  # no file, and so no _metadata, or no interest in them
-        return rows.selectExpr("*", f"0L AS {ARRIVAL}")
+        return rows.selectExpr("*", f"0L AS {ARRIVAL}", _NOT_ASIDE)
     if len(names) == 1:
-        return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}")
+        return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}", _NOT_ASIDE)
     lines = ",".join(f"({text_literal(name)},{ordinal}L)" for ordinal, name in enumerate(names))
     ordinals = spark.sql(f"SELECT col1 AS {_FILE}, col2 AS {_ORDINAL} FROM VALUES {lines}")
     found = rows.selectExpr("*", f"_metadata.file_name AS {_NAME}", f"_metadata.row_index AS {_ROW}")
     joined = found.join(F.broadcast(ordinals), F.expr(f"{_NAME} = {_FILE}"))
     arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {_ROW} AS {ARRIVAL}"
-    return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival)
+    return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival, _NOT_ASIDE)
 
 
 def bucket_types(definition: TableDefinition) -> str:

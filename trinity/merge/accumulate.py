@@ -1,7 +1,7 @@
 """The fold of the engines that merge column by column: partial-update (§5) and aggregation (E1).
 
 Everything is Spark SQL over the row versions of a key. First the rows are placed in fold order and those before
-the last cut are left out (:func:`contributions`); then one aggregation by key folds them (:class:`ColumnFold`).
+the last cut are left out (:meth:`ColumnFold.contributions`); then one aggregation by key folds them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import FieldFunction, MergeEngine, MergeSpec, SequenceGroup
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
-__all__ = ["ADD", "CUT", "FITS", "KIND", "PLACE", "VISIBLE", "ColumnFold", "contributions"]
+__all__ = ["ADD", "CUT", "FITS", "KIND", "PLACE", "VISIBLE", "ColumnFold"]
 
 PLACE: Final = "_trinity_place"
 """BIGINT: the row's place in fold order among the rows of its key; larger is later."""
@@ -37,27 +37,6 @@ _CUT_AT: Final = "_trinity_cut"
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _FLAT: Final = frozenset((*_WHOLE, "boolean", "float", "double", "decimal", "date", "timestamp", "timestamp_ntz"))
 """Types that Spark's hash aggregation keeps; with others it sorts."""
-
-
-def contributions(versions: AnyRows, spec: MergeSpec, *, cuts: bool = True) -> AnyRows:
-    """The row versions that still count, with :data:`KIND` and :data:`PLACE`.
-
-    Args:
-        versions: rows with :data:`~trinity.merge.fold.ARRIVAL`.
-        spec: the table's options.
-        cuts: False when none of the rows can be a hard delete.
-
-    Returns:
-        for each key the rows from its last cut on, the cut among them: it stands for what it forgot.
-    """
-    rows = versions.selectExpr("*", f"{_kind(spec, cuts)} AS {KIND}")
-    if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
-        rows = rows.where(f"{KIND} NOT IN ({'1, 2' if spec.ignore_delete else '1'})")
-    rows = rows.selectExpr("*", f"{_place(spec)} AS {PLACE}")
-    if not cuts and not (spec.remove_on_delete and spec.row_kind):
-        return rows
-    cut = f"max(IF({KIND} = {CUT}, {PLACE}, NULL)) OVER (PARTITION BY {_key(spec)})"
-    return rows.selectExpr("*", f"{cut} AS {_CUT_AT}").where(f"{_CUT_AT} IS NULL OR {PLACE} >= {_CUT_AT}").drop(_CUT_AT)
 
 
 def _kind(spec: MergeSpec, cuts: bool) -> str:
@@ -89,6 +68,7 @@ class ColumnFold:
         definition: the table; its columns are stored under their names.
         spec: its options.
         omits: False when every row has all columns of the groups in which it takes part.
+        hard_deletes: False when none of the rows can be a hard delete.
         orders: number of a group -> Spark SQL: its fold order as one BIGINT, NULL for rows that take no part in it.
         small: columns of numbers so small that no sum over the rows leaves BIGINT.
         raises: True when a value out of range is an error; else it is NULL, and :data:`FITS` tells (A4).
@@ -97,17 +77,36 @@ class ColumnFold:
     definition: TableDefinition
     spec: MergeSpec
     omits: bool = True
+    hard_deletes: bool = True
     orders: Mapping[int, str] = dataclasses.field(default_factory=dict)
     small: frozenset[str] = frozenset()
     raises: bool = True
 
-    def __call__(self, rows: AnyRows, *further: str) -> AnyRows:
-        """Folds contributions: one row per key with the stored columns, :data:`VISIBLE` and :data:`FITS`.
+    def contributions(self, versions: AnyRows) -> AnyRows:
+        """The row versions that still count, with :data:`KIND` and :data:`PLACE`.
 
         Args:
-            rows: what :func:`contributions` yields.
-            further: more aggregate expressions, with their names.
+            versions: rows with :data:`~trinity.merge.fold.ARRIVAL`.
+
+        Returns:
+            for each key the rows from its last cut on, the cut among them: it stands for what it forgot.
         """
+        # few operations: each on a DataFrame costs every read some milliseconds, however many rows there are
+        spec, kind = self.spec, _kind(self.spec, self.hard_deletes)
+        if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
+            versions = versions.where(f"{kind} NOT IN ({'1, 2' if spec.ignore_delete else '1'})")
+        rows = versions.selectExpr("*", f"{kind} AS {KIND}", f"{_place(spec)} AS {PLACE}")
+        if not self._cuts:
+            return rows
+        cut = f"max(IF({KIND} = {CUT}, {PLACE}, NULL)) OVER (PARTITION BY {_key(spec)}) AS {_CUT_AT}"
+        return rows.selectExpr("*", cut).where(f"{_CUT_AT} IS NULL OR {PLACE} >= {_CUT_AT}").drop(_CUT_AT)
+
+    @property
+    def _cuts(self) -> bool:
+        return self.hard_deletes or (self.spec.remove_on_delete and self.spec.row_kind is not None)
+
+    def __call__(self, rows: AnyRows) -> AnyRows:
+        """Folds :meth:`contributions`: one row per key with the stored columns, :data:`VISIBLE` and :data:`FITS`."""
         rows = self.counting(rows)
         prepared = [text for group in self._groups.values() for text in group.prepared()]
         prepared += [f"{order} AS {_order(n)}" for n, order in self.orders.items()]
@@ -118,13 +117,13 @@ class ColumnFold:
         if self.spec.folds_retracts:
             states.append(f"max({KIND} = {ADD}) AS {VISIBLE}")
             visible = VISIBLE
-        found = per_key(rows, self.spec.key, *states, *further)
-        names = [text.rsplit(" AS ", 1)[1] for text in further]
-        return found.selectExpr(*self._results(dict(rows.dtypes)), visible, f"{self._fits()} AS {FITS}", *names)
+        found = per_key(rows, self.spec.key, *states)
+        return found.selectExpr(*self._results(dict(rows.dtypes)), visible, f"{self._fits()} AS {FITS}")
 
     def counting(self, rows: AnyRows) -> AnyRows:
         """The contributions without cuts, and without what a -D of a sequence group removed (D5)."""
-        rows = rows.where(f"{KIND} <> {CUT}")
+        if self._cuts:
+            rows = rows.where(f"{KIND} <> {CUT}")
         removing = self.spec.remove_on_group and self.spec.row_kind
         return kept_after_removal(rows, self.spec, PLACE, KIND) if removing else rows
 
