@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from benchmarks.timing import Result, in_turns
 from trinity import Session
@@ -15,10 +16,11 @@ from trinity.table import Table
 __all__ = ["FoldBench"]
 
 _GROUPS: Final = (1, 2, 3)
-_NEWEST: Final = ", ".join(
-    f"max(g{n}) AS g{n}, max_by(a{n}, g{n}) AS a{n}, max_by(b{n}, g{n}) AS b{n}" for n in _GROUPS
+_NEWEST: Final = tuple(
+    text
+    for n in _GROUPS
+    for text in (f"max(g{n}) AS g{n}", f"max_by(a{n}, g{n}) AS a{n}", f"max_by(b{n}, g{n}) AS b{n}")
 )
-_PLAIN: Final = f"SELECT k, {_NEWEST}, sum(n) AS n FROM stored GROUP BY k"
 
 
 @dataclass
@@ -43,12 +45,12 @@ class FoldBench:
         groups = {f"fields.g{n}.sequence-group": f"a{n},b{n}{',n' if n == 1 else ''}" for n in _GROUPS}
         options = {"merge-engine": "partial-update", **groups, "fields.n.aggregate-function": "sum"}
         table = self._table("groups", f"k INT, {columns}, n BIGINT", options, self._changes())
-        yield self._fold("fold, three sequence groups", table, _PLAIN, 2.0)
+        yield self._fold("fold, three sequence groups", table, (*_NEWEST, "sum(n) AS n"), 2.0)
         options = {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"}
         table = self._table(
             "sums", "k INT, n BIGINT, m BIGINT", options, self._changes().selectExpr("k", "n", "a1 AS m")
         )
-        yield self._fold("fold, sums", table, "SELECT k, sum(n) AS n, sum(m) AS m FROM stored GROUP BY k", 1.2)
+        yield self._fold("fold, sums", table, ("sum(n) AS n", "sum(m) AS m"), 1.2)
 
     def _changes(self) -> DataFrame:
         keys = max(1, self.rows // 10)
@@ -68,12 +70,15 @@ class FoldBench:
         table.upsert(rows)
         return table
 
-    def _fold(self, case: str, table: Table, plain: str, factor: float) -> Result:
+    def _fold(self, case: str, table: Table, aggregates: tuple[str, ...], factor: float) -> Result:
         """The merged read, beside Spark's aggregation over the same files."""
-        spark = self.session.spark
-        spark.read.parquet(*[f.path for f in table.splits().files]).createOrReplaceTempView("stored")
-        assert table.to_df().count() == spark.sql(plain).count(), case
-        ours, reference = in_turns(self.runs, lambda: _scan(table.to_df()), lambda: _scan(spark.sql(plain)))
+        paths = [f.path for f in table.splits().files]
+
+        def plain() -> DataFrame:
+            return self.session.spark.read.parquet(*paths).groupBy("k").agg(*map(F.expr, aggregates))
+
+        assert table.to_df().count() == plain().count(), case
+        ours, reference = in_turns(self.runs, lambda: _scan(table.to_df()), lambda: _scan(plain()))
         return Result(case, self.catalog, ours, reference, factor)
 
 
