@@ -352,13 +352,9 @@ class Table:
             TrinityError: CONSTRAINT_VIOLATION when a row has NULL there; see :func:`trinity.evolve.with_not_null`.
         """
         column = evolve.with_not_null(self.definition, name, not_null).column(name).name
-        if not_null:
-            self._refuse_rows(
-                f"{quoted(column)} IS NULL",
-                f"Column '{column}' of table '{self.name}' is NULL in some rows; give them a value before it is "
-                "declared NOT NULL.",
-            )
-        self.alter(lambda definition: evolve.with_not_null(definition, name, not_null))
+        refusal = f"Column '{column}' of table '{self.name}' is NULL in some rows; fill them before it is NOT NULL."
+        looks = [self._looking_for(f"{quoted(column)} IS NULL", refusal)] if not_null else []
+        self.alter(lambda definition: evolve.with_not_null(definition, name, not_null), *looks)
 
     def add_check(self, name: str, condition: str) -> None:
         """Adds a CHECK constraint: no row for which it is false is stored from now on (M6).
@@ -372,16 +368,30 @@ class Table:
         """
         adding = partial(with_check, check=Check(name, condition))
         self._altered(self.definition, [adding])
-        self._refuse_rows(
-            f"NOT (\n{condition}\n)",
-            f"Some rows of table '{self.name}' do not meet CHECK ({condition}); change them before '{name}' is added.",
+        refusal = (
+            f"Some rows of table '{self.name}' do not meet CHECK ({condition}); change them before '{name}' is added."
         )
-        self.alter(adding)
+        self.alter(adding, self._looking_for(f"NOT (\n{condition}\n)", refusal))
 
-    def _refuse_rows(self, condition: str, message: str) -> None:
-        """Raises CONSTRAINT_VIOLATION when a condition holds for some row."""
-        if not self.to_df().where(condition).isEmpty():
-            raise TrinityError("CONSTRAINT_VIOLATION", message)
+    def _looking_for(self, condition: str, refusal: str) -> evolve.Change:
+        """A change of nothing, which raises CONSTRAINT_VIOLATION when a condition holds for some row.
+
+        It looks now, and again within the commit where the table has a newer version by then.
+        """
+        from trinity.engine.read import merged_read
+
+        looked = -1
+
+        def look(definition: TableDefinition) -> TableDefinition:
+            nonlocal looked
+            splits = self.splits()
+            if splits.version != looked and not merged_read(self.session.spark, splits).where(condition).isEmpty():
+                raise TrinityError("CONSTRAINT_VIOLATION", refusal)
+            looked = splits.version
+            return definition
+
+        look(self.definition)
+        return look
 
     def drop_check(self, name: str, *, if_exists: bool = False) -> None:
         """Drops a CHECK constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""

@@ -49,15 +49,18 @@ class _Bench:
         self._session.sql(statement)
 
     @contextmanager
-    def within(self, call: str, happens: Callable[[], object]) -> Iterator[None]:
-        """Has something happen once, as soon as a method of the adapter's metadata has returned."""
+    def within(self, call: str, happens: Callable[[], object], *, before: bool = False) -> Iterator[None]:
+        """Has something happen once, as soon as a method of the adapter's metadata has returned, or as it is called."""
         metadata = self._session.connector("c").metadata
         method = getattr(metadata, call)
 
         def and_then(*arguments: Any, **options: Any) -> Any:
             delattr(metadata, call)
+            if before:
+                happens()
             found = method(*arguments, **options)
-            happens()
+            if not before:
+                happens()
             return found
 
         setattr(metadata, call, and_then)
@@ -67,12 +70,19 @@ class _Bench:
             vars(metadata).pop(call, None)
 
 
-def _data(*rows: tuple[int, int, str]) -> pa.Table:
+def _data(*rows: tuple[int, int, str | None]) -> pa.Table:
     k, w, v = zip(*rows, strict=True)
-    return pa.table({"k": pa.array(k, pa.int32()), "w": pa.array(w, pa.int32()), "v": v})
+    return pa.table({"k": pa.array(k, pa.int32()), "w": pa.array(w, pa.int32()), "v": pa.array(v, pa.string())})
 
 
-def _expect(table: Any, expected: list[tuple[int, str]], what: str, where: str | None = None) -> None:
+_DEMANDS: Final = (
+    ("ADD CONSTRAINT positive CHECK (w > 0)", _data((1, -1, "a"))),
+    ("ALTER COLUMN v SET NOT NULL", _data((1, 1, None))),
+)
+"""(what a table demands, a row that does not meet it)."""
+
+
+def _expect(table: Any, expected: list[tuple[int, str | None]], what: str, where: str | None = None) -> None:
     with spark_errors():
         rows = table.to_df(where=where).toArrow().to_pylist()
     found = sorted((row["k"], row["v"]) for row in rows)
@@ -147,6 +157,37 @@ def _a_statement_sees_what_came_meanwhile(bench: _Bench) -> None:
         _expect(table, [(1, "abc")], "two updates of one row at the same time")
 
 
+def _rows_meet_what_is_demanded_meanwhile(bench: _Bench) -> None:
+    """A constraint that comes while rows are written holds for them too, or they are not committed (M6)."""
+    for demand, bad in _DEMANDS:
+        table = bench.make(keyed=True)
+        with bench.within("begin_insert", partial(bench.sql, f"ALTER TABLE {table.name} {demand}")):
+            _refused("TRANSACTION_CONFLICT", f"an upsert that began before {demand}", partial(table.upsert, bad))
+        _expect(table, [], f"an upsert that began before {demand}")
+
+
+def _a_constraint_is_for_rows_that_came_meanwhile(bench: _Bench) -> None:
+    """A constraint is not added when a row has come that does not meet it, however late (M6)."""
+    for demand, bad in _DEMANDS:
+        table = bench.make(keyed=False)
+        alter = partial(bench.sql, f"ALTER TABLE {table.name} {demand}")
+        with bench.within("alter_table", partial(table.append, bad), before=True):
+            _refused("CONSTRAINT_VIOLATION", f"{demand}, before which a row came", alter)
+        table.append(bad)
+        rows = [(1, bad["v"][0].as_py())] * 2
+        _expect(table, rows, f"{demand}, which was refused")
+
+
+def _refused(code: str, what: str, call: Callable[[], object]) -> None:
+    try:
+        call()
+    except TrinityError as error:
+        if error.code != code:
+            raise NonConformance(_CHECK, f"{what}: {error.code} instead of {code}: {error.message}") from error
+    else:
+        raise NonConformance(_CHECK, f"{what} went through; {code} was expected")
+
+
 MEANWHILE: Final[Mapping[str, Callable[[_Bench], None]]] = {
     check.__name__[1:].replace("_", " "): check
     for check in (
@@ -156,6 +197,8 @@ MEANWHILE: Final[Mapping[str, Callable[[_Bench], None]]] = {
         _compaction_counts_as_earlier,
         _one_of_two_compactions_wins,
         _a_statement_sees_what_came_meanwhile,
+        _rows_meet_what_is_demanded_meanwhile,
+        _a_constraint_is_for_rows_that_came_meanwhile,
     )
 }
 """All that is tried."""

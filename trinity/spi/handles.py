@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from trinity.errors import TrinityError
 from trinity.spi.files import DataFile
 from trinity.spi.scan import NativeScan
 from trinity.spi.schema import TableDefinition
@@ -91,6 +92,21 @@ class InsertTableHandle:
     table: TableHandle
     definition: TableDefinition
     target: WriteTarget
+
+    def check_demands(self, now: TableDefinition) -> None:
+        """Whether the rows may still be added; ``finish_insert`` and ``finish_merge`` ask in each attempt (M6).
+
+        Args:
+            now: the table as it is when the rows are committed.
+
+        Raises:
+            TrinityError: TRANSACTION_CONFLICT naming what rows have to meet since the statement began.
+        """
+        if new := now.demands_beyond(self.definition):
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"Rows of '{self.table.full_name}' must meet {new[0]} since this statement began; run it again.",
+            )
 
 
 @dataclass(frozen=True)

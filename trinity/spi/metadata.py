@@ -133,12 +133,13 @@ class ConnectorMetadata(ABC):
     ) -> CommitResult:
         """Commits the files of the fragments, in the order of their names, as one version.
 
-        Called once, after all sinks have finished. It never fails for the commits of others. With ``txn`` not above
+        Called once, after all sinks have finished. It fails for no commits of others but those by which the table
+        demands more of rows (:meth:`~trinity.spi.InsertTableHandle.check_demands`). With ``txn`` not above
         the highest recorded for its application nothing is committed and the result is ``skipped`` (L4). An empty list
         of fragments commits nothing, unless a ``txn`` has to be recorded.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND when the table was dropped meanwhile.
+            TrinityError: TABLE_NOT_FOUND when the table was dropped meanwhile; TRANSACTION_CONFLICT.
         """
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:

@@ -136,6 +136,13 @@ class TableDefinition:
         """Name in data files -> name, of the columns where these differ."""
         return {c.stored: c.name for c in self.columns if c.stored and c.stored != c.name}
 
+    def demands_beyond(self, other: TableDefinition) -> list[str]:
+        """What rows must meet here and need not there, as SQL for people: NOT NULL columns and CHECK constraints."""
+        before = {c.field_id or c.name: c.nullable for c in other.columns}
+        filled = [c.name for c in self.columns if not c.nullable and before.get(c.field_id or c.name, True)]
+        checks = [f"CHECK ({check.expression})" for check in self.checks if check not in other.checks]
+        return [*(f"{name} NOT NULL" for name in filled), *checks]
+
     @property
     def keyed(self) -> bool:
         """True when the table has a primary key."""

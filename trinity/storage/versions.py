@@ -147,6 +147,7 @@ class VersionedMetadata(RowChanges):
         def append(newest: TableVersion) -> TableVersion | None:
             if txn and newest.txns.get(txn[0], -1) >= txn[1]:
                 return None
+            insert.check_demands(newest.definition)
             txns = {**newest.txns, **dict([txn] if txn else [])}
             return replace(newest, operation="append", files=(*newest.files, *files), txns=txns)
 
@@ -166,6 +167,7 @@ class VersionedMetadata(RowChanges):
         files, gone = from_merge_fragments(fragments)
 
         def change(newest: TableVersion) -> TableVersion:
+            merge.insert.check_demands(newest.definition)
             check_scope(merge, newest.files, gone)
             kept = [f for f in newest.files if f.path not in gone]
             return replace(newest, operation="merge", files=(*kept, *files))

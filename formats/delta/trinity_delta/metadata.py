@@ -85,6 +85,7 @@ class DeltaMetadata(FolderMetadata):
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(state: State, started: DeltaTransaction) -> bool:
+            started.read_whole_table()  # the change may have looked at the rows
             changed = change(state.definition)
             if changed == state.definition:
                 return True
@@ -141,6 +142,7 @@ class DeltaMetadata(FolderMetadata):
             # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
             self._check_columns(insert.table, state)
+            insert.check_demands(state.definition)
             actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
             version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="WRITE")
             return _result(version, files)
@@ -167,6 +169,7 @@ class DeltaMetadata(FolderMetadata):
             replaced = [(path, f) for path, f in state.files.items() if f.path in gone]
             actions = [remove(path, f, state.definition, changes=True) for path, f in replaced]
             self._check_columns(merge.insert.table, state)
+            merge.insert.check_demands(state.definition)
             actions += [add(f, store, merge.insert.definition, order=started.read_version + 1) for f in files]
             return _result(started.commit(actions, operation="UPDATE"), files)
 

@@ -243,6 +243,7 @@ class IcebergMetadata(RowChanges):
             if not files and not txn:
                 return CommitResult(current)
             check_present(insert.table, files)
+            insert.check_demands(self._definition(loaded))
             added = _named_now(files, insert.definition, loaded)
             summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
             return _result(commit_change(loaded, Change("append", added=added, summary=summary)), files)
@@ -266,6 +267,7 @@ class IcebergMetadata(RowChanges):
             live, _ = self._snapshots.files(merge.table, loaded, metadata.current_snapshot(), metadata.schema())
             check_scope(merge, live, gone)
             check_present(merge.table, files)
+            merge.insert.check_demands(self._definition(loaded))
             added = _named_now(files, merge.insert.definition, loaded)
             return _result(commit_change(loaded, Change("merge", added=added, removed=gone)), files)
 

@@ -97,6 +97,7 @@ class ParquetMetadata(FolderMetadata):
         def change(state: State) -> Change | None:
             if txn and state.txns.get(txn[0], -1) >= txn[1]:
                 return None
+            insert.check_demands(state.definition)
             return _change("append", added=files, txns=dict([txn]) if txn else {})
 
         if not files and txn is None:
@@ -119,6 +120,7 @@ class ParquetMetadata(FolderMetadata):
         store = ObjectStore(table.location)
 
         def change(state: State) -> Change:
+            merge.insert.check_demands(state.definition)
             check_scope(merge, [f.moved(store.path(f.path)) for f in state.files.values()], gone)
             removed = frozenset(store.relative(path) for path in gone)
             return _change("merge", added=_relative(table, files), removed=removed)
