@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -22,13 +23,15 @@ from trinity.engine.key_check import check_keys
 from trinity.engine.merge_guard import MergeGuard
 from trinity.engine.merge_plan import MERGE_ROW, MergePlan, clauses, expanded, update_case_columns
 from trinity.engine.merge_source import Source, held_source
-from trinity.engine.merge_write import Distribution, write_changes
+from trinity.engine.merge_upsert import insert_case, is_upsert
+from trinity.engine.merge_write import Distribution, write_changes, write_upserts
 from trinity.engine.partitions import whole_files
 from trinity.engine.prune import prune
 from trinity.engine.read import logical, merged_read
 from trinity.engine.row_change import processor_for
 from trinity.engine.scan import located_scan
 from trinity.engine.unique_check import check_unique, concerned
+from trinity.engine.writer import REFUSAL
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec, quoted
 from trinity.spi import (
@@ -47,6 +50,9 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 __all__ = ["Attempt"]
+
+_ROWS_PER_TASK: Final = 100_000
+"""Of an upsert, which goes to the sinks as the source's tasks have it: of many small ones come fewer files."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +193,8 @@ class Attempt:
         """Writes the changes and returns the sinks' fragments, and the rows changed by kind."""
         if (found := self._whole_files()) is not None:
             return found
+        if (found := self._upserted()) is not None:
+            return found
         if self.plan.moving and self.definition.keyed:
             check_mark(self.program, self.definition)
         changes = self.changes()
@@ -214,6 +222,29 @@ class Attempt:
             return None
         return [removal(f.path) for f in files], {"updated": 0, "deleted": sum(f.rows for f in files), "inserted": 0}
 
+    def _upserted(self) -> tuple[list[bytes], dict[str, int]] | None:
+        """What a MERGE that is an upsert writes; None for another, or where the join has to say what is wrong."""
+        keys = self._upsert_keys()
+        if keys is None or keys.dropna().distinct().count() < (self.source.rows or 0):
+            return None
+        matched = self._target().count()
+        rows = self._upserted_rows()
+        conformer = self._conformer(to_arrow_schema(rows.drop(REFUSAL).schema))
+        number, sinks = insert_case(self.plan), self.table.connector.sinks
+        fragments = write_upserts(rows, sinks, self.merge, number, conformer, self.row_id)
+        return fragments, {"updated": matched, "deleted": 0, "inserted": (self.source.rows or 0) - matched}
+
+    def _upsert_keys(self) -> DataFrame | None:
+        """The keys of the source of an upsert, or None."""
+        if not self.definition.keyed or concerned(self.program) or not is_upsert(self.plan):
+            return None
+        keys = self._keys()
+        return keys if keys is not None and len(keys.columns) == len(self.definition.primary_key) else None
+
+    def _upserted_rows(self) -> DataFrame:
+        tasks = max(1, math.ceil((self.source.rows or 0) / _ROWS_PER_TASK))
+        return self.plan.upserted(insert_case(self.plan)).coalesce(tasks)
+
     def _written(self, changes: DataFrame) -> tuple[list[bytes], dict[str, int]]:
         definition = self.definition
         names = tuple(c.name for c in definition.columns)
@@ -237,22 +268,32 @@ class Attempt:
         sinks = None
         if not self.definition.keyed:  # a sink's work is the files that it rewrites, not the rows that reach it
             sinks = max(1, self.table.session.spark.sparkContext.defaultParallelism)
-        return Distribution(self.layout, metadata.update_layout(target), sinks)
+        return Distribution(self.layout, metadata.update_layout(target), sinks, self._together())
+
+    def _together(self) -> bool:
+        """Whether a row that replaces another goes where that one goes; text is padded only in storage form."""
+        if not self.definition.keyed:
+            return not self.layout
+        texts = [k for k in self.layout if parse_type(self.definition.column(k).type).name in ("char", "varchar")]
+        return not self.plan.moving and not texts
 
     def _conformers(self, changes: DataFrame) -> tuple[PageConformer, PageConformer | None]:
         definition, name, zone = self.definition, str(self.table.name), self.table.session.timezone
-        spec = MergeSpec.of(definition) if definition.keyed else None
         storage = self.merge.insert.target.storage
         given = to_arrow_schema(changes.schema)
-        row = list(given.field(MERGE_ROW).type)[: len(definition.columns)]
-        data = plan_ingest(name, definition, spec, storage, pa.schema(row), {}, zone)
-        if spec is None:
+        data = self._conformer(pa.schema(list(given.field(MERGE_ROW).type)[: len(definition.columns)]))
+        if not definition.keyed:
             return data, None
         held = list(given.field(self.row_id).type)
         columns = [definition.column(f.name) for f in held]
         stored = [storage.field(definition.columns.index(c)) for c in columns]
         only = definition.with_columns(columns)
         return data, plan_ingest(name, only, None, pa.schema(stored), pa.schema(held), {}, zone)
+
+    def _conformer(self, given: pa.Schema) -> PageConformer:
+        spec = MergeSpec.of(self.definition) if self.definition.keyed else None
+        storage, zone = self.merge.insert.target.storage, self.table.session.timezone
+        return plan_ingest(str(self.table.name), self.definition, spec, storage, given, {}, zone)
 
     # -- EXPLAIN ------------------------------------------------------------------------------------------
 
@@ -270,7 +311,10 @@ class Attempt:
         if program.source is not None:
             lines.append(f"join: {program.target_alias} RIGHT JOIN {program.source_alias} ON {program.on}")
         lines += clauses(program)
-        plan = self.changes()._jdf.queryExecution().simpleString()
+        upsert = self._upsert_keys() is not None
+        if upsert:
+            lines.append("upsert: unless the source has a key twice, the target is read for the counts alone")
+        plan = (self._upserted_rows() if upsert else self.changes())._jdf.queryExecution().simpleString()
         return "\n".join([*lines, "", str(plan)])
 
 

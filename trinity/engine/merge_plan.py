@@ -166,6 +166,17 @@ class MergePlan:
             changes = checked_changes(changes, MERGE_ROW, self.definition, self.table)
         return changes
 
+    def upserted(self, number: int) -> DataFrame:
+        """What an INSERT case makes of every row of the source: the columns of the table, and refusal. Not run yet."""
+        assert self.program.source is not None
+        source = self.program.source.alias(self.program.source_alias)
+        row, errors = self._row_of(number, self.program.cases[number], source)
+        refusal = F.coalesce(*errors) if errors else F.lit(None).cast("string")
+        rows = source.select(row.alias(MERGE_ROW), refusal.alias(REFUSAL))
+        if self.definition.checks:
+            rows = checked_changes(rows, MERGE_ROW, self.definition, self.table)
+        return rows.select(*[F.col(f"{MERGE_ROW}.{quoted(c.name)}") for c in self.definition.columns], REFUSAL)
+
     # -- the join -----------------------------------------------------------------------------------------
 
     def _joined(self, target: DataFrame) -> DataFrame:
@@ -291,7 +302,7 @@ class MergePlan:
         spec = self.spec
         if spec is not None and spec.groups:
             names = (self.row_id, MERGE_ROW, REFUSAL)
-            changes = refusing_groups(changes, self.program, spec, names, self._from_source)
+            changes = refusing_groups(changes, self.program, spec, names, self.from_source)
         if spec is None or not numbers:
             return changes
         case = F.col(MERGE_ROW)["_trinity_case_number"]
@@ -305,9 +316,10 @@ class MergePlan:
         if spec is None or case.operation is not Operation.UPDATE or self._moves(case):
             return False  # a move is checked against the winner of its new key
         given = [value for name, value in (case.values or {}).items() if name in spec.ordering]
-        return bool(given) and not (self.program.statement == "MERGE" and all(map(self._from_source, given)))
+        return bool(given) and not (self.program.statement == "MERGE" and all(map(self.from_source, given)))
 
-    def _from_source(self, value: Expression) -> bool:
+    def from_source(self, value: Expression) -> bool:
+        """Whether a value is a column of the source, and nothing else."""
         text = value if isinstance(value, str) else str(value).removeprefix("Column<'").removesuffix("'>")
         qualifier, _, name = text.replace("`", "").rpartition(".")
         columns = [c.lower() for c in self.program.source.columns] if self.program.source is not None else []

@@ -1,7 +1,8 @@
 """Runs merge sinks: rows of the plan through the processor, to the sink that their layout says (seed 003, S1-S6).
 
-Two tasks with an exchange between them. The first turns merge rows into changes in storage form; the second, to
-which all changes of a row id come, finds duplicate matches and feeds the sink.
+Two steps: the first turns merge rows into changes in storage form; the second, to which all changes of a row id come,
+finds duplicate matches and feeds the sink. Between them is an exchange, unless the merge rows can be exchanged instead:
+then both are one task, and rows go to Python once.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from pyspark.sql.types import ByteType, IntegerType, StringType, StructField, St
 
 from trinity.engine.ingest import PageConformer
 from trinity.engine.merge_guard import FILLING, MergeGuard
+from trinity.engine.merge_plan import MERGE_ROW
 from trinity.engine.row_change import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
-from trinity.engine.writer import map_in_arrow, raise_refusal, run_on_spark
+from trinity.engine.writer import REFUSAL, map_in_arrow, raise_refusal, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 __all__ = ["Distribution", "write_changes"]
 
@@ -42,26 +44,33 @@ class Distribution:
         insert: columns by whose hash new rows go; empty: with the row that they replace, else anywhere.
         update: row id fields by whose hash deleted and changed rows go.
         sinks: number of sinks, or None to let Spark choose by size.
+        together: whether all that a merge row becomes goes to one sink.
     """
 
     insert: tuple[str, ...]
     update: tuple[str, ...]
     sinks: int | None = None
+    together: bool = False
 
-    def of(self, row_id: str) -> Column:
-        """The hash of a change."""
-        by_row = F.hash(*[F.col(row_id)[name] for name in self.update])
+    def placed(self, rows: DataFrame, row_id: str) -> DataFrame:
+        """Merge rows that go together, or else changes, in a partition for each sink."""
+        present = F.col(row_id).isNotNull()
+        where = F.hash(*([F.col(row_id)[name] for name in self.update] or [F.col(row_id)]))
         if not self.insert:
-            return F.when(F.col(row_id).isNotNull(), by_row).otherwise(F.spark_partition_id())
-        new = F.col(_PREFIX + OPERATION).isin(int(Operation.INSERT), int(Operation.UPDATE_INSERT))
-        return F.when(new, F.hash(*[F.col(quoted(name)) for name in self.insert])).otherwise(by_row)
+            where = F.when(present, where).otherwise(F.spark_partition_id())
+        elif self.together:
+            where = F.when(present, where).otherwise(F.hash(*[F.col(MERGE_ROW)[name] for name in self.insert]))
+        else:
+            new = F.col(_PREFIX + OPERATION).isin(int(Operation.INSERT), int(Operation.UPDATE_INSERT))
+            where = F.when(new, F.hash(*[F.col(quoted(name)) for name in self.insert])).otherwise(where)
+        return rows.repartition(self.sinks, where) if self.sinks else rows.repartition(where)
 
 
 @dataclass(frozen=True)
 class _ChangeTask:
-    """First task: merge rows to changes in storage form.
+    """First step: merge rows to changes in storage form.
 
-    An error travels on as a row, and is raised behind the exchange: as a value, not as a failed task.
+    An error travels on as a row, and is raised by the second step: as a value, not as a failed task.
     """
 
     processor: RowChangeProcessor
@@ -109,7 +118,7 @@ def _nullable(storage: pa.Schema) -> list[pa.Field]:
 
 @dataclass(frozen=True)
 class _SinkTask:
-    """Second task: the guard, then the sink. Its first fragment is the counts."""
+    """Second step: the guard, then the sink. Its first fragment is the counts."""
 
     provider: PageSinkProvider
     merge: MergeTableHandle
@@ -139,8 +148,41 @@ class _SinkTask:
         storage = self.merge.insert.target.storage
         data = [_as(column, field) for column, field in zip(page.columns[: self.width], storage, strict=True)]
         operation, case_number, row_id = page.columns[self.width : self.width + 3]
-        names = [*(f.name for f in storage), OPERATION, CASE_NUMBER, self.row_id.name]
-        return pa.RecordBatch.from_arrays([*data, operation, case_number, _as(row_id, self.row_id)], names=names)
+        return _merge_page(storage, [*data, operation, case_number, _as(row_id, self.row_id)], self.row_id.name)
+
+
+@dataclass(frozen=True)
+class _UpsertTask:
+    """Rows of a MERGE that is an upsert: each is an INSERT, in the one task that has it."""
+
+    provider: PageSinkProvider
+    merge: MergeTableHandle
+    case_number: int
+    conformer: PageConformer
+    row_id: pa.Field
+
+    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+        sink = self.provider.create_merge_sink(self.merge, SinkId(order))
+        try:
+            for page in pages:
+                if page.num_rows:
+                    raise_refusal(page.column(REFUSAL))
+                    sink.store_merged_rows(self._merge_page(page.drop_columns([REFUSAL])))
+            return sink.finish()
+        except BaseException:
+            sink.abort()
+            raise
+
+    def _merge_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        stored = self.conformer.conform(page)
+        facts = [pa.scalar(int(Operation.INSERT), pa.int8()), pa.scalar(self.case_number, pa.int32())]
+        repeated = [pa.repeat(fact, page.num_rows) for fact in facts]
+        columns = [*stored.columns, *repeated, pa.nulls(page.num_rows, self.row_id.type)]
+        return _merge_page(stored.schema, columns, self.row_id.name)
+
+
+def _merge_page(storage: pa.Schema, columns: list[pa.Array], row_id: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(columns, names=[*(f.name for f in storage), OPERATION, CASE_NUMBER, row_id])
 
 
 def _as(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -200,12 +242,14 @@ def write_changes(
         ]
     )
     task = _ChangeTask(processor, conformers[0], conformers[1], arrow)
-    stored = _spark_schema(storage, processor.row_id, from_arrow_type(row_id))
-    prepared = map_in_arrow(changes, lambda pages: task(pages), stored)
-    where = distribution.of(processor.row_id)
-    placed = prepared.repartition(distribution.sinks, where) if distribution.sinks else prepared.repartition(where)
-    task_row_id = pa.field(processor.row_id, row_id)
-    found = run_on_spark(_SinkTask(provider, merge, len(storage), task_row_id, guard), placed)
+    sink = _SinkTask(provider, merge, len(storage), pa.field(processor.row_id, row_id), guard)
+    if distribution.together:
+        placed = distribution.placed(changes, processor.row_id)
+        found = run_on_spark(lambda order, pages: sink(order, task(pages)), placed)
+    else:
+        stored = _spark_schema(storage, processor.row_id, from_arrow_type(row_id))
+        prepared = map_in_arrow(changes, lambda pages: task(pages), stored)
+        found = run_on_spark(sink, distribution.placed(prepared, processor.row_id))
     counts = {"updated": 0, "deleted": 0, "inserted": 0}
     fragments = []
     for text in found:
@@ -215,6 +259,36 @@ def write_changes(
             continue
         counts = {kind: counts[kind] + fragment[kind] for kind in counts}
     return fragments, counts
+
+
+def write_upserts(
+    rows: DataFrame,
+    provider: PageSinkProvider,
+    merge: MergeTableHandle,
+    case_number: int,
+    conformer: PageConformer,
+    row_id: str,
+) -> list[bytes]:
+    """Writes rows that are all inserted, each in the task that has it, and commits nothing.
+
+    Args:
+        rows: the columns of a keyed table, and :data:`~trinity.engine.writer.REFUSAL`.
+        provider: makes the sinks.
+        merge: what ``begin_merge`` returned.
+        case_number: of the INSERT.
+        conformer: brings the rows into storage form.
+        row_id: name of the row id column.
+
+    Returns:
+        the sinks' fragments.
+
+    Raises:
+        TrinityError: what conforming or the sink refuse; what the statement's expressions raise.
+    """
+    insert = merge.insert
+    held = [f for f in _nullable(insert.target.storage) if f.name in insert.definition.primary_key]
+    task = _UpsertTask(provider, merge, case_number, conformer, pa.field(row_id, pa.struct(held)))
+    return run_on_spark(task, rows)
 
 
 def _spark_schema(storage: pa.Schema, row_id: str, row_id_type: Any) -> StructType:

@@ -1,0 +1,56 @@
+"""What row changes send to the driver does not grow with the table: no table data goes through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from trinity import Session
+
+KEYED = "PRIMARY KEY (k)) TBLPROPERTIES ('watermark-key' = 'w')"
+STATEMENTS = {
+    "MERGE": """MERGE INTO {t} t USING s ON t.k = s.k WHEN MATCHED AND s.k % 2 = 0 THEN DELETE
+                WHEN MATCHED THEN UPDATE SET v = concat(t.v, '!') WHEN NOT MATCHED THEN INSERT *""",
+    "UPDATE": "UPDATE {t} SET v = 'new' WHERE k IN (SELECT k FROM s)",
+    "compaction": None,
+}
+
+
+def sent_to_driver(session: Session, work: Callable[[], object]) -> int:
+    """Bytes of the results of all tasks, Spark's own facts about them among these."""
+    context: Any = session.spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    before = {stage.stageId() for stage in stages(context)}
+    work()
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    return sum(stage.resultSize() for stage in stages(context) if stage.stageId() not in before)
+
+
+def stages(context: Any) -> list[Any]:
+    """The stages that Spark remembers."""
+    gateway, store = context._gateway, context._jsc.sc().statusStore()
+    found = store.stageList(None, False, False, gateway.new_array(gateway.jvm.double, 0), None)
+    return [found.apply(n) for n in range(found.size())]
+
+
+@pytest.mark.parametrize("end", [")", f", {KEYED}"], ids=["plain", "keyed"])
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_what_the_driver_is_sent_does_not_grow_with_the_table(
+    session: Session, tiered_fmt: str, statement: str, end: str
+) -> None:
+    session.sql("SELECT id * 20 AS k, 1 AS w, 'changed' AS v FROM range(100)").createOrReplaceTempView("s")
+    sent = {}
+    for rows in (2_000, 200_000):
+        name = f"{tiered_fmt}.default.t{rows}"
+        session.sql(f"CREATE TABLE {name} (k BIGINT, w INT, v STRING{end}")
+        session.sql(f"INSERT INTO {name} SELECT id, 0, concat('a text of row ', id) FROM range(0, {rows}, 1, 2)")
+        text = STATEMENTS[statement]
+        work = (
+            (lambda name=name: session.table(name).compact(full=True))
+            if text is None
+            else (lambda text=text, name=name: session.sql(text.format(t=name)))
+        )
+        sent[rows] = sent_to_driver(session, work)
+    assert sent[200_000] < 2 * sent[2_000], sent
