@@ -231,7 +231,10 @@ class Attempt:
         rows = self._upserted_rows()
         conformer = self._conformer(to_arrow_schema(rows.drop(REFUSAL).schema))
         number, sinks = insert_case(self.plan), self.table.connector.sinks
-        fragments = write_upserts(rows, sinks, self.merge, number, conformer, self.row_id)
+        try:
+            fragments = write_upserts(rows, sinks, self.merge, number, conformer, self.row_id)
+        except TrinityError:  # of a row that cannot be stored: the join knows which clause would have stored it
+            return None
         return fragments, {"updated": matched, "deleted": 0, "inserted": (self.source.rows or 0) - matched}
 
     def _upsert_keys(self) -> DataFrame | None:

@@ -59,7 +59,7 @@ from trinity.storage import (
 from trinity_iceberg.commit import Change, check_deletes, check_present, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_writable
-from trinity_iceberg.partition import check_names, check_partitions, names_now, partition_spec
+from trinity_iceberg.partition import check_names, check_partitions, named_now, partition_spec
 from trinity_iceberg.schema import (
     definition_of,
     definition_updates,
@@ -244,7 +244,7 @@ class IcebergMetadata(RowChanges):
                 return CommitResult(current)
             check_present(insert.table, files)
             insert.check_demands(self._definition(loaded))
-            added = _named_now(files, insert.definition, loaded)
+            added = named_now(files, insert.definition, loaded)
             summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
             return _result(commit_change(loaded, Change("append", added=added, summary=summary)), files)
 
@@ -268,7 +268,7 @@ class IcebergMetadata(RowChanges):
             check_scope(merge, live, gone)
             check_present(merge.table, files)
             merge.insert.check_demands(self._definition(loaded))
-            added = _named_now(files, merge.insert.definition, loaded)
+            added = named_now(files, merge.insert.definition, loaded)
             return _result(commit_change(loaded, Change("merge", added=added, removed=gone)), files)
 
         return self._commit(merge.table, attempt, merge.insert.definition)
@@ -306,7 +306,7 @@ class IcebergMetadata(RowChanges):
             loaded = self._load(rewrite.table)
             check_present(rewrite.table, written)
             removed = frozenset(f.path for f in rewrite.replaced)
-            added = _named_now(files, rewrite.definition, loaded)
+            added = named_now(files, rewrite.definition, loaded)
             if rewrite.definition.external:  # whose rows have their order by the sequence number of the new files
                 check_deletes(rewrite.table, loaded)
                 return _result(commit_change(loaded, Change("compact", added=added, removed=removed)), written)
@@ -389,12 +389,6 @@ class IcebergMetadata(RowChanges):
             partition_by=definition.partition_by,
         )
         return replace(table, version=version_of(snapshot)), definition, target
-
-
-def _named_now(files: Sequence[DataFile], definition: TableDefinition, table: Table) -> list[DataFile]:
-    """Files that were written under a pinned definition, by the names that their columns have now."""
-    names = names_now(definition, table.spec(), table.schema())
-    return [f.renamed(names) for f in files]
 
 
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:

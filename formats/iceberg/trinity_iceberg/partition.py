@@ -10,19 +10,20 @@ import pyarrow as pa
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionSpec
 from pyiceberg.partitioning import PartitionField as IcebergField
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform, Transform, parse_transform
 from pyiceberg.typedef import Record
 from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
 
 from trinity.errors import TrinityError
-from trinity.spi import PartitionField, TableDefinition, WriteTarget, parse_partition
+from trinity.spi import DataFile, PartitionField, TableDefinition, WriteTarget, parse_partition
 from trinity_iceberg.schema import iceberg_type, partition_texts, python_value
 
 __all__ = [
     "check_names",
     "check_partitions",
     "from_record",
-    "names_now",
+    "named_now",
     "partition_spec",
     "to_record",
     "transformed_values",
@@ -89,7 +90,13 @@ def check_names(before: TableDefinition, after: TableDefinition, spec: Partition
             )
 
 
-def names_now(definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> dict[str, str]:
+def named_now(files: Iterable[DataFile], definition: TableDefinition, table: Table) -> list[DataFile]:
+    """Files that were written under a pinned definition, by the names that their columns have now."""
+    names = _names_now(definition, table.spec(), table.schema())
+    return [f.renamed(names) for f in files]
+
+
+def _names_now(definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> dict[str, str]:
     """What columns and partition fields of a pinned definition are called by now, where that is something else."""
     now = {c.name: schema.find_column_name(c.field_id) for c in definition.visible if c.field_id is not None}
     fields = definition.partition_fields
