@@ -65,6 +65,7 @@ def test_l7_a_merge_and_inserts_have_a_serial_order(session: Session, warehouse:
     assert [r.n for r in session.sql(f"SELECT n FROM {counter} WHERE id = 7").collect()] == [2]
 
 
+@pytest.mark.tiered
 def test_statements_on_disjoint_rows_all_succeed(session: Session, counter: str) -> None:
     works = [lambda i=i: session.sql(f"UPDATE {counter} SET n = n + {i} WHERE id = {i}") for i in (1, 2)]
     works += [lambda i=i: session.sql(f"INSERT INTO {counter} VALUES ({i}, {i})") for i in (3, 4)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,12 +11,20 @@ import pytest
 from trinity import Session
 
 KEYED = "PRIMARY KEY (k)) TBLPROPERTIES ('watermark-key' = 'w')"
-STATEMENTS = {
-    "MERGE": """MERGE INTO {t} t USING s ON t.k = s.k WHEN MATCHED AND s.k % 2 = 0 THEN DELETE
-                WHEN MATCHED THEN UPDATE SET v = concat(t.v, '!') WHEN NOT MATCHED THEN INSERT *""",
-    "UPDATE": "UPDATE {t} SET v = 'new' WHERE k IN (SELECT k FROM s)",
-    "compaction": None,
-}
+MERGE = """MERGE INTO {t} t USING s ON t.k = s.k WHEN MATCHED AND s.k % 2 = 0 THEN DELETE
+           WHEN MATCHED THEN UPDATE SET v = concat(t.v, '!') WHEN NOT MATCHED THEN INSERT *"""
+UPSERT = "MERGE INTO {t} t USING s ON t.k = s.k WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+UPDATE = "UPDATE {t} SET v = 'new' WHERE k IN (SELECT k FROM s)"
+FULL = pytest.mark.full
+CASES = [
+    pytest.param(")", MERGE, id="plain MERGE"),
+    pytest.param(")", UPDATE, id="plain UPDATE", marks=FULL),
+    pytest.param(f", {KEYED}", MERGE, id="keyed MERGE"),
+    pytest.param(f", {KEYED}", UPSERT, id="keyed upsert", marks=FULL),
+    pytest.param(f", {KEYED}", UPDATE, id="keyed UPDATE", marks=FULL),
+    pytest.param(f", {KEYED}", None, id="compaction", marks=FULL),
+]
+"""(the end of the table's definition, the statement; None: a full compaction)."""
 
 
 def sent_to_driver(session: Session, work: Callable[[], object]) -> int:
@@ -35,10 +44,9 @@ def stages(context: Any) -> list[Any]:
     return [found.apply(n) for n in range(found.size())]
 
 
-@pytest.mark.parametrize("end", [")", f", {KEYED}"], ids=["plain", "keyed"])
-@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize(("end", "statement"), CASES)
 def test_what_the_driver_is_sent_does_not_grow_with_the_table(
-    session: Session, tiered_fmt: str, statement: str, end: str
+    session: Session, tiered_fmt: str, end: str, statement: str | None
 ) -> None:
     session.sql("SELECT id * 20 AS k, 1 AS w, 'changed' AS v FROM range(100)").createOrReplaceTempView("s")
     sent = {}
@@ -46,11 +54,12 @@ def test_what_the_driver_is_sent_does_not_grow_with_the_table(
         name = f"{tiered_fmt}.default.t{rows}"
         session.sql(f"CREATE TABLE {name} (k BIGINT, w INT, v STRING{end}")
         session.sql(f"INSERT INTO {name} SELECT id, 0, concat('a text of row ', id) FROM range(0, {rows}, 1, 2)")
-        text = STATEMENTS[statement]
-        work = (
-            (lambda name=name: session.table(name).compact(full=True))
-            if text is None
-            else (lambda text=text, name=name: session.sql(text.format(t=name)))
-        )
-        sent[rows] = sent_to_driver(session, work)
+        sent[rows] = sent_to_driver(session, partial(run, session, name, statement))
     assert sent[200_000] < 2 * sent[2_000], sent
+
+
+def run(session: Session, table: str, statement: str | None) -> None:
+    if statement is None:
+        session.table(table).compact(full=True)
+    else:
+        session.sql(statement.format(t=table))

@@ -46,8 +46,12 @@ KEYED: dict[str, Mapping[str, str]] = {
         "fields.v.aggregate-function": "listagg",
     },
 }
-SHORT = ("deduplicate", "partial_update")
-KINDS = [kind if kind in SHORT else pytest.param(kind, marks=pytest.mark.full) for kind in KEYED]
+SHORT = (("iceberg", "deduplicate"), ("delta", "partial_update"))
+CASES = [
+    pytest.param(fmt, kind, marks=() if (fmt, kind) in SHORT else pytest.mark.full)
+    for fmt in ("delta", "iceberg")
+    for kind in KEYED
+]
 
 
 def rows(keys: list[int], w: int, gone: bool | None = None) -> pa.Table:
@@ -110,8 +114,7 @@ class Twins:
         assert shown(self.shared) == shown(self.own)
 
 
-@pytest.mark.parametrize("fmt", ["delta", "iceberg"], indirect=True)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("fmt", "kind"), CASES, indirect=["fmt"])
 def test_rewrites_and_appends_by_others(session: Session, fmt: str, kind: str) -> None:
     twins = Twins(session, fmt, KEYED[kind])
     twins.both(lambda t: t.upsert(rows([*range(10)], 5)))

@@ -82,6 +82,7 @@ def test_it_imports_public_names_only() -> None:
                 assert {a.name for a in node.names} <= set(importlib.import_module(node.module).__all__)
 
 
+@pytest.mark.full
 def test_it_conforms(site: Path, spark: SparkSession, tmp_path: Path) -> None:
     report = run_check("acme", spark, budget=QUICK, folder=tmp_path)
     assert report.conforms, report.text()

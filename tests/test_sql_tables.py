@@ -144,6 +144,7 @@ def test_create_table_refusals(sales: Session, fmt: str) -> None:
     assert rows(sales, "SHOW TABLES") == [("sales", "orders", False)]
 
 
+@pytest.mark.tiered
 def test_create_table_as_select(sales: Session, fmt: str) -> None:
     made = sales.sql(
         "CREATE TABLE copy (PRIMARY KEY (id)) WITH (watermark_key = 'ts') AS "

@@ -173,6 +173,7 @@ def test_k3_nan_is_found_above_every_number(session: Session, fmt: str) -> None:
     assert [r.k for r in table.to_df().where("f > 100").collect()] == [1]
 
 
+@pytest.mark.tiered
 def test_statements_keep_times_of_day(session: Session, fmt: str) -> None:
     """TIME goes through the row changes, as a value, within others, and as the key."""
     session.use(fmt, "default")

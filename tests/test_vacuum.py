@@ -155,6 +155,7 @@ def test_what_is_gone_is_refused_by_the_oldest_that_is_left(pages: Table) -> Non
     assert caught.value.code == "INVALID_ARGUMENTS"
 
 
+@pytest.mark.tiered
 def test_records_and_tombstones_outlive_all_care(pages: Table, spark: SparkSession, warehouse: Path) -> None:
     put(pages, 9, "a", 1, txn=("loader", 7))
     put(pages, 10, "", 1, gone=True)

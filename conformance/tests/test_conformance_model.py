@@ -29,10 +29,7 @@ from trinity_conformance.suite import BUDGETS, run_histories
 from trinity_conformance.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
 from trinity_conformance.values import POOLS, Json, decode, encode, equal_form, order_form
 
-TELLING = (
-    "TieRefused", "LateRowNotAggregated", "FunctionsByArrival", "RetractIgnored", "ThresholdForgotten",
-    "CompactionForgetsDeleted", "CompactionForgetsContributions",
-)  # fmt: skip
+TELLING = ("TieRefused", "LateRowNotAggregated", "ThresholdForgotten", "CompactionForgetsContributions")
 QUICK = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 Rows = list[tuple[Json, ...]]
 
