@@ -351,10 +351,13 @@ class Table:
         Raises:
             TrinityError: CONSTRAINT_VIOLATION when a row has NULL there; see :func:`trinity.evolve.with_not_null`.
         """
-        column = evolve.with_not_null(self.definition, name, not_null).column(name).name
-        refusal = f"Column '{column}' of table '{self.name}' is NULL in some rows; fill them before it is NOT NULL."
-        looks = [self._looking_for(f"{quoted(column)} IS NULL", refusal)] if not_null else []
-        self.alter(lambda definition: evolve.with_not_null(definition, name, not_null), *looks)
+        change = partial(evolve.with_not_null, name=name, not_null=not_null)
+        if not_null:
+            column = change(self.definition).column(name).name
+            refusal = f"Column '{column}' of table '{self.name}' is NULL in some rows; fill them before it is NOT NULL."
+            self._demand(change, f"{quoted(column)} IS NULL", refusal)
+        else:
+            self.alter(change)
 
     def add_check(self, name: str, condition: str) -> None:
         """Adds a CHECK constraint: no row for which it is false is stored from now on (M6).
@@ -366,17 +369,15 @@ class Table:
         Raises:
             TrinityError: CONSTRAINT_VIOLATION when a row does not meet it; see :func:`trinity.checks.with_check`.
         """
-        adding = partial(with_check, check=Check(name, condition))
-        self._altered(self.definition, [adding])
         refusal = (
             f"Some rows of table '{self.name}' do not meet CHECK ({condition}); change them before '{name}' is added."
         )
-        self.alter(adding, self._looking_for(f"NOT (\n{condition}\n)", refusal))
+        self._demand(partial(with_check, check=Check(name, condition)), f"NOT (\n{condition}\n)", refusal)
 
-    def _looking_for(self, condition: str, refusal: str) -> evolve.Change:
-        """A change of nothing, which raises CONSTRAINT_VIOLATION when a condition holds for some row.
+    def _demand(self, change: evolve.Change, violated: str, refusal: str) -> None:
+        """Makes a change unless a condition holds for some row, which raises CONSTRAINT_VIOLATION.
 
-        It looks now, and again within the commit where the table has a newer version by then.
+        The rows are looked at before the commit, and again within it where there is a newer version by then.
         """
         from trinity.engine.read import merged_read
 
@@ -385,13 +386,13 @@ class Table:
         def look(definition: TableDefinition) -> TableDefinition:
             nonlocal looked
             splits = self.splits()
-            if splits.version != looked and not merged_read(self.session.spark, splits).where(condition).isEmpty():
+            if splits.version != looked and not merged_read(self.session.spark, splits).where(violated).isEmpty():
                 raise TrinityError("CONSTRAINT_VIOLATION", refusal)
             looked = splits.version
             return definition
 
-        look(self.definition)
-        return look
+        look(self._altered(self.definition, [change]))
+        self.alter(change, look)
 
     def drop_check(self, name: str, *, if_exists: bool = False) -> None:
         """Drops a CHECK constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""

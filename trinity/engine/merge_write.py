@@ -30,7 +30,7 @@ from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Distribution", "write_changes"]
+__all__ = ["Distribution", "write_changes", "write_upserts"]
 
 _PREFIX: Final = "_trinity_"
 _ERROR: Final = "_trinity_error"
