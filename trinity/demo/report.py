@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trinity.demo.flights import airlines
-from trinity.demo.show import answers_rows, figures_rows, readers_rows, streams_rows
+from trinity.demo.show import CAVEAT, answers_rows, figures_rows, readers_rows, streams_rows
 
 if TYPE_CHECKING:
     from trinity.demo.run import Findings
@@ -59,7 +59,7 @@ def write_report(findings: Findings, target: Path) -> Path:
         _table(*answers_rows(findings)),
         "<h2>Figures</h2>",
         _table(*figures_rows(findings)),
-        "<p class='soft'>One run on this machine; '-': done by an earlier run.</p>",
+        f"<p class='soft'>{CAVEAT}</p>",
         "<h2>What other readers see in the files</h2>",
         "<p>Before compaction they see every row version; afterwards exactly the live rows.</p>",
         _table(*readers_rows(findings), text_columns=2),
