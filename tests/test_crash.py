@@ -264,6 +264,7 @@ def test_append_killed_at_every_operation(crash: Crash, victim: Callable[[str, s
         ("iceberg", "append"),
         pytest.param("delta", "append", marks=pytest.mark.full),
         pytest.param("parquet", "compact", marks=pytest.mark.full),
+        *[pytest.param(catalog, "merge", marks=pytest.mark.full) for catalog in COMMIT],
         pytest.param("delta", "plain merge", marks=pytest.mark.full),
     ],
 )
