@@ -153,8 +153,8 @@ class Table:
         from zoneinfo import ZoneInfo
 
         try:
-            at = dt.datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
-        except ValueError as error:
+            at = timestamp if isinstance(timestamp, dt.datetime) else dt.datetime.fromisoformat(timestamp)
+        except (TypeError, ValueError) as error:
             raise TrinityError(
                 "INVALID_ARGUMENTS", f"Timestamp '{timestamp}' is not ISO 8601, such as '2026-01-31 12:00:00'."
             ) from error

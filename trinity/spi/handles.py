@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsIndex
 
 import pyarrow as pa
 
@@ -44,6 +44,9 @@ class TableHandle:
         catalog, schema, table: its name.
         location: absolute folder or URI of the table.
         version: the version that a statement is pinned to, or None for the newest.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a version that is no whole number.
     """
 
     catalog: str
@@ -51,6 +54,13 @@ class TableHandle:
     table: str
     location: str
     version: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.version, bool) or not (self.version is None or isinstance(self.version, SupportsIndex)):
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Version {self.version!r} of '{self.full_name}' is no whole number; history() shows those there are.",
+            )
 
     @property
     def full_name(self) -> str:
