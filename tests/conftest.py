@@ -25,29 +25,14 @@ SPARK_SETTINGS = {
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "2",
 }
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Plans of the short tier: Java that is made and compiled for a few rows would be a seventh of its time."""
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> SparkSession:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """The Spark of the whole run, with the JARs of all formats."""
     folder = tmp_path_factory.mktemp("spark")
     settings = {**SPARK_SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse")}
-    if request.config.getoption("markexpr") == "not full":
-        settings |= INTERPRETED
     return connect(folder, spark_settings=settings).spark
-
-
-@pytest.fixture
-def compiled(spark: SparkSession) -> Iterator[None]:
-    """Spark compiles its plans, as it does for users: in the long tier anyway, in the short one for whom asks."""
-    before = {name: str(spark.conf.get(name)) for name in INTERPRETED}
-    spark.conf.set("spark.sql.codegen.wholeStage", "true")
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,6 @@ QUICK = replace(
 
 
 # what the in-memory adapter consists of, Acme's does too: test_plugin.py
-@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize(
     "connector", [pytest.param(c, marks=[pytest.mark.full] if c == "memory" else []) for c in connectors()]
 )

@@ -24,7 +24,6 @@ def postgres(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         connection.execute("DROP SCHEMA IF EXISTS hr CASCADE")
 
 
-@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_examples(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, request: pytest.FixtureRequest

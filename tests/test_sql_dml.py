@@ -118,7 +118,6 @@ def test_names_may_be_qualified_by_schema_and_catalog(tables: Session) -> None:
     assert cases(tables, "DELETE FROM default.t WHERE default.T.At.x = 1")[0].condition == "`t`.`at`.x = 1"
 
 
-@pytest.mark.usefixtures("compiled")  # Spark cannot list its tables otherwise
 def test_views_live_as_long_as_the_program(tables: Session) -> None:
     def views() -> list[str]:
         return [t.name for t in tables.spark.catalog.listTables() if t.name.startswith("_trinity")]

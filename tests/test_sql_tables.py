@@ -300,7 +300,6 @@ def test_queries_that_only_spark_can_parse(sales: Session) -> None:
     assert rows(sales, text) == [(3,)]
 
 
-@pytest.mark.usefixtures("compiled")  # Spark cannot list its tables otherwise
 @pytest.mark.parametrize("fmt", ["parquet"])
 def test_queries_are_lazy_and_pinned(sales: Session) -> None:
     query = sales.sql("SELECT id FROM orders")
