@@ -3,10 +3,13 @@
 Usage: python child.py append WAREHOUSE TABLE ROWS.parquet
        python child.py compact WAREHOUSE TABLE
        python child.py sql WAREHOUSE TABLE STATEMENT
+
+CRASH_JVM holds further options of its JVM.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pyarrow.parquet as pq
@@ -15,7 +18,13 @@ import trinity
 
 
 def main(action: str, warehouse: str, name: str, what: str | None = None) -> None:
-    settings = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.ui.enabled": "false"}
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        # most of a child's life is the start of Spark, which a thorough compiler only delays
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 {os.environ.get('CRASH_JVM', '')}",
+    }
     with trinity.connect(warehouse, spark_settings=settings) as session:
         table = session.table(name)
         if action == "append":
