@@ -13,9 +13,9 @@ __all__ = ["refused"]
 
 
 @contextmanager
-def refused(code: str, *named: str) -> Iterator[None]:
+def refused(code: str, *named: str) -> Iterator[pytest.ExceptionInfo[TrinityError]]:
     """A context that expects a TrinityError of a code whose message names these things."""
     with pytest.raises(TrinityError) as caught:
-        yield
+        yield caught
     assert caught.value.code == code, str(caught.value)
     assert [n for n in named if n not in caught.value.message] == [], caught.value.message

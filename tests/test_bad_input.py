@@ -55,6 +55,10 @@ def test_data_of_an_unknown_kind(orders: Table) -> None:
         orders.upsert([{"order_id": "1"}])
     with refused("INVALID_ARGUMENTS", "txn"):
         orders.upsert(ROW, txn="app")  # type: ignore[arg-type]
+    with refused("INVALID_ARGUMENTS", "('', 1)"):
+        orders.upsert(ROW, txn=("", 1))
+    with refused("INVALID_ARGUMENTS", "1.5"):
+        orders.upsert(ROW, txn=("app", 1.5))  # type: ignore[arg-type]
 
 
 OPTIONS: list[tuple[dict[str, str], str, list[str]]] = [
@@ -105,6 +109,26 @@ def test_bad_tables(
         session.create_table(f"{fmt}.default.t", [Column(*c) for c in columns], key)
 
 
+@pytest.mark.parametrize(
+    ("kind", "default", "code", "named"),
+    [
+        ("int", "'x'", "TYPE_MISMATCH", ["DEFAULT 'x'", "column 'v'", "string"]),
+        ("date", "'2020-01-01'", "TYPE_MISMATCH", ["date", "string"]),
+        ("boolean", "1", "TYPE_MISMATCH", ["boolean"]),
+        ("tinyint", "-129", "NUMERIC_VALUE_OUT_OF_RANGE", ["-129", "column 'v'", "tinyint"]),
+        ("decimal(4,2)", "99.5 + 1", "NUMERIC_VALUE_OUT_OF_RANGE", ["100.5", "decimal(4,2)"]),
+        ("int", "NOSUCH(1)", "INVALID_ARGUMENTS", ["NOSUCH"]),
+    ],
+)
+def test_bad_defaults(session: Session, kind: str, default: str, code: str, named: list[str]) -> None:
+    with refused(code, *named):
+        session.create_table("parquet.default.t", [Column("k", "int"), Column("v", kind, default=default)])
+    session.create_table("parquet.default.t", [Column("k", "int"), Column("v", kind)])
+    with refused(code, *named):
+        session.sql(f"ALTER TABLE parquet.default.t ALTER COLUMN v SET DEFAULT {default}")
+    session.sql("ALTER TABLE parquet.default.t ALTER COLUMN v SET DEFAULT NULL")
+
+
 def test_names(session: Session, fmt: str, orders: Table) -> None:
     with refused("TABLE_NOT_FOUND", "order", "orders"):
         session.table(f"{fmt}.default.order")
@@ -130,8 +154,11 @@ def test_plain_and_keyed_are_not_mixed_up(session: Session, fmt: str, orders: Ta
 
 def test_deletes(orders: Table) -> None:
     orders.upsert(ROW)
-    with refused("COLUMN_NOT_FOUND", "amonut"):
+    with refused("COLUMN_NOT_FOUND", "amonut") as caught:
         orders.delete("amonut > 1")
+    assert "_trinity_" not in caught.value.message
+    with refused("INVALID_ARGUMENTS", "set={column: value}"):
+        orders.update({"amount": "1"}, "amount > 1")  # type: ignore[arg-type]
     with refused("SYNTAX_ERROR"):
         orders.delete("amount >")
     with refused("COLUMN_NOT_FOUND", "order_id"):

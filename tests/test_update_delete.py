@@ -145,6 +145,9 @@ def test_refused_values(sql: Session) -> None:
     assert refused(sql, "UPDATE t SET v = 'x'").code == "TYPE_MISMATCH"
     assert refused(sql, "UPDATE t SET v = 1 WHERE n").code == "TYPE_MISMATCH"
     assert refused(sql, "DELETE FROM t WHERE id + 1").code == "TYPE_MISMATCH"
+    error = refused(sql, "UPDATE t SET v = row_number() OVER (ORDER BY id)")
+    assert error.code == "INVALID_ARGUMENTS"
+    assert "UPDATE SET: 'ROW_NUMBER() OVER (ORDER BY id)'" in error.message
     error = refused(sql, "UPDATE t SET id = CASE WHEN id = 2 THEN NULL ELSE id END")
     assert error.code == "CONSTRAINT_VIOLATION"
     assert "'id'" in error.message

@@ -306,11 +306,15 @@ class Session:
         )
 
     def check_types(self, definition: TableDefinition) -> None:
-        """Refuses columns of a type that this Spark lacks (NOT_SUPPORTED), and CHECK constraints it cannot answer."""
+        """Refuses types that this Spark lacks (NOT_SUPPORTED), a DEFAULT of the wrong type, CHECKs it cannot answer."""
         if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
             from trinity.engine.sparktypes import check_time_type
 
             check_time_type(definition.columns, self.spark)
+        if any(c.default is not None for c in definition.columns):
+            from trinity.engine.defaults import check_defaults
+
+            check_defaults(definition, lambda: self.spark)
         if definition.checks:
             from trinity.engine.checks import analyse_checks
 

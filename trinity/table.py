@@ -242,8 +242,8 @@ class Table:
         """
         from trinity.engine.delete import update_rows
 
-        if not set:
-            raise TrinityError("INVALID_ARGUMENTS", f"update() of '{self.name}' changes no column; give set={{...}}.")
+        if not set or not isinstance(set, Mapping):
+            raise TrinityError("INVALID_ARGUMENTS", f"update() of '{self.name}' needs set={{column: value}}.")
         return update_rows(self, set, condition)
 
     def merge(self, source: DataFrame, on: Expression) -> MergeBuilder:

@@ -47,6 +47,8 @@ def append_rows(table: Table, data: Any, txn: TransactionId | None, *, keyed: bo
 def _checked(txn: TransactionId) -> TransactionId:
     try:
         application, version = txn
+        if not str(application) or int(version) != version:
+            raise ValueError
         return str(application), int(version)
     except (TypeError, ValueError) as error:
         message = f"txn={txn!r}: give (application, version), as ('orders', 17)."

@@ -1,21 +1,50 @@
-"""Values of DEFAULT clauses, taken once per statement."""
+"""DEFAULT clauses: checked as a table is defined, and their values, taken once per statement."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlglot
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.spi import Column
+from trinity.spi import Column, TableDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["default_values"]
+__all__ = ["check_defaults", "default_values"]
+
+_BITS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_OTHER: Final = object()
+
+
+def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
+    """Refuses a DEFAULT that the column would not take as a value of an INSERT (M6).
+
+    Raises:
+        TrinityError: TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE; what Spark says of an expression that it cannot answer.
+    """
+    given = [c for c in definition.visible if c.default is not None and _plain_value(c) is _OTHER]
+    if not given:
+        return
+    from pyspark.sql import functions as F
+
+    from trinity.engine.assign import assigned
+    from trinity.sql.errors import spark_errors
+
+    with spark_errors():
+        row = spark().sql("SELECT " + ", ".join(f"({c.default}) AS _{n}" for n, c in enumerate(given)))
+        refusals = [
+            assigned(F.col(field.name), field.dataType, column, definition.full_name, f"DEFAULT {column.default}")[1]
+            for field, column in zip(row.schema.fields, given, strict=True)
+        ]
+        narrowed = [refusal for refusal in refusals if refusal is not None]
+        refused = row.select(F.coalesce(*narrowed)).collect()[0][0] if narrowed else None
+    if refused is not None:
+        raise TrinityError.from_json(refused)
 
 
 def default_values(columns: Iterable[Column], spark: Callable[[], SparkSession]) -> dict[str, Any]:
@@ -24,30 +53,39 @@ def default_values(columns: Iterable[Column], spark: Callable[[], SparkSession])
     Plain literals and the current time are known without Spark; Spark evaluates any other constant expression.
 
     Raises:
-        TrinityError: SYNTAX_ERROR or INVALID_ARGUMENTS when a default cannot be evaluated.
+        TrinityError: INVALID_ARGUMENTS when a default cannot be evaluated.
     """
     return {c.name: _value(c, spark) for c in columns if c.default is not None}
 
 
 def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
-    text = column.default or "NULL"
-    tree = sqlglot.parse_one(text, dialect="spark")
-    if isinstance(tree, exp.Null):
-        return None
-    if isinstance(tree, exp.Boolean):
-        return tree.this
-    if isinstance(tree, exp.Literal) and tree.is_string and column.type.startswith(("string", "char", "varchar")):
-        return tree.this
-    if tree.is_int and column.type in ("tinyint", "smallint", "int", "bigint", "float", "double"):
-        return int(tree.sql())
-    if isinstance(tree, exp.CurrentTimestamp) and column.type == "timestamp":
-        return dt.datetime.now(dt.timezone.utc)
+    if (known := _plain_value(column)) is not _OTHER:
+        return known
     from pyspark.errors import PySparkException
 
     try:
         kind = column.type if not column.type.startswith(("char", "varchar")) else "string"
-        return spark().sql(f"SELECT CAST({text} AS {kind}) AS v").toArrow().column("v")[0].as_py()
+        return spark().sql(f"SELECT CAST({column.default} AS {kind}) AS v").toArrow().column("v")[0].as_py()
     except PySparkException as error:
         raise TrinityError(
-            "INVALID_ARGUMENTS", f"DEFAULT {text} of column '{column.name}' cannot be evaluated: {error}."
+            "INVALID_ARGUMENTS", f"DEFAULT {column.default} of column '{column.name}' cannot be evaluated: {error}."
         ) from error
+
+
+def _plain_value(column: Column) -> Any:
+    """The value of a literal of the column's own type, or of the current time; _OTHER for any other expression."""
+    tree = sqlglot.parse_one(column.default or "NULL", dialect="spark")
+    if isinstance(tree, exp.Null):
+        return None
+    if isinstance(tree, exp.Boolean) and column.type == "boolean":
+        return tree.this
+    if isinstance(tree, exp.Literal) and tree.is_string and column.type.startswith(("string", "char", "varchar")):
+        return tree.this
+    if tree.is_int and column.type in ("float", "double"):
+        return int(tree.sql())
+    if tree.is_int and column.type in _BITS:
+        value, bound = int(tree.sql()), 1 << _BITS[column.type] - 1
+        return value if -bound <= value < bound else _OTHER
+    if isinstance(tree, exp.CurrentTimestamp) and column.type == "timestamp":
+        return dt.datetime.now(dt.timezone.utc)
+    return _OTHER

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from trinity.errors import CODES, ErrorCode, TrinityError
+from trinity.spi import HIDDEN_PREFIX
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -73,6 +74,7 @@ def _message(error: PySparkException) -> str:
     text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
     # a place in the text would be one in the rewritten text
     text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+|; line \d+ pos \d+|\(line \d+, pos \d+\)", "", text)
+    text = re.sub(rf"(?<=\[)((?:`\w+`\.)?`{HIDDEN_PREFIX}\w+`, )+|, (?:`\w+`\.)?`{HIDDEN_PREFIX}\w+`", "", text)
     return " ".join(text.split())
 
 

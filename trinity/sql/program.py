@@ -252,6 +252,7 @@ class _Builder:
     def _text(self, piece: Piece, scope: Scope) -> str:
         """An expression as Spark SQL over the engine's aliases."""
         tree, whole, text, offset = piece.expression(), piece.whole, piece.text, piece.start
+        _refuse_windows(tree, scope.clause)
         if piece.dialect != "spark":
             text = whole = to_spark_text(tree, piece.dialect, self._table_types, scope.type_of)
             tree, offset = parse_tokens(exp.Condition, tokenize(text), text, "spark"), 0
@@ -268,6 +269,17 @@ _ONLY_FROM = frozenset({"expressions", "from_", "joins", "laterals"})
 def _only_from(select: exp.Select) -> bool:
     """Whether a SELECT * FROM has nothing after its FROM."""
     return all(key in _ONLY_FROM for key, value in select.args.items() if value)
+
+
+def _refuse_windows(tree: exp.Expr, clause: str) -> None:
+    """A window would span rows of the engine's join, of which the statement's author knows nothing."""
+    for window in tree.find_all(exp.Window):
+        if window.find_ancestor(exp.Query) is None:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"{clause}: '{window.sql(dialect='spark')}' spans several rows, and this is about one; compute it in a "
+                "subquery.",
+            )
 
 
 def _in_place(piece: Piece) -> str:
