@@ -199,7 +199,7 @@ def test_quotas_name_situations_and_checks_cite_rules() -> None:
     ("mutants", "histories"),
     [
         pytest.param({**MUTANTS, **DML_MUTANTS}, 60, marks=pytest.mark.full),
-        ({name: ENGINE_MUTANTS[name] for name in TELLING}, 30),
+        ({name: ENGINE_MUTANTS[name] for name in TELLING}, 15),
         pytest.param({**ENGINE_MUTANTS, **FUNCTION_MUTANTS}, 60, marks=pytest.mark.full),
     ],
     ids=["deduplicate", "some of merge engines", "merge engines"],
@@ -211,7 +211,7 @@ def test_every_mutant_is_killed_and_the_failure_is_small(mutants: dict[str, type
     assert [k for k in kills if k.steps > 5 or k.rows > 8] == []
 
 
-@pytest.mark.parametrize("first", [0, 1000])
+@pytest.mark.parametrize("first", [0, pytest.param(1000, marks=pytest.mark.full)])
 def test_forty_histories_meet_all_quotas(first: int) -> None:
     tally = Tally()
     for number in range(first, first + 40):

@@ -56,7 +56,16 @@ def same(one: EngineModel, other: EngineModel) -> str:
 
 @GENERATED
 @given(ANY, st.integers(0, 100))
-def test_rows_read_the_same_in_any_split(history: History, number: int) -> None:  # L2
+def test_laws_of_every_history(history: History, number: int) -> None:
+    # drawing a history takes most of the time: each is put to all laws
+    reads_the_same_in_any_split(history, number)
+    survives_json_and_holds_only_legal_rows(history)
+    has_the_same_rows_when_it_is_split_again(history, number)
+    assert is_settled(history)
+    play(ModelSubject(), history, every_step=True)
+
+
+def reads_the_same_in_any_split(history: History, number: int) -> None:  # L2
     upserts = [step for step in history.steps if isinstance(step, Upsert)]
     whole, single, split = (EngineModel(history.shape) for _ in range(3))
     chance = Random(number)
@@ -71,21 +80,16 @@ def test_rows_read_the_same_in_any_split(history: History, number: int) -> None:
     assert not same(whole, split), history.to_json()
 
 
-@GENERATED
-@given(ANY)
-def test_histories_survive_json_hold_only_legal_rows_and_play_on_the_model(history: History) -> None:
+def survives_json_and_holds_only_legal_rows(history: History) -> None:
     assert History.from_json(history.to_json()) == history
     model = EngineModel(history.shape)
     for step in history.steps:
         if isinstance(step, Upsert):
             model.upsert(step.rows, None, step.names)
     assert [r for r in map(model.refusal, model.arrivals(None)) if r] == []
-    play(ModelSubject(), history, every_step=True)
 
 
-@GENERATED
-@given(ANY, st.integers(0, 100))
-def test_a_resplit_history_has_the_same_rows(history: History, number: int) -> None:
+def has_the_same_rows_when_it_is_split_again(history: History, number: int) -> None:
     def rows(of: History) -> list[object]:
         return [(row, s.names) for s in of.steps if isinstance(s, Upsert) for row in s.rows]
 
@@ -188,12 +192,6 @@ def test_a_statement_that_should_be_refused_is_a_finding() -> None:  # M9, M11
     with pytest.raises(NonConformance, match="M9") as caught:
         play(ModelSubject(_Accepting), history)
     assert caught.value.check == "engine-change"
-
-
-@GENERATED
-@given(ANY)
-def test_the_rules_say_what_every_statement_does(history: History) -> None:
-    assert is_settled(history)
 
 
 def test_refusals_have_names_and_codes() -> None:
