@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import trinity
 from trinity import Session
 from trinity.errors import TrinityError
+from trinity.spi.memory import MemoryMetadata
 
 SEED_003 = """
 MERGE INTO accounts t USING monthly_accounts_update s
@@ -317,3 +320,25 @@ def test_the_builder_takes_columns(session: Session, fmt: str) -> None:
     )
     assert (counts.updated, counts.deleted, counts.inserted) == (2, 1, 0)
     assert rows(session, "t") == [(1, "x"), (2, "second")]
+
+
+@pytest.mark.parametrize("key", ["", ", PRIMARY KEY (id)"])
+def test_an_adapter_that_asks_for_no_layout(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """As the SPI has it by default: inserted rows go anywhere, changed ones by their whole row id."""
+    monkeypatch.setattr(MemoryMetadata, "insert_layout", lambda *_: ())
+    if key:  # a file that is rewritten must reach one sink
+        monkeypatch.setattr(MemoryMetadata, "update_layout", lambda *_: ())
+    catalogs = {"memory": {"connector": "memory"}}
+    with trinity.connect(spark=spark, catalogs=catalogs, catalog="memory") as session:
+        session.sql(f"CREATE TABLE t (id INT NOT NULL, v INT{key})")
+        session.sql("INSERT INTO t SELECT id, 0 FROM range(100)")
+        source = "(SELECT id + 50 AS id, 1 AS v FROM range(100))"
+        assert changed(
+            session,
+            f"""MERGE INTO t USING {source} s ON t.id = s.id WHEN MATCHED AND t.id % 2 = 0 THEN DELETE
+                WHEN MATCHED THEN UPDATE SET id = t.id + 1000, v = s.v WHEN NOT MATCHED THEN INSERT *""",
+        ) == (25, 25, 50)
+        kept = [(k, 0) for k in range(50)] + [(k, 1) for k in range(100, 150)]
+        assert rows(session) == sorted(kept + [(k + 1000, 1) for k in range(51, 100, 2)], key=repr)
+        assert session.sql("UPDATE t SET v = v + 1").first() == (125, 125, 0, 0)
+        assert session.sql("SELECT sum(v), count(*) FROM t").first() == (200, 125)
