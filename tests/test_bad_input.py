@@ -240,6 +240,7 @@ def test_a_corrupt_manifest_is_named(warehouse: Path, session: Session, fmt: str
         ({"c": {"connector": "parquet"}}, ["warehouse"]),
         ({"c": {"connector": "parquet", "warehouse": "w", "colour": "red"}}, ["colour"]),
         ({"c": {"connector": "delta", "warehouse": "w", "colour": "red"}}, ["colour"]),
+        ({"iceberg": {"connector": "iceberg", "warehouse": "no #1"}}, ["'iceberg'", "no #1", "'#'"]),
         ({}, ["warehouse"]),
     ],
 )

@@ -6,13 +6,16 @@ import datetime as dt
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.errors import SparkRuntimeException
+from pyspark.sql import SparkSession
 
+import trinity
 from tests.test_types import CASES
 from tests.test_types import rows as typed_rows
 from trinity import Column, Session, TrinityError
@@ -221,6 +224,21 @@ def test_a_view_stays_at_its_version(session: Session, tiered_fmt: str) -> None:
     orders.upsert(pa.table({"order_id": ["a"], "ts": [2], "amount": [2.0]}))
     assert session.spark.sql(view).first()["amount"] == 1.0  # type: ignore[index]
     assert session.spark.sql(orders.merge_view_sql("Spark")).first()["amount"] == 2.0  # type: ignore[index]
+
+
+def test_folders_whose_names_are_patterns(spark: SparkSession, warehouse: Path, fmt: str) -> None:
+    """Spark and DuckDB would look for what the pattern matches, which is not the folder itself."""
+    with trinity.connect(warehouse / "it's [1] {a,b} *", catalog=fmt) as session:
+        session.sql("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+        session.sql("INSERT INTO t SELECT id, 0 FROM range(5)")
+        session.sql("UPDATE t SET v = 1 WHERE id = 1")
+        table = session.table("t")
+        table.compact(full=True)
+        session.sql("DELETE FROM t WHERE id = 2")
+        assert check_view(session, table).num_rows == 4
+        session.sql("CREATE TABLE plain AS SELECT * FROM t")
+        session.sql("UPDATE plain SET v = v + 1 WHERE id < 3")
+        assert sorted(check_view(session, session.table("plain")).column("v").to_pylist()) == [0, 0, 1, 2]
 
 
 @pytest.mark.parametrize("dialect", ["duckdbb", "oracle"])

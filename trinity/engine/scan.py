@@ -30,7 +30,7 @@ from trinity.spi import (
     Tier,
     arrival_order,
 )
-from trinity.storage import FIELD_ID, READ_BY_ID, stored_name, stored_schema
+from trinity.storage import FIELD_ID, READ_BY_ID, spark_path, stored_name, stored_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
     if not files:
         return empty_scan(spark, storage)
     with _missing_file_named():
-        rows = spark.read.schema(_file_schema(spark, storage)).parquet(*[f.path for f in files])
+        rows = spark.read.schema(_file_schema(spark, storage)).parquet(*[spark_path(f.path) for f in files])
     return _named(rows, storage)
 
 
@@ -101,7 +101,8 @@ def _missing_file_named() -> Iterator[None]:
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
-        missing = (error.getMessageParameters() or {}).get("path")
+        # without what spark_path() put into it
+        missing = (error.getMessageParameters() or {}).get("path", "").replace("\\", "")
         raise TrinityError(
             "BAD_DATA",
             f"A data file is missing: {missing}. Restore it from a copy, or read an older version of the table "
@@ -221,7 +222,7 @@ def bucketed_scan(
     source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
         session,
         "parquet",
-        jvm.PythonUtils.toSeq([f.path for f in files]),
+        jvm.PythonUtils.toSeq([spark_path(f.path) for f in files]),
         option.apply(schema),
         jvm.PythonUtils.toSeq([]),
         option.apply(spec),

@@ -6,6 +6,7 @@ dialect names files and places of rows is written here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
@@ -26,11 +27,13 @@ from trinity.merge.literal import quoted, text_literal
 from trinity.merge.rows import SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
-from trinity.storage import FIELD_ID, columns_in
+from trinity.storage import FIELD_ID, columns_in, spark_path
 
 __all__ = ["merge_view_sql"]
 
 _FILE: Final = "_trinity_file"
+_PATTERN: Final = re.compile(r"([\[*?])")
+"""What DuckDB expands in a path, and reads as itself within brackets."""
 
 
 def merge_view_sql(splits: SplitSource, dialect: str) -> str:
@@ -222,7 +225,7 @@ def _constant(field: pa.Field, value: Any) -> str:
 
 
 def _in_duckdb(source: _Source) -> str:
-    files = ",\n  ".join(_text(file.path) for file, _ in source.files)
+    files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", file.path)) for file, _ in source.files)
     instants = ", ".join(f"timezone('UTC', {_name(name)}) AS {_name(name)}" for name in source.legacy)
     columns = f"* REPLACE ({instants})" if instants else "*"
     if not source.placed:
@@ -251,7 +254,7 @@ def _in_spark(source: _Source) -> str:
         place = (
             f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if source.placed else ""
         )
-        scans.append(f"SELECT *{place} FROM parquet.{quoted(file.path)}")
+        scans.append(f"SELECT *{place} FROM parquet.{quoted(spark_path(file.path))}")
     return "\nUNION ALL\n".join(scans)
 
 

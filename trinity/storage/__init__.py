@@ -9,7 +9,7 @@ from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider, S
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
-from trinity.storage.store import AlreadyExists, Entry, ObjectStore, file_uri, local_path
+from trinity.storage.store import AlreadyExists, Entry, ObjectStore, file_uri, local_path, spark_path
 from trinity.storage.versions import TableVersion, VersionedMetadata, oldest_needed
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "next_timestamp_ms",
     "not_ours",
     "oldest_needed",
+    "spark_path",
     "split_key",
     "statement_turn",
     "stored_name",

@@ -20,9 +20,10 @@ from trinity.errors import TrinityError
 if TYPE_CHECKING:
     from obstore.store import LocalStore
 
-__all__ = ["AlreadyExists", "Entry", "ObjectStore", "file_uri", "local_path"]
+__all__ = ["AlreadyExists", "Entry", "ObjectStore", "file_uri", "local_path", "spark_path"]
 
 _NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
+_PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
 
 class AlreadyExists(Exception):
@@ -54,6 +55,11 @@ def local_path(location: str) -> str:
 def file_uri(path: str) -> str:
     """An absolute path as Spark's ``_metadata.file_path`` writes it."""
     return "file:" + _NOT_IN_URI.sub(lambda found: quote(found[0]), path)
+
+
+def spark_path(path: str) -> str:
+    """A file's path as Spark's readers take it, which expand patterns otherwise."""
+    return _PATTERN.sub(r"\\\1", path)
 
 
 class ObjectStore:

@@ -162,6 +162,12 @@ def _jdbc(uri: str) -> str:
 def _open(catalog: str, options: IcebergOptions) -> Catalog:
     """Opens the PyIceberg catalog and sees to its ``default`` namespace."""
     if options.folder:
+        if found := [c for c in "#?%" if c in options.folder]:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Catalog '{catalog}': its warehouse folder '{options.folder}' has '{found[0]}' in its path, which "
+                "Iceberg's readers take for a part of a URI; choose another folder.",
+            )
         try:
             Path(options.folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:

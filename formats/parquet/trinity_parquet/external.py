@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import time
 import uuid
@@ -33,7 +32,7 @@ from trinity.spi import (
     from_fragments,
     from_merge_fragments,
 )
-from trinity.storage import CommitRaced, SingleTable, check_scope, commit_loop, file_uri
+from trinity.storage import CommitRaced, SingleTable, check_scope, commit_loop, file_uri, spark_path
 from trinity_parquet.folder import Folder, Listing
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.sink import FolderTarget
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["FolderTable"]
 
 _STAGING: Final = ".trinity-staging"
-_GLOB: Final = re.compile(r"([\[\]{}*?\\])")
 _NS_PER_MS: Final = 1_000_000
 
 
@@ -221,8 +219,8 @@ class _FolderScan(NativeScan):
 
         schema: Any = from_arrow_schema(self.storage)
         names = map(quoted, self.storage.names)
-        paths = [_GLOB.sub(r"\\\1", f.path) for f in files]
-        found = spark.read.schema(schema).option("basePath", self.location).parquet(*paths)
+        read = spark.read.schema(schema).option("basePath", self.location)
+        found = read.parquet(*[spark_path(f.path) for f in files])
         return found.selectExpr(*names, f"_metadata.file_path AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
 
     def name(self, file: DataFile) -> str:
