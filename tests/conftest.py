@@ -24,8 +24,6 @@ SPARK_SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "2",
-    # every statement plans something else: the thorough compiler costs a fifth of a run, and is not done at its end
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 
 
