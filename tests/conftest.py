@@ -63,8 +63,13 @@ def fmt(request: pytest.FixtureRequest) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked ``tiered`` draw on fixtures of every format: as :func:`tiered_fmt`, for such tests."""
+    """Tests marked ``tiered`` draw on fixtures of every format: as :func:`tiered_fmt`, for such tests.
+
+    Tests of the shared Spark are marked ``spark``: the others run beside them, in a process of their own.
+    """
     for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
         if item.get_closest_marker("tiered") and item.callspec.params["fmt"] != FORMATS[0]:  # type: ignore[attr-defined]
             item.add_marker(pytest.mark.full)
 
