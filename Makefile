@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TESTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-spark test-rest test-paimon lint bench lock clean
+.PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon lint bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,7 +23,7 @@ demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg
 	$(BIN)/trinity demo
 
 test: setup ## what every change must pass, under 15 minutes on 2 cores
-	$(MAKE) --no-print-directory --jobs 3 lint test-spark test-rest
+	$(MAKE) --no-print-directory --jobs 3 lint $(if $(TESTS),test-some,test-spark test-rest)
 
 test-full: setup lint ## everything
 	$(BIN)/python -m pytest $(TESTS)
@@ -34,6 +34,9 @@ test-spark: setup
 
 test-rest: setup
 	$(BIN)/python -m pytest -m "not full and not spark"
+
+test-some: setup
+	$(BIN)/python -m pytest -m "not full" $(TESTS)
 
 test-paimon: setup $(PAIMON)/.ready ## histories on real Apache Paimon 0.9.0, in an environment of its own
 	PAIMON_PYTHON=$(abspath $(PAIMON))/bin/python $(BIN)/python -m pytest tests/paimon/witness.py

@@ -6,18 +6,18 @@ import datetime as dt
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.spi import Column, TableDefinition
+from trinity.spi import Column, TableDefinition, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["check_defaults", "default_values"]
 
-_BITS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _OTHER: Final = object()
 
 
@@ -81,10 +81,11 @@ def _plain_value(column: Column) -> Any:
         return tree.this
     if isinstance(tree, exp.Literal) and tree.is_string and column.type.startswith(("string", "char", "varchar")):
         return tree.this
-    if tree.is_int and column.type in ("float", "double"):
+    kind = arrow_type(column.type)
+    if tree.is_int and pa.types.is_floating(kind):
         return int(tree.sql())
-    if tree.is_int and column.type in _BITS:
-        value, bound = int(tree.sql()), 1 << _BITS[column.type] - 1
+    if tree.is_int and pa.types.is_integer(kind):
+        value, bound = int(tree.sql()), 1 << kind.bit_width - 1
         return value if -bound <= value < bound else _OTHER
     if isinstance(tree, exp.CurrentTimestamp) and column.type == "timestamp":
         return dt.datetime.now(dt.timezone.utc)

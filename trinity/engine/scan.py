@@ -6,6 +6,7 @@ to be had (Spark Connect) the plain scan takes its place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -101,8 +102,8 @@ def _missing_file_named() -> Iterator[None]:
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
-        # without what spark_path() put into it
-        missing = (error.getMessageParameters() or {}).get("path", "").replace("\\", "")
+        escaped = (error.getMessageParameters() or {}).get("path", "")
+        missing = re.sub(r"\\(.)", r"\1", escaped)  # without what spark_path() put into it
         raise TrinityError(
             "BAD_DATA",
             f"A data file is missing: {missing}. Restore it from a copy, or read an older version of the table "

@@ -74,6 +74,7 @@ def _message(error: PySparkException) -> str:
     text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
     # a place in the text would be one in the rewritten text
     text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+|; line \d+ pos \d+|\(line \d+, pos \d+\)", "", text)
+    # nor are the engine's own columns what anybody meant
     text = re.sub(rf"(?<=\[)((?:`\w+`\.)?`{HIDDEN_PREFIX}\w+`, )+|, (?:`\w+`\.)?`{HIDDEN_PREFIX}\w+`", "", text)
     return " ".join(text.split())
 
