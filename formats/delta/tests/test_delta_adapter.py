@@ -10,6 +10,7 @@ import os
 import shutil
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -186,10 +187,9 @@ def test_names(lake: DeltaConnector, table: TableHandle, tmp_path: Path) -> None
 def test_two_processes_make_one_table(lake: DeltaConnector, tmp_path: Path, spark: SparkSession) -> None:
     location = str(tmp_path / "w" / "default" / "t")
     slow = DeltaJvm(spark).start("t", location)
-    slow.set_metadata(new_metadata(KEYED, {}), new=True)
     table = lake.metadata.create_table(KEYED)
     with pytest.raises(CommitRaced):  # the loop looks again and says TABLE_ALREADY_EXISTS
-        slow.commit([])
+        slow.create(new_metadata(KEYED, {}))
     append(lake, table, (1, "a"))
     assert ids(lake, table) == [1]
 
@@ -283,7 +283,7 @@ def test_a_raced_append_keeps_the_number_of_its_commit(
             "stats": '{"numRecords":1}', "tags": {"trinity.tier": "log"},
         }
     }  # fmt: skip
-    assert slow.commit([raced], operation="WRITE") == 3
+    assert slow.commit([raced], operation="Write") == 3
     assert sorted((f.commit, f.rows) for f in lake.metadata.get_splits(table).files) == [(1, 1), (2, 1), (3, 1)]
 
 
@@ -463,6 +463,38 @@ def test_time_travel_history_vacuum(lake: DeltaConnector, table: TableHandle, tm
     assert len(lake.metadata.get_splits(table).sidecar) == 1
     assert Path(lake.metadata.get_splits(table).sidecar[0].path).exists()
     assert lake.metadata.vacuum(table, times[5] - 1).files == 0
+
+
+def test_no_commit_runs_a_spark_job(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
+    def jobs(work: Callable[[], Any]) -> int:
+        group = uuid.uuid4().hex
+        spark.sparkContext.setJobGroup(group, "")
+        work()
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+    def commits() -> None:
+        for i in range(12):  # past the tenth, where Delta by itself makes a checkpoint
+            append(lake, table, (i, "x"))
+        add_column(lake, table, Column("more", "int"))
+        append(lake, table, (12, "x"))
+        compact(lake, table, [{"id": i} for i in range(13)], [])()
+        set_properties(lake, table, {"comment": "hello"})
+        prepare_merge(lake, table, 13)()
+        lake.metadata.vacuum(table, int(time.time() * 1000) + 60_000)
+        lake.metadata.truncate(table)
+
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")  # where Delta checks each commit by a job
+    try:
+        assert jobs(commits) == 0
+        assert jobs(lambda: spark.range(1).collect()) == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    described = spark.sql(f"DESCRIBE HISTORY delta.`{table.location}`").collect()
+    assert [r["operation"] for r in sorted(described, key=lambda r: r["version"])][12:] == [
+        "WRITE", "UPDATE SCHEMA", "WRITE", "OPTIMIZE", "SET TBLPROPERTIES", "UPDATE", "VACUUM START", "TRUNCATE",
+    ]  # fmt: skip
 
 
 def test_vacuum_leaves_checkpoints(lake: DeltaConnector, tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from trinity.spi import HistoryEntry
 from trinity_delta.commit import TAG_TIER, VACUUM_DOMAIN
 
 __all__ = ["history_entry"]
+
+_ALTERS: Final = frozenset({"RENAME COLUMN", "SET TBLPROPERTIES", "UPDATE SCHEMA"})
 
 
 def history_entry(version: int, actions: list[dict[str, Any]], previous_ms: int) -> HistoryEntry:
@@ -50,15 +52,11 @@ def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
         return "merge"
     if said == "OPTIMIZE" and ("domainMetadata" in found or any(map(_by_trinity, added))):
         return "compact"
-    if said != "Manual Update":
-        return said.lower()
-    if "metaData" in found:
+    if said in _ALTERS:
         return "alter"
     if any(d["domain"] == VACUUM_DOMAIN for d in found.get("domainMetadata", [])):
         return "vacuum"
-    if any(a["dataChange"] for kind in ("add", "remove") for a in found.get(kind, [])):
-        return "merge"
-    return "compact" if "remove" in found or "domainMetadata" in found else "append"
+    return said.lower()
 
 
 def _by_trinity(added: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
 from trinity.storage import CommitRaced
+from trinity_delta.schema import renamed_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +38,6 @@ class DeltaJvm:
         self._logs = self.module(f"{_DELTA}.DeltaLog")
         self._actions = self.module(f"{_DELTA}.actions.Action")
         self._mapper = self.module(f"{_DELTA}.util.JsonUtils").mapper()
-        self._manual = self.module(f"{_DELTA}.DeltaOperations$ManualUpdate")
         self.none = self.module("scala.None")
 
     def module(self, name: str) -> Any:
@@ -74,27 +74,40 @@ class DeltaJvm:
         """Any object of Delta's as parsed JSON, in one call."""
         return json.loads(self._mapper.writeValueAsString(value))
 
-    def operation(self, name: str) -> Any:
-        """What DESCRIBE HISTORY shows of a commit: WRITE, UPDATE for any change of rows, OPTIMIZE, TRUNCATE, or MANUAL.
+    def operation(self, name: str, *arguments: Any) -> Any:
+        """What DESCRIBE HISTORY shows of a commit: one of Delta's operations, by the name of its class.
 
-        After a manual one Delta rebuilds the whole state of the table; after the others it adds the commit's actions
-        to what it knows. (Its MERGE must be given the number of source rows.)
+        None of them is ``ManualUpdate``: after one Delta rebuilds the whole state of the table with Spark jobs; after
+        the others it adds the commit's actions to what it knows. (Its ``Merge`` must be given the number of source
+        rows, so that any change of rows is an ``Update``.)
         """
-        if name == "MANUAL":
-            return self._manual
+        return self.java(f"{_DELTA}.DeltaOperations${name}")(*arguments)
+
+    def rows_changed(self, name: str) -> Any:
+        """The operation Write (an append), Update, Optimize or Truncate."""
         none, nothing = self.none, self.sequence([])
         append = self.java("org.apache.spark.sql.SaveMode").valueOf("Append")
-        kind, arguments = {
-            "WRITE": ("Write", [append, *[none] * 8]),
-            "UPDATE": ("Update", [none]),
-            "OPTIMIZE": ("Optimize", [nothing, nothing, False, none, False]),
-            "TRUNCATE": ("Truncate", []),
+        arguments = {
+            "Write": [append, *[none] * 8],
+            "Update": [none],
+            "Optimize": [nothing, nothing, False, none, False],
+            "Truncate": [],
         }[name]
-        return self.java(f"{_DELTA}.DeltaOperations${kind}")(*arguments)
+        return self.operation(name, *arguments)
 
-    def created(self, metadata: Any) -> Any:
-        """What DESCRIBE HISTORY shows of a first commit: CREATE TABLE."""
-        return self.java(f"{_DELTA}.DeltaOperations$CreateTable")(metadata, False, False, self.none)
+    def altered(self, before: Any, after: Any) -> Any:
+        """The operation that a change of a table's metadata is."""
+        if renamed := renamed_columns(before.schemaString(), after.schemaString()):
+            return self.operation("RenameColumn", *(self.sequence([name]) for name in renamed[0]))
+        if before.schemaString() != after.schemaString():
+            return self.operation("UpdateSchema", before.schema(), after.schema())
+        return self.operation("SetTableProperties", after.configuration())
+
+    def vacuumed(self, metadata: Any, retained_ms: int) -> Any:
+        """The operation VacuumStart."""
+        given = self.java("java.util.OptionalLong").of(retained_ms)  # a boxed one would become an Integer on the way
+        retained = self.java("scala.jdk.javaapi.OptionConverters").toScala(given)
+        return self.operation("VacuumStart", False, retained, self._logs.tombstoneRetentionMillis(metadata))
 
     def log(self, location: str) -> Any:
         """The DeltaLog of a table's folder."""
@@ -196,29 +209,38 @@ class DeltaTransaction:
         with delta_errors(self._name, self._location):
             self._transaction.readWholeTable()
 
-    def set_metadata(self, change: Mapping[str, Any], *, new: bool = False) -> None:
-        """Changes fields of the ``metaData`` action, or gives the one of a new table."""
+    def create(self, metadata: Mapping[str, Any]) -> None:
+        """Commits the first version, with the ``metaData`` action given."""
         with delta_errors(self._name, self._location):
-            if new:
-                self._transaction.updateMetadataForNewTable(self._jvm.action({"metaData": dict(change)}))
-                return
-            present = json.loads(self._transaction.metadata().json())["metaData"]
+            self._transaction.updateMetadataForNewTable(self._jvm.action({"metaData": dict(metadata)}))
+            made = self._jvm.operation("CreateTable", self._transaction.metadata(), False, False, self._jvm.none)
+            self._commit([], made)
+
+    def alter(self, change: Mapping[str, Any]) -> None:
+        """Commits other values of fields of the ``metaData`` action."""
+        with delta_errors(self._name, self._location):
+            before = self._transaction.metadata()
+            present = json.loads(before.json())["metaData"]
             self._transaction.updateMetadata(self._jvm.action({"metaData": {**present, **change}}), False)
+            self._commit([], self._jvm.altered(before, self._transaction.metadata()))
 
-    def create(self) -> None:
-        """Commits the first version, with the metadata given before."""
+    def vacuum(self, mark: Action, retained_ms: int) -> None:
+        """Commits what says that the files of versions older than ``retained_ms`` milliseconds are about to go."""
         with delta_errors(self._name, self._location):
-            self._transaction.commit(self._jvm.sequence([]), self._jvm.created(self._transaction.metadata()))
+            self._commit([mark], self._jvm.vacuumed(self._transaction.metadata(), retained_ms))
 
-    def commit(self, actions: Sequence[Action], *, operation: str = "MANUAL") -> int:
-        """Commits, and returns the version; ``operation`` as for :meth:`DeltaJvm.operation`.
+    def commit(self, actions: Sequence[Action], *, operation: str) -> int:
+        """Commits a change of rows, and returns the version; ``operation`` as for :meth:`DeltaJvm.rows_changed`.
 
         Raises:
             CommitRaced: a concurrent commit conflicts with what this transaction read or removed.
         """
         with delta_errors(self._name, self._location):
-            wanted = self._jvm.sequence([self._jvm.action(a) for a in actions])
-            return int(self._transaction.commit(wanted, self._jvm.operation(operation)))
+            return self._commit(actions, self._jvm.rows_changed(operation))
+
+    def _commit(self, actions: Sequence[Action], operation: Any) -> int:
+        wanted = self._jvm.sequence([self._jvm.action(a) for a in actions])
+        return int(self._transaction.commit(wanted, operation))
 
 
 _LISTED: Final = 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -70,8 +71,7 @@ class DeltaMetadata(FolderMetadata):
             made = self._folders.new_table(definition.schema, definition.name)
             self._forget(made)
             started = self._jvm().start(made.full_name, made.location)
-            started.set_metadata(metadata, new=True)
-            started.create()
+            started.create(metadata)
             return made
 
         return commit_loop(handle.location, attempt)
@@ -92,14 +92,12 @@ class DeltaMetadata(FolderMetadata):
             wanted = needs(state.definition, changed)
             if wanted.mapping and not state.mapped:
                 # Delta takes column mapping and a change of columns in two commits only; this first one changes nothing
-                started.set_metadata({"configuration": {**state.metadata["configuration"], **MAPPED}})
-                started.commit([])
+                started.alter({"configuration": {**state.metadata["configuration"], **MAPPED}})
                 return False
             schema = evolved(state.metadata["schemaString"], changed, mapped=state.mapped)
             settings = self._configuration(state, changed, widened=wanted.widening)
             named = {"partitionColumns": list(changed.partition_columns)}
-            started.set_metadata({"schemaString": schema, "configuration": settings, **named})
-            started.commit([])
+            started.alter({"schemaString": schema, "configuration": settings, **named})
             return True
 
         while not self._commit(table, alter):
@@ -144,7 +142,7 @@ class DeltaMetadata(FolderMetadata):
             self._check_columns(insert.table, state)
             insert.check_demands(state.definition)
             actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
-            version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="WRITE")
+            version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="Write")
             return _result(version, files)
 
         if not files and txn is None:
@@ -171,7 +169,7 @@ class DeltaMetadata(FolderMetadata):
             self._check_columns(merge.insert.table, state)
             merge.insert.check_demands(state.definition)
             actions += [add(f, store, merge.insert.definition, order=started.read_version + 1) for f in files]
-            return _result(started.commit(actions, operation="UPDATE"), files)
+            return _result(started.commit(actions, operation="Update"), files)
 
         return self._commit(table, change)
 
@@ -183,7 +181,7 @@ class DeltaMetadata(FolderMetadata):
             actions = [remove(path, f, state.definition, changes=True) for path, f in state.files.items()]
             if state.sidecar:
                 actions.append(sidecar_list((), store))
-            version = started.commit(actions, operation="TRUNCATE") if actions else state.version
+            version = started.commit(actions, operation="Truncate") if actions else state.version
             return _result(version, list(state.files.values()))
 
         return self._commit(table, change)
@@ -214,12 +212,12 @@ class DeltaMetadata(FolderMetadata):
                 )
             if state.definition.external:
                 folded = self._folded_external(rewrite, state, started, files)
-                return _result(started.commit(folded, operation="UPDATE"), files)
+                return _result(started.commit(folded, operation="Update"), files)
             actions = [remove(*live[f.path], rewrite.definition) for f in rewrite.replaced]
             actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
             if replace_sidecar and (aside or state.sidecar):
                 actions.append(sidecar_list(aside, store))
-            return _result(started.commit(actions, operation="OPTIMIZE") if actions else state.version, files)
+            return _result(started.commit(actions, operation="Optimize") if actions else state.version, files)
 
         return self._commit(table, change)
 
@@ -250,7 +248,8 @@ class DeltaMetadata(FolderMetadata):
         table = replace(table, version=None)
         oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
         if oldest > self._snapshots.load(table).oldest:
-            self._commit(table, lambda _, started: started.commit([vacuum_mark(oldest)]))
+            retained_ms = max(0, int(time.time() * 1000) - older_than_ms)
+            self._commit(table, lambda _, started: started.vacuum(vacuum_mark(oldest), retained_ms))
         newest = self._snapshots.load(table)
         store = ObjectStore(table.location)
         needed = {

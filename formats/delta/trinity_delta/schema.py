@@ -12,7 +12,16 @@ import pyarrow as pa
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, TableDefinition, parse_type, stored_field
 
-__all__ = ["DEFINITION", "MAPPED", "configuration", "evolved", "needs", "schema_string", "storage_schema"]
+__all__ = [
+    "DEFINITION",
+    "MAPPED",
+    "configuration",
+    "evolved",
+    "needs",
+    "renamed_columns",
+    "schema_string",
+    "storage_schema",
+]
 
 DEFINITION: Final = "trinity.definition"
 """Table configuration with the JSON of the whole :class:`TableDefinition`: what Delta's schema cannot say."""
@@ -31,6 +40,11 @@ _FEATURES: Final = {
     # the sidecar's list and the vacuum's mark
     "delta.feature.domainMetadata": "supported",
 }
+_PREFERRED: Final = {
+    # a checkpoint takes Delta ten times as long as a commit, and Trinity reads the log without one
+    "delta.checkpointInterval": "100",
+}
+"""Settings of a new table that a user may give another value."""
 _PARTITIONED: Final = {
     # data files keep the partition columns, also those that other engines write: reads go by file
     "delta.enableMaterializePartitionColumnsFeature": "true",
@@ -107,6 +121,13 @@ def evolved(schema: str, definition: TableDefinition, *, mapped: bool) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
+def renamed_columns(before: str, after: str) -> list[tuple[str, str]]:
+    """Old and new names of the columns that two ``schemaString``s call differently, though files do not."""
+    names = {_physical(f): f["name"] for f in json.loads(before)["fields"]}
+    present = [(names.get(_physical(f), f["name"]), f["name"]) for f in json.loads(after)["fields"]]
+    return [(old, new) for old, new in present if old != new]
+
+
 def _physical(field: Mapping[str, Any]) -> str:
     return str(field["metadata"].get(_PHYSICAL, field["name"]))
 
@@ -140,7 +161,9 @@ def configuration(definition: TableDefinition, *, new: bool, widened: bool = Fal
     text = json.dumps(definition.to_dict(), separators=(",", ":"))
     partitioned = _PARTITIONED if definition.partition_by else {}
     features = {**(_FEATURES if new else {}), **(_WIDENED if widened else {})}
-    return {**given, **_OWN, **partitioned, **features, DEFINITION: text}
+    names = {k.lower() for k in given}
+    preferred = {k: v for k, v in _PREFERRED.items() if new and k.lower() not in names}
+    return {**preferred, **given, **_OWN, **partitioned, **features, DEFINITION: text}
 
 
 def _check(given: Mapping[str, str]) -> None:
