@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,7 +44,7 @@ from trinity.spi import (
 )
 from trinity.storage import CommitRaced
 from trinity_delta import DeltaConnector, DeltaFormat
-from trinity_delta.commit import new_metadata
+from trinity_delta.commit import new_metadata, transaction
 from trinity_delta.jvm import DeltaJvm
 
 UTC = dt.timezone.utc
@@ -303,6 +304,18 @@ def test_txn_is_a_no_op_when_repeated(lake: DeltaConnector, table: TableHandle, 
     assert ids(again, table) == [1, 3]
 
 
+def test_a_concurrent_commit_of_the_same_application_conflicts(
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession
+) -> None:
+    for other, raced in (("app", True), ("another", False)):
+        slow = DeltaJvm(spark).start("t", table.location)
+        slow.read_txn("app")
+        append(lake, table, txn=(other, 1))
+        with pytest.raises(CommitRaced) if raced else nullcontext():
+            slow.commit([transaction(("app", 2))], operation="Write")
+    assert [lake.metadata.recorded_txn(table, name) for name in ("app", "another")] == [2, 1]
+
+
 def test_a_statement_that_read_refuses_later_rows(lake: DeltaConnector, table: TableHandle) -> None:
     append(lake, table, (1, "a"))
     late = prepare_merge(lake, table, 2)
@@ -475,10 +488,10 @@ def test_no_commit_runs_a_spark_job(lake: DeltaConnector, table: TableHandle, sp
 
     def commits() -> None:
         for i in range(12):  # past the tenth, where Delta by itself makes a checkpoint
-            append(lake, table, (i, "x"))
+            append(lake, table, (i, "x"), txn=("app", i))
         add_column(lake, table, Column("more", "int"))
         append(lake, table, (12, "x"))
-        compact(lake, table, [{"id": i} for i in range(13)], [])()
+        compact(lake, table, [{"id": i} for i in range(13)], [{"id": 99}])()
         set_properties(lake, table, {"comment": "hello"})
         prepare_merge(lake, table, 13)()
         lake.metadata.vacuum(table, int(time.time() * 1000) + 60_000)

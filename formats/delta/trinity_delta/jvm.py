@@ -200,9 +200,12 @@ class DeltaTransaction:
         self.read_version = int(transaction.readVersion())
 
     def read_txn(self, application: str) -> None:
-        """Declares a read of an application's record: a concurrent commit of the same one conflicts."""
+        """Declares a read of an application's record: a concurrent commit of the same one conflicts.
+
+        What ``txnVersion`` does, but for the record itself, for which Delta would rebuild the table's state.
+        """
         with delta_errors(self._name, self._location):
-            self._transaction.txnVersion(application)
+            self._transaction.readTxn().addOne(application)
 
     def read_whole_table(self) -> None:
         """Declares a read of all rows: any concurrent commit of rows conflicts."""
