@@ -21,6 +21,7 @@ from trinity.table import Table
 ROW = pa.table({"order_id": ["1"], "ts": [1], "amount": [1.0]})
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize(
     ("data", "code", "named"),
     [

@@ -182,6 +182,7 @@ def test_dialects_keep_their_meaning(session: Session) -> None:
         session.sql("INSERT INTO halves VALUES (8)")
 
 
+@pytest.mark.full
 def test_constraints_of_an_external_delta_table(session: Session, tmp_path: Path) -> None:
     """They are Delta's: a condition that is NULL is not met, and a row that marks a deleted key is a row."""
     spark, name = session.spark, f"delta.`{tmp_path}/theirs`"

@@ -44,6 +44,7 @@ def test_compacted_table_is_a_plain_scan(numbers: Table) -> None:
     assert sorted(f.bucket.index for f in files if f.bucket) == [0, 1, 2, 3]
 
 
+@pytest.mark.tiered
 def test_merge_with_a_base_neither_exchanges_nor_sorts_it(numbers: Table) -> None:
     fill(numbers, 0, 100, 1, "a")
     numbers.compact(full=True)
@@ -142,6 +143,7 @@ def test_tombstone_retention_forgets(session: Session, fmt: str) -> None:
     assert rows(table) == {(0, "forgotten"), (1, "a"), (5, "x")}
 
 
+@pytest.mark.tiered
 def test_l9_key_predicates_leave_files_out(numbers: Table) -> None:
     numbers.set_properties({"bucket": "1"})
     fill(numbers, 0, 100, 1, "a")

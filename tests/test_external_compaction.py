@@ -100,6 +100,7 @@ def test_rows_that_come_meanwhile_are_later(
     assert table.log().count() == 7
 
 
+@pytest.mark.full
 def test_delta_deletion_vectors_go_with_their_files(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

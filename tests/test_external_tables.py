@@ -79,7 +79,7 @@ def test_the_merged_read_of_a_table_of_others(
     [
         pytest.param("parquet", pyarrow_files, marks=pytest.mark.full),
         pytest.param("parquet", pyarrow_dataset, marks=pytest.mark.full),
-        ("delta", delta_rs_by_partition),
+        pytest.param("delta", delta_rs_by_partition, marks=pytest.mark.full),
         ("iceberg", spark_iceberg),
     ],
     ids=lambda p: getattr(p, "__name__", p),

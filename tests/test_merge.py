@@ -253,6 +253,7 @@ def test_a_merge_without_effect_makes_no_commit(sql: Session) -> None:
     assert sql.table("t").history().count() == commits
 
 
+@pytest.mark.tiered
 def test_rows_move_between_partitions(session: Session, fmt: str, kind: str) -> None:
     session.use(fmt, "default")
     key = ", PRIMARY KEY (id, p)" if kind == "keyed" else ""

@@ -226,6 +226,7 @@ def test_a_view_stays_at_its_version(session: Session, tiered_fmt: str) -> None:
     assert session.spark.sql(orders.merge_view_sql("Spark")).first()["amount"] == 2.0  # type: ignore[index]
 
 
+@pytest.mark.tiered
 def test_folders_whose_names_are_patterns(spark: SparkSession, warehouse: Path, fmt: str) -> None:
     """Spark and DuckDB would look for what the pattern matches, which is not the folder itself."""
     with trinity.connect(warehouse / "it's [1] {a,b} *", catalog=fmt) as session:

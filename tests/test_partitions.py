@@ -306,6 +306,7 @@ def test_l9_queries_read_the_partitions_asked_for(session: Session, fmt: str, re
 # -- keyed tables -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.tiered
 def test_upsert_delete_and_time_travel(regions: Table) -> None:
     put(regions, ["eu", "us"], range(4), 1, "a")
     first = regions.splits().version
@@ -320,6 +321,7 @@ def test_upsert_delete_and_time_travel(regions: Table) -> None:
     assert rows(regions, version=first, where="region = 'us'") == {("us", i, "a") for i in range(4)}
 
 
+@pytest.mark.tiered
 def test_l3_full_compaction_stays_within_partitions(regions: Table) -> None:
     put(regions, ["eu", "us", "jp"], range(20), 10, "a")
     put(regions, ["us"], range(10), 20, "b")

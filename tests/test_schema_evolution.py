@@ -39,6 +39,7 @@ def refused(session: Session, code: str, text: str) -> str:
     return caught.value.message
 
 
+@pytest.mark.tiered
 def test_the_life_of_a_keyed_table(lake: Session, fmt: str) -> None:
     """Names that change places, a dropped name that returns, wider types, with files of every age live at once."""
     lake.sql("CREATE TABLE t (id INT PRIMARY KEY, a STRING, b STRING, w INT) TBLPROPERTIES ('watermark-key' = 'w')")

@@ -327,6 +327,7 @@ def test_temp_views(sales: Session) -> None:
             sales.spark.catalog.dropTempView(view)
 
 
+@pytest.mark.tiered
 def test_time_travel(sales: Session) -> None:
     version = sales.table("orders").splits().version
     sales.sql("INSERT INTO orders VALUES (1, 11, 0, 'new')")

@@ -120,6 +120,7 @@ def test_types_are_kept(typed: Table) -> None:
     assert kinds == {"k": "int", **{name: kind for name, (kind, _) in CASES.items()}}
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize(
     ("kind", "bad", "code"),
     [

@@ -63,6 +63,7 @@ def test_u2_null_watermark_is_smallest(orders: Table) -> None:
     assert amounts(orders) == {"1": 2.0}
 
 
+@pytest.mark.tiered
 def test_u4_tombstones_outlive_compaction_and_a_newer_version_revives(orders: Table) -> None:
     orders.upsert(pa.concat_tables([order("1", 100, 1.0), order("2", 100, 1.0)]))
     orders.upsert(order("1", 200, deleted=True))
