@@ -175,7 +175,7 @@ class Table:
                 e.version,
                 dt.datetime.fromtimestamp(e.timestamp_ms / 1000, dt.timezone.utc),
                 e.operation,
-                {k: str(v) for k, v in e.details.items()},
+                [(k, str(v)) for k, v in e.details.items()],
             )
             for e in reversed(entries)
         ]

@@ -37,7 +37,7 @@ def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
     """
     from trinity.sql.errors import spark_errors
 
-    rows = local_frame(spark, {c.name: spark_type(c.type) for c in definition.visible}, [])
+    rows = local_frame(spark, {c.name: c.type for c in definition.visible}, [])
     for check in definition.checks:
         with spark_errors():
             plan = rows.where(check.expression)._jdf.queryExecution().analyzed()

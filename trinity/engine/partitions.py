@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from trinity.engine.cases import Program
 from trinity.engine.scan import plain_scan
-from trinity.engine.sparktypes import spark_type
+from trinity.engine.show import local_frame
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.literal import quoted, text_literal
 from trinity.merge.spec import MergeSpec
@@ -116,9 +116,9 @@ def whole_files(
     columns = [definition.column(name) for name in sorted(names)]
     if not all(file.partition.keys() >= names for file in files):
         return None
-    schema = ", ".join(f"{quoted(c.name)} {spark_type(c.type)}" for c in columns)
+    types = {"_trinity_number": "int", **{c.name: c.type for c in columns}}
     values = [(number, *(file.partition[c.name] for c in columns)) for number, file in enumerate(files)]
-    rows = spark.createDataFrame(values, f"_trinity_number int, {schema}").alias(program.target_alias)
+    rows = local_frame(spark, types, values).alias(program.target_alias)
     return [files[row[0]] for row in rows.where(condition).select("_trinity_number").collect()]
 
 

@@ -113,7 +113,7 @@ def _missing_file_named() -> Iterator[None]:
 
 def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
     """No rows, with the columns of the storage schema."""
-    return spark.createDataFrame([], from_arrow_schema(_bare(storage)))
+    return spark.createDataFrame(_bare(storage).empty_table())
 
 
 def located_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, row_id: str) -> DataFrame:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from trinity.merge.literal import quoted
+import pyarrow as pa
+
+from trinity.spi import arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,9 +18,15 @@ __all__ = ["local_frame"]
 def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> DataFrame:
     """A DataFrame of a few rows that the driver made.
 
+    They reach Spark as Arrow data: of a list of Python rows pyspark makes an RDD, which Python workers turn into rows
+    whenever it is looked at.
+
     Args:
         spark: the session.
-        columns: name -> type text.
-        rows: one tuple of Python values per row.
+        columns: name -> type, as a column's.
+        rows: one tuple of Python values per row; of a map its items.
     """
-    return spark.createDataFrame(list(rows), ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items()))
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
+    values = zip(*rows, strict=True) if rows else ([] for _ in columns)
+    arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
