@@ -16,6 +16,7 @@ from rich.table import Table
 
 import trinity
 from benchmarks.cases import Bench
+from benchmarks.commits import CommitBench
 from benchmarks.folds import FoldBench
 from benchmarks.merges import NATIVE_SETTINGS, MergeBench
 from benchmarks.timing import Result
@@ -38,8 +39,8 @@ def run(
     runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 5,
     formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
     cases: Annotated[
-        str, typer.Option(help="Which cases: tables, folds, merges, with commas.")
-    ] = "tables,folds,merges",
+        str, typer.Option(help="Which cases: tables, commits, folds, merges, with commas.")
+    ] = "tables,commits,folds,merges",
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "latest",
     scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs about 2 GB.")] = None,
 ) -> None:
@@ -68,6 +69,9 @@ def _measured(
     if "tables" in cases:
         for catalog in formats:
             yield from Bench(session, catalog, rows, runs, folder).cases()
+    if "commits" in cases:
+        for catalog in formats:
+            yield from CommitBench(session, catalog, runs, folder).cases()
     if "folds" in cases:
         for catalog in formats:
             yield from FoldBench(session, catalog, rows // 4, runs).cases()

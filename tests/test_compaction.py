@@ -57,7 +57,7 @@ def test_merge_with_a_base_neither_exchanges_nor_sorts_it(numbers: Table) -> Non
 
 
 @pytest.mark.tiered
-@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("full", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_compaction_keeps_every_later_fold(numbers: Table, full: bool) -> None:
     fill(numbers, 0, 20, 10, "a")
     fill(numbers, 0, 10, 20, "b")

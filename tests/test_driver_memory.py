@@ -44,6 +44,7 @@ def stages(context: Any) -> list[Any]:
     return [found.apply(n) for n in range(found.size())]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("end", "statement"), CASES)
 def test_what_the_driver_is_sent_does_not_grow_with_the_table(
     session: Session, tiered_fmt: str, end: str, statement: str | None

@@ -18,7 +18,6 @@ from tests.foreign import (
     Write,
     cases,
     delta_rs,
-    delta_rs_by_partition,
     equality_delete,
     hadoop_catalog,
     pyarrow_dataset,
@@ -38,7 +37,7 @@ AFTER_LATE = LIVE - {(2, "b2")} | {(2, "b tie")}
 
 
 # a table of a catalog is compacted by its name there
-LOCATED = [c for c in cases(pyarrow_dataset, delta_rs_by_partition, spark_iceberg) if c.id != "pyiceberg"]
+LOCATED = [c for c in cases(pyarrow_dataset, spark_iceberg) if c.id != "pyiceberg"]
 
 
 @pytest.mark.parametrize(("connector", "write"), LOCATED)

@@ -46,7 +46,7 @@ KEYED: dict[str, Mapping[str, str]] = {
         "fields.v.aggregate-function": "listagg",
     },
 }
-SHORT = (("iceberg", "deduplicate"), ("delta", "partial_update"))
+SHORT = (("iceberg", "deduplicate"),)
 CASES = [
     pytest.param(fmt, kind, marks=() if (fmt, kind) in SHORT else pytest.mark.full)
     for fmt in ("delta", "iceberg")

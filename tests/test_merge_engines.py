@@ -121,7 +121,8 @@ def put(table: Table, *versions: dict[str, Any]) -> None:
     table.upsert(pa.Table.from_pylist([{n: v.get(n) for n in names} for v in versions], pa.schema(kinds)))
 
 
-@pytest.mark.parametrize("compact", [True, pytest.param(False, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("compact", [True, False])
 def test_a_delete_of_a_listed_group_removes_the_row_and_leaves_a_threshold(
     session: Session, tiered_fmt: str, compact: bool
 ) -> None:
@@ -214,6 +215,7 @@ def test_a_sum_out_of_range_is_an_error_of_the_read_that_later_rows_repair(sessi
     assert rows(table) == [("big", most, "a"), ("small", 1, None)]
 
 
+@pytest.mark.full
 def test_a_sum_of_more_digits_than_spark_has_is_no_null(session: Session, tiered_fmt: str) -> None:
     options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
     table = make(session, tiered_fmt, "k STRING, n DECIMAL(38,0)", **options)

@@ -163,9 +163,7 @@ TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }  # fmt: skip
 
 
-SHORT = (
-    "boolean_tombstone", "row_kind", "hidden_row_kind", "first_row", "groups_with_retracts", "functions_by_sequence",
-)  # fmt: skip
+SHORT = ("boolean_tombstone", "row_kind", "groups_with_retracts")
 
 
 @pytest.mark.parametrize("name", [n if n in SHORT else pytest.param(n, marks=pytest.mark.full) for n in TABLES])

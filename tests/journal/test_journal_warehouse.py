@@ -147,7 +147,8 @@ def test_eight_writers_lose_nothing(depts: dbapi.Connection, warehouse: Path, ti
     assert inserted == [1]
 
 
-@pytest.mark.parametrize("versions", BIGINT_FIRST)
+@pytest.mark.full
+@pytest.mark.parametrize("versions", ["BIGINT", "TIMESTAMP"])
 def test_archival_changes_no_read_and_shortens_the_journal(depts: dbapi.Connection, tiered_fmt: str) -> None:
     journal = depts.backend.session.table(f"{tiered_fmt}.default.depts_journal")  # type: ignore[attr-defined]
     count(depts, "UPDATE depts SET n = 1")

@@ -1,0 +1,68 @@
+"""Small commits, beside the same rows appended by the format's own writer in Spark."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, DataFrameWriter
+
+from benchmarks.timing import Result, in_turns
+from trinity import Column, Session
+
+__all__ = ["CommitBench"]
+
+_COMMITS: Final = 12
+"""Per round: more than Delta's own writer makes between two checkpoints."""
+
+
+@dataclass
+class CommitBench:
+    """One row a commit, each with an application's number, so that a retry is none.
+
+    Attributes:
+        session: where the tables are.
+        catalog: the format.
+        runs: rounds per case.
+        folder: of the reference's tables.
+    """
+
+    session: Session
+    catalog: str
+    runs: int
+    folder: Path
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def cases(self) -> Iterator[Result]:
+        """``table.upsert(arrow, txn=...)`` beside an append of the same row."""
+        columns = [Column("id", "bigint"), Column("v", "bigint")]
+        table = self.session.create_table(f"{self.catalog}.default.commits", columns, ["id"])
+        row = pa.table({"id": [1], "v": [1]})
+        plain = self.session.spark.createDataFrame(row)
+
+        def upserts() -> None:
+            for _ in range(_COMMITS):
+                table.upsert(row, txn=("bench", next(self._numbers)))
+
+        def appends() -> None:
+            for _ in range(_COMMITS):
+                self._append(plain)
+
+        ours, reference = in_turns(self.runs, upserts, appends)
+        yield Result("commit of one row", self.catalog, ours / _COMMITS, reference / _COMMITS, 1.0)
+
+    def _append(self, rows: DataFrame) -> None:
+        if self.catalog == "iceberg":
+            self.session.spark.sql(
+                "CREATE TABLE IF NOT EXISTS native.default.commits (id BIGINT, v BIGINT) USING iceberg"
+            )
+            rows.writeTo("native.default.commits").append()
+            return
+        writer: DataFrameWriter = rows.write.mode("append").format(self.catalog)
+        if self.catalog == "delta":
+            writer = writer.option("txnAppId", "bench").option("txnVersion", next(self._numbers))
+        writer.save(str(self.folder / f"commits_{self.catalog}"))
