@@ -16,6 +16,7 @@ from trinity import Column, Session
 
 __all__ = ["CommitBench"]
 
+_NATIVE: Final = "native.default.commits"
 _COMMITS: Final = 12
 """Per round: more than Delta's own writer makes between two checkpoints."""
 
@@ -43,6 +44,8 @@ class CommitBench:
         table = self.session.create_table(f"{self.catalog}.default.commits", columns, ["id"])
         row = pa.table({"id": [1], "v": [1]})
         plain = self.session.spark.createDataFrame(row)
+        if self.catalog == "iceberg":
+            self.session.spark.sql(f"CREATE TABLE {_NATIVE} (id BIGINT, v BIGINT) USING iceberg")
 
         def upserts() -> None:
             for _ in range(_COMMITS):
@@ -57,10 +60,7 @@ class CommitBench:
 
     def _append(self, rows: DataFrame) -> None:
         if self.catalog == "iceberg":
-            self.session.spark.sql(
-                "CREATE TABLE IF NOT EXISTS native.default.commits (id BIGINT, v BIGINT) USING iceberg"
-            )
-            rows.writeTo("native.default.commits").append()
+            rows.writeTo(_NATIVE).append()
             return
         writer: DataFrameWriter = rows.write.mode("append").format(self.catalog)
         if self.catalog == "delta":

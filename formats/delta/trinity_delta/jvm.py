@@ -66,6 +66,10 @@ class DeltaJvm:
             found.add(item)
         return self.java("scala.jdk.javaapi.CollectionConverters").asScala(found).toSeq()
 
+    def mapping(self, items: Mapping[str, str]) -> Any:
+        """A Scala Map."""
+        return self.java("org.apache.spark.api.python.PythonUtils").toScalaMap(dict(items))
+
     def action(self, action: Action) -> Any:
         """An action of Delta's from its JSON."""
         return self._actions.fromJson(json.dumps(action))
@@ -85,14 +89,13 @@ class DeltaJvm:
 
     def rows_changed(self, name: str) -> Any:
         """The operation Write (an append), Update, Optimize or Truncate."""
-        none, nothing = self.none, self.sequence([])
-        append = self.java("org.apache.spark.sql.SaveMode").valueOf("Append")
-        arguments = {
-            "Write": [append, *[none] * 8],
-            "Update": [none],
-            "Optimize": [nothing, nothing, False, none, False],
-            "Truncate": [],
-        }[name]
+        arguments: list[Any] = []
+        if name == "Write":
+            arguments = [self.java("org.apache.spark.sql.SaveMode").valueOf("Append"), *[self.none] * 8]
+        elif name == "Update":
+            arguments = [self.none]
+        elif name == "Optimize":
+            arguments = [self.sequence([]), self.sequence([]), False, self.none, False]
         return self.operation(name, *arguments)
 
     def altered(self, before: Any, after: Any) -> Any:
@@ -101,7 +104,8 @@ class DeltaJvm:
             return self.operation("RenameColumn", *(self.sequence([name]) for name in renamed[0]))
         if before.schemaString() != after.schemaString():
             return self.operation("UpdateSchema", before.schema(), after.schema())
-        return self.operation("SetTableProperties", after.configuration())
+        changed = self.json(after.configuration()).items() - self.json(before.configuration()).items()
+        return self.operation("SetTableProperties", self.mapping(dict(changed)))
 
     def vacuumed(self, metadata: Any, retained_ms: int) -> Any:
         """The operation VacuumStart."""
@@ -125,9 +129,7 @@ class DeltaJvm:
             TrinityError: INVALID_TABLE_PROPERTY for what Delta refuses.
         """
         try:
-            checked = self.module(f"{_DELTA}.DeltaConfigs").validateConfigurations(
-                self.java("org.apache.spark.api.python.PythonUtils").toScalaMap(dict(given))
-            )
+            checked = self.module(f"{_DELTA}.DeltaConfigs").validateConfigurations(self.mapping(given))
         except Exception as error:
             raise TrinityError("INVALID_TABLE_PROPERTY", f"Delta refuses a property: {_first_line(error)}") from error
         return dict(self.json(checked))
