@@ -71,7 +71,7 @@ def test_one_model_gives_one_text(journal: JournalModel) -> None:
 )
 def test_what_names_no_journalled_table_is_left_alone(journal: JournalModel, text: str) -> None:
     found = rewrite(text, journal)
-    assert (found.sql, found.kind) == (text.replace("?", "$1"), "plain")
+    assert (found.sql, found.kind) == (text.replace("?", "$1 "), "plain")
 
 
 def test_volatile_statements_lock_the_table(journal: JournalModel) -> None:

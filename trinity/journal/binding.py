@@ -5,7 +5,9 @@ A rewrite may repeat, reorder or drop parts of a statement, so the place of a ``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
@@ -53,13 +55,26 @@ class Numbered:
         text: the statement.
         count: how many parameters it has.
         tokens: the tokens of the original text.
-        places: where in that text the parameters stand.
+        pieces: the original text, cut where a ``?`` stands.
     """
 
     text: str
     count: int
     tokens: tuple[Token, ...]
-    places: tuple[int, ...]
+    pieces: tuple[str, ...]
+
+    def filled(self, values: Sequence[str]) -> str:
+        """The statement with a text in the place of each ``?``; blanks keep it apart from its neighbours."""
+        found: list[str] = []
+        for piece, value, following in zip(self.pieces[:-1], values, self.pieces[1:], strict=True):
+            before = " " if _IN_WORD.search(piece) or piece.endswith(("'", '"')) else ""
+            after = "" if not following or following[0].isspace() else " "
+            found += [piece, before, value, after]
+        return "".join([*found, self.pieces[-1]])
+
+
+_IN_WORD: Final = re.compile(r"[\w$]\Z")
+"""The end of a word, which a text that follows would lengthen."""
 
 
 def tokens_of(sql: str, dialect: str) -> list[Token]:
@@ -89,21 +104,49 @@ def number(sql: str, dialect: str) -> Numbered:
     if not tokens:
         raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
     pieces: list[str] = []
-    places: list[int] = []
     start = 0
-    for token in tokens:
+    for before, token in zip([None, *tokens], tokens, strict=False):
         if token.token_type is TokenType.SEMICOLON:
             raise TrinityError(
                 "SYNTAX_ERROR", f"Line {token.line}: execute() runs one statement, and a second begins here."
             )
         if token.token_type is TokenType.PARAMETER and token.text == "$":
             raise TrinityError("SYNTAX_ERROR", f"Line {token.line}: parameters are written '?', not '$1'.")
-        if token.text in ("?", "?::") and token.token_type in (TokenType.PLACEHOLDER, TokenType.QDCOLON):
-            places.append(token.start)
-            pieces += [sql[start : token.start], f"${len(places)}"]
-            start = token.start + 1
+        if _is_parameter(token, before):
+            place = token.start + token.text.index("?")
+            pieces.append(sql[start:place])
+            start = place + 1
     pieces.append(sql[start : tokens[-1].end + 1])
-    return Numbered("".join(pieces), len(places), tuple(tokens), tuple(places))
+    found = Numbered("", len(pieces) - 1, tuple(tokens), tuple(pieces))
+    # sqlglot reads $1,$2 as the beginning of a string between dollars; filled() sets them apart
+    return replace(found, text=found.filled([f"${n + 1}" for n in range(found.count)]))
+
+
+def _is_parameter(token: Token, before: Token | None) -> bool:
+    """Whether a token is a parameter, or begins or ends with one: ``?::`` and, after no operand, ``?|`` of ``?||``."""
+    if token.token_type in (TokenType.PLACEHOLDER, TokenType.QDCOLON):
+        return token.text in ("?", "?::")
+    if token.token_type not in (TokenType.QMARK_PIPE, TokenType.QMARK_AMP, TokenType.AT_QMARK):
+        return False
+    return before is None or not _ends_operand(before)
+
+
+def _ends_operand(token: Token) -> bool:
+    """Whether a token can end an operand, so that an operator follows."""
+    if token.token_type in _OPERAND_ENDS:
+        return True
+    return bool(_IN_WORD.search(token.text)) and token.text.upper() not in _BEFORE_OPERANDS
+
+
+_OPERAND_ENDS: Final = frozenset({
+    TokenType.STRING, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.PLACEHOLDER,
+})  # fmt: skip
+
+_BEFORE_OPERANDS: Final = frozenset({
+    "SELECT", "DISTINCT", "ALL", "WHERE", "HAVING", "ON", "BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE",
+    "BETWEEN", "LIKE", "ILIKE", "FROM", "RETURNING", "LIMIT", "OFFSET", "IN", "USING",
+})  # fmt: skip
+"""Words after which an operand stands."""
 
 
 def statements_in(text: str, dialect: str) -> tuple[list[str], str]:

@@ -27,12 +27,7 @@ def with_literals(sql: str, parameters: Sequence[Any]) -> str:
             "INVALID_ARGUMENTS",
             f"The statement has {numbered.count} parameters, and {len(parameters)} values are given.",
         )
-    pieces: list[str] = []
-    start = 0
-    for place, value in zip(numbered.places, parameters, strict=True):
-        pieces += [sql[start:place], literal(value)]
-        start = place + 1
-    return "".join([*pieces, sql[start : numbered.tokens[-1].end + 1]])
+    return numbered.filled([literal(value) for value in parameters])
 
 
 def literal(value: Any) -> str:
