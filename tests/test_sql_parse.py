@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from sqlglot import exp
 
+import trinity
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, parse_partition
 from trinity.sql.columns import read_elements
@@ -96,6 +99,27 @@ TYPES = [
 def column_type(text: str, dialect: str) -> str:
     schema = parse(f"CREATE TABLE t (a {text})", dialect).tree.this
     return type_text(schema.expressions[0].args["kind"], dialect)
+
+
+@pytest.mark.parametrize("dialect", ["spark", "trino"])
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("SELEC * FROM t", "Line 1: 'SELEC' begins no statement. Did you mean 'SELECT'?"),
+        ("-- a comment\nsho TABLES", "Line 2: 'sho' begins no statement. Did you mean 'SHOW'?"),
+        ("INSRT INTO t VALUES (1)", "'INSERT'"),
+        ("WIHT a AS (SELECT 1) SELECT * FROM a", "'WITH'"),
+        ("((SELEC 1))", "'SELEC' begins no query. Did you mean 'SELECT'?"),
+        ("FROBNICATE t", "'FROBNICATE' begins no statement."),
+        ("1 + 1", "'1' begins no statement."),
+        ("()", "')' begins no query."),
+    ],
+)
+def test_a_misspelt_statement_is_named_before_spark_starts(tmp_path: Path, text: str, named: str, dialect: str) -> None:
+    with trinity.connect(tmp_path) as session, pytest.raises(TrinityError, match="begins no") as caught:
+        session.sql(text, dialect)
+    assert caught.value.code == "SYNTAX_ERROR"
+    assert named in caught.value.message
 
 
 @pytest.mark.parametrize(("dialect", "text", "meant"), TYPES)

@@ -116,6 +116,14 @@ def test_one_statement_at_a_time(hr: dbapi.Connection, text: str) -> None:
     assert caught.value.code == "SYNTAX_ERROR"
 
 
+@pytest.mark.parametrize("text", ["SELEC * FROM depts", "SELEC 1", "INSRT INTO hr.depts VALUES (1, 'a')"])
+def test_a_misspelt_statement_is_a_programming_error(hr: dbapi.Connection, text: str) -> None:
+    with pytest.raises(dbapi.ProgrammingError) as caught:
+        hr.execute(text)
+    assert caught.value.code == "SYNTAX_ERROR"
+    assert text.split()[0] in caught.value.message
+
+
 def test_parameters_are_a_sequence(hr: dbapi.Connection) -> None:
     for values in ("a", {"a": 1}, 5):
         with pytest.raises(dbapi.ProgrammingError, match="sequence"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from trinity.errors import TrinityError
 from trinity.journal import JournalModel, load_model, rewrite
+from trinity.journal.merged import rewrite_merged
 
 FACTORY = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
 COLUMNS = {
@@ -72,6 +74,24 @@ def test_one_model_gives_one_text(journal: JournalModel) -> None:
 def test_what_names_no_journalled_table_is_left_alone(journal: JournalModel, text: str) -> None:
     found = rewrite(text, journal)
     assert (found.sql, found.kind) == (text.replace("?", "$1 "), "plain")
+
+
+@pytest.mark.parametrize("rewriter", [rewrite, rewrite_merged])
+@pytest.mark.parametrize(
+    ("text", "code", "named"),
+    [
+        ("SELEC * FROM depts", "SYNTAX_ERROR", "'SELEC' begins no statement. Did you mean 'SELECT'?"),
+        ("FROB depts", "SYNTAX_ERROR", "'FROB'"),
+        ("VACUUM depts", "NOT_SUPPORTED", "depts_journal"),
+        ("GRANT SELECT ON depts TO somebody", "NOT_SUPPORTED", "depts_journal"),
+    ],
+)
+def test_what_is_no_statement_is_not_merely_unsupported(
+    journal: JournalModel, rewriter: Callable[..., object], text: str, code: str, named: str
+) -> None:
+    with pytest.raises(TrinityError) as caught:
+        rewriter(text, journal)
+    assert (caught.value.code, named in caught.value.message) == (code, True)
 
 
 def test_volatile_statements_lock_the_table(journal: JournalModel) -> None:

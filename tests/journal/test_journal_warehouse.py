@@ -236,6 +236,9 @@ def test_what_trinity_tables_do_not_offer(empty: dbapi.Connection) -> None:
     ):  # fmt: skip
         with pytest.raises(dbapi.NotSupportedError):
             empty.execute(text)
+    for text in ("SELEC * FROM depts", "SELEC 1"):
+        with pytest.raises(dbapi.ProgrammingError, match="'SELECT'"):
+            empty.execute(text)
     with pytest.raises(dbapi.NotSupportedError):
         empty.rollback()
     with pytest.raises(dbapi.NotSupportedError):

@@ -10,6 +10,7 @@ from sqlglot import TokenType
 from trinity.errors import TrinityError
 from trinity.journal.binding import Numbered
 from trinity.journal.tables import JournalModel
+from trinity.sql.words import check_first_word
 
 __all__ = ["check_unread", "mentions", "words_of"]
 
@@ -46,12 +47,13 @@ def check_unread(words: tuple[str, ...], model: JournalModel, numbered: Numbered
     """Whether a statement is passed on although a journalled name stands in it.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for one that is not interpreted and may reach the table.
+        TrinityError: NOT_SUPPORTED for one that is not interpreted and may reach the table; SYNTAX_ERROR for none.
     """
     if words[0] in _READ:
         return False
     if words[0] in _HARMLESS:
         return True
+    check_first_word(numbered.tokens)
     raise TrinityError(
         "NOT_SUPPORTED",
         f"{words[0]} is not rewritten, and the statement names a journalled table. Name its journal instead, "

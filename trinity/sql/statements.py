@@ -10,6 +10,7 @@ from sqlglot import exp
 from trinity.errors import TrinityError
 from trinity.sql import alter, create, ddl, dml, insert, query, show
 from trinity.sql.parse import MISSING, Statement, only_one, parse, split
+from trinity.sql.words import check_first_word
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +35,7 @@ def run(session: Session, text: str, dialect: str = "spark") -> DataFrame:
         TrinityError: SYNTAX_ERROR with line, column and excerpt; and what the statement may raise.
     """
     only, tokens = only_one(text, dialect)
+    check_first_word(tokens)
     if (changing := dml.row_change(only, dialect, tokens)) is not None:
         return dml.run(session, changing)
     try:
