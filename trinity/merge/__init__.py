@@ -2,7 +2,13 @@
 
 from trinity.merge.carried import carried_columns, carried_marks, ingested_columns
 from trinity.merge.literal import quoted
-from trinity.merge.options import TABLE_PROPERTIES, canonical_properties, commit_timeout_s, duration_ms
+from trinity.merge.options import (
+    TABLE_PROPERTIES,
+    canonical_properties,
+    commit_timeout_s,
+    duration_ms,
+    syncs_files,
+)
 from trinity.merge.rename import renamed
 from trinity.merge.spec import MergeEngine, MergeSpec, statistics_columns
 from trinity.merge.tombstone import tombstone_marks
@@ -16,6 +22,7 @@ __all__ = [
     "carried_marks",
     "commit_timeout_s",
     "duration_ms",
+    "syncs_files",
     "ingested_columns",
     "quoted",
     "renamed",

@@ -17,6 +17,7 @@ __all__ = [
     "commit_timeout_s",
     "duration_ms",
     "keeps_versions",
+    "syncs_files",
 ]
 
 TABLE_PROPERTIES: Final[dict[str, str]] = {
@@ -37,6 +38,7 @@ TABLE_PROPERTIES: Final[dict[str, str]] = {
     "row-change-paradigm": " or ".join(p.value for p in RowChangeParadigm),
     "bucket": "number of buckets of the base; chosen by size by default",
     "commit.retry.timeout": "how long a statement is retried after conflicts, as '10 minutes'",
+    "write.sync": "false: data files are not synced to disk before their commit; true by default",
     "comment": "free text",
 }
 """Every property that Trinity itself reads, with a line about it."""
@@ -147,3 +149,8 @@ def keeps_versions(properties: Mapping[str, str]) -> bool:
 def commit_timeout_s(properties: Mapping[str, str]) -> float:
     """How long a commit, or a statement that lost a race, is tried again: ``commit.retry.timeout``, in seconds."""
     return duration_ms(properties.get("commit.retry.timeout", "10 minutes"), "'commit.retry.timeout'") / 1000
+
+
+def syncs_files(properties: Mapping[str, str]) -> bool:
+    """Whether data files are on disk before the commit that names them: ``write.sync``, true by default."""
+    return properties.get("write.sync", "true").lower() != "false"

@@ -80,6 +80,7 @@ class WriteTarget:
         statement: unique prefix of the file names of this statement.
         partition_by: partition fields over the physical columns, as in :attr:`TableDefinition.partition_by`; each file
             holds rows of one partition. Empty for files of any rows.
+        sync: whether files and their folders must be on disk before a sink says that it has finished.
     """
 
     folder: str
@@ -87,6 +88,7 @@ class WriteTarget:
     statistics: tuple[str, ...]
     statement: str
     partition_by: tuple[str, ...] = ()
+    sync: bool = True
 
 
 @dataclass(frozen=True)

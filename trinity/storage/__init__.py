@@ -9,7 +9,8 @@ from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider, S
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
-from trinity.storage.store import AlreadyExists, Entry, ObjectStore, file_uri, local_path, spark_path
+from trinity.storage.store import AlreadyExists, Entry, ObjectStore, after_commit, file_uri, local_path, spark_path
+from trinity.storage.sync import make_folder, sync_file, sync_folders
 from trinity.storage.versions import TableVersion, VersionedMetadata, oldest_needed
 
 __all__ = [
@@ -32,6 +33,10 @@ __all__ = [
     "SinkFile",
     "TableVersion",
     "VersionedMetadata",
+    "after_commit",
+    "make_folder",
+    "sync_file",
+    "sync_folders",
     "check_scope",
     "columns_in",
     "commit_loop",

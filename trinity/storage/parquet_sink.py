@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,8 +28,17 @@ from trinity.spi import (
 from trinity.storage.merge_sinks import merge_sink
 from trinity.storage.naming import stored_name, stored_schema
 from trinity.storage.store import local_path
+from trinity.storage.sync import folders_up_to, make_folder, sync_file, sync_folders
 
-__all__ = ["ParquetPageSink", "ParquetSinkProvider", "SinkFile", "attempt_id", "file_name", "footer_statistics"]
+__all__ = [
+    "ParquetPageSink",
+    "ParquetSinkProvider",
+    "SinkFile",
+    "attempt_id",
+    "file_name",
+    "footer_statistics",
+    "sync_folders_of",
+]
 
 ROW_GROUP_ROWS: Final = 1_000_000
 ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
@@ -106,7 +115,7 @@ class ParquetPageSink(PageSink):
         self._schema = stored_schema(target.storage)
         self._file = file = file or SinkFile()
         folder = "/".join(filter(None, [local_path(target.folder), file.folder]))
-        self._path = f"{folder}/{file_name(target.statement, sink, file)}"
+        self.path = f"{folder}/{file_name(target.statement, sink, file)}"
         self._writer: pq.ParquetWriter | None = None
         self._footers: list[pq.FileMetaData] = []
         self._pages: list[pa.RecordBatch] = []
@@ -134,11 +143,20 @@ class ParquetPageSink(PageSink):
 
     def finish(self) -> list[bytes]:
         """Closes the file and describes it; no rows, no file."""
+        fragments = self.close()
+        if fragments:
+            sync_folders_of(self._target, [self.path])
+        return fragments
+
+    def close(self) -> list[bytes]:
+        """Closes the file, on disk as :attr:`WriteTarget.sync` says, and describes it; its folder is yet to sync."""
         self.flush()
         if self._writer is None:
             return []
-        with _file_errors(self._path):
+        with _file_errors(self.path):
             self._writer.close()
+            if self._target.sync:
+                sync_file(self.path)
         return [self._describe(self._footers[0]).to_fragment()]
 
     def abort(self) -> None:
@@ -149,7 +167,7 @@ class ParquetPageSink(PageSink):
             with contextlib.suppress(OSError, pa.ArrowException, RuntimeError):
                 self._writer.close()
             with contextlib.suppress(OSError):
-                os.unlink(self._path)
+                os.unlink(self.path)
 
     def flush(self) -> None:
         """Writes what is buffered as a row group."""
@@ -157,16 +175,17 @@ class ParquetPageSink(PageSink):
             return
         table = pa.Table.from_batches(self._pages, self._target.storage).rename_columns(self._schema.names)
         self._pages, self._rows, self._bytes = [], 0, 0
-        with _file_errors(self._path):
+        with _file_errors(self.path):
             if self._writer is None:
-                os.makedirs(os.path.dirname(self._path), exist_ok=True)
+                folder = os.path.dirname(self.path)
+                make_folder(folder) if self._target.sync else os.makedirs(folder, exist_ok=True)
                 self._writer = self._open(table)
             self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         leaves = _leaves(self._schema)
         return pq.ParquetWriter(
-            self._path,
+            self.path,
             self._schema,
             compression="snappy",
             store_decimal_as_integer=True,
@@ -179,8 +198,8 @@ class ParquetPageSink(PageSink):
 
     def _describe(self, footer: pq.FileMetaData) -> DataFile:
         return DataFile(
-            path=self._path,
-            size=os.path.getsize(self._path),
+            path=self.path,
+            size=os.path.getsize(self.path),
             rows=footer.num_rows,
             tier=self._sink.tier,
             commit=self._sink.commit,
@@ -189,6 +208,14 @@ class ParquetPageSink(PageSink):
             stats=footer_statistics(footer, [stored_name(self._target.storage, c) for c in self._target.statistics]),
             column_sizes=_column_sizes(footer),
         )
+
+
+def sync_folders_of(target: WriteTarget, paths: Iterable[str]) -> None:
+    """Waits until the entries of a target's new files are on disk, in their folders and those above, each once."""
+    if target.sync:
+        root = local_path(target.folder)
+        with _file_errors(root):
+            sync_folders(folder for path in paths for folder in folders_up_to(root, os.path.dirname(path)))
 
 
 def _leaves(storage: pa.Schema) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
 from trinity.spi import PageSink, SinkId, TableDefinition, WriteTarget
-from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, attempt_id
+from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, attempt_id, sync_folders_of
 
 __all__ = ["PartitionValues", "PartitionedPageSink", "identity_only", "partition_folder"]
 
@@ -74,6 +74,7 @@ class PartitionedPageSink(PageSink):
         """Closes the files, one after the other, and describes them."""
         for partition in list(self._active):
             self._finish(partition)
+        sync_folders_of(self._target, [sink.path for sink in self._finished])
         return self._fragments
 
     def abort(self) -> None:
@@ -94,7 +95,7 @@ class PartitionedPageSink(PageSink):
 
     def _finish(self, partition: tuple[Any, ...]) -> None:
         sink = self._active[partition]
-        self._fragments += sink.finish()
+        self._fragments += sink.close()
         self._finished.append(self._active.pop(partition))
 
     def _relieve(self) -> None:

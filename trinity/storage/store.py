@@ -6,22 +6,29 @@ root, ``/`` between parts.
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import logging
 import os
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from trinity.errors import TrinityError
+from trinity.storage.sync import make_folder, sync_folders
 
 if TYPE_CHECKING:
     from obstore.store import LocalStore
 
-__all__ = ["AlreadyExists", "Entry", "ObjectStore", "file_uri", "local_path", "spark_path"]
+__all__ = ["AlreadyExists", "Entry", "ObjectStore", "after_commit", "file_uri", "local_path", "spark_path"]
 
+_log = logging.getLogger(__name__)
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
+"""What file systems without hard links answer."""
 _NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
 _PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
@@ -103,26 +110,27 @@ class ObjectStore:
         """Puts an object whole, or not at all.
 
         On disk through a synced temporary file and a link: the name appears with its bytes, also after a
-        crash. (``O_EXCL`` would leave a torn file.)
+        crash. (``O_EXCL`` would leave a torn file.) An answer that is not clear is settled by looking: it stands
+        when the name is a link to our own file. From then on nothing is told but success.
 
         Raises:
             AlreadyExists: another writer was first.
+            TrinityError: NOT_SUPPORTED on a file system without hard links.
         """
         target = Path(self.path(name))
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         with _errors(str(target)):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+            make_folder(target.parent)
             try:
                 with open(temporary, "xb") as out:
                     out.write(data)
                     out.flush()
                     os.fsync(out.fileno())
-                os.link(temporary, target)
-            except FileExistsError as taken:
-                raise AlreadyExists(name) from taken
+                _link(temporary, target)
             finally:
-                temporary.unlink(missing_ok=True)
-            _sync_folder(target.parent)
+                with contextlib.suppress(OSError):
+                    temporary.unlink()
+        after_commit(f"'{target}' is in place, its folder not synced", lambda: sync_folders([target.parent]))
 
     def list(self, prefix: str = "", *, after: str | None = None) -> list[Entry]:
         """Objects below a folder, sorted by path; only those behind ``after`` when given."""
@@ -163,9 +171,38 @@ class _errors:
             raise TrinityError("FILESYSTEM_ERROR", f"'{self.path}' cannot be read or written: {error}.") from error
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _link(temporary: Path, target: Path) -> None:
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        os.link(temporary, target)
+    except OSError as error:
+        if _same(temporary, target):  # NFS repeats a request whose answer was lost, and then says EEXIST
+            return
+        if isinstance(error, FileExistsError):
+            raise AlreadyExists(target.name) from error
+        if error.errno in _NO_LINKS:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"'{target.parent}' is on a file system without hard links ({error.strerror}), on which of two writers "
+                "both could win; put the table on a local disk or on NFS.",
+            ) from error
+        raise
+
+
+def _same(temporary: Path, target: Path) -> bool:
+    try:
+        return os.path.samefile(temporary, target)
+    except OSError:
+        return False
+
+
+def after_commit(what: str, work: Callable[[], object]) -> None:
+    """Does what is useful after a commit and not part of it; when it fails, that is logged, and the commit stands.
+
+    Args:
+        what: what it means when the work fails.
+        work: the work.
+    """
+    try:
+        work()
+    except Exception as error:
+        _log.warning("%s: %s", what, error)

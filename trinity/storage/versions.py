@@ -14,7 +14,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, statistics_columns
+from trinity.merge import commit_timeout_s, statistics_columns, syncs_files
 from trinity.spi import (
     CommitResult,
     DataFile,
@@ -33,7 +33,7 @@ from trinity.spi import (
     from_merge_fragments,
     stored_field,
 )
-from trinity.storage.commits import commit_loop, next_timestamp_ms
+from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
 from trinity.storage.orphans import delete_orphans
 from trinity.storage.row_changes import RowChanges, check_scope
 from trinity.storage.store import ObjectStore
@@ -53,6 +53,7 @@ class TableVersion:
         files: live base and log files and the sidecar, each with its commit number; absolute paths.
         txns: application -> highest recorded version (L4).
         oldest: the oldest version that vacuum left readable.
+        commit: unique, kept with the version: by it a writer knows its own when the answer was not clear.
     """
 
     number: int
@@ -62,11 +63,12 @@ class TableVersion:
     files: tuple[DataFile, ...] = ()
     txns: Mapping[str, int] = field(default_factory=dict)
     oldest: int = 0
+    commit: str = ""
 
     @classmethod
     def first(cls, definition: TableDefinition) -> TableVersion:
         """Version 0 of a new table."""
-        return cls(0, next_timestamp_ms(0), "create", definition)
+        return cls(0, next_timestamp_ms(0), "create", definition, commit=uuid.uuid4().hex)
 
 
 Change = Callable[[TableVersion], TableVersion | None]
@@ -248,7 +250,8 @@ class VersionedMetadata(RowChanges):
     def _target(self, table: TableHandle, at: TableVersion) -> WriteTarget:
         definition = at.definition
         storage, statistics = self.storage_schema(definition), statistics_columns(definition)
-        return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by)
+        sync = syncs_files(definition.properties)
+        return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by, sync)
 
     def _commit(self, table: TableHandle, change: Change) -> tuple[TableVersion, bool]:
         """Reload, check, commit, until no other writer comes between: the newest version, and whether it is ours."""
@@ -263,11 +266,26 @@ class VersionedMetadata(RowChanges):
                 number=newest.number + 1,
                 timestamp_ms=next_timestamp_ms(newest.timestamp_ms),
                 files=tuple(f.at_commit(newest.number + 1) for f in changed.files),
+                commit=uuid.uuid4().hex,
             )
-            self.write_version(table, made)
+            self._write(table, made)
             return made, True
 
         return commit_loop(table.location, attempt, commit_timeout_s(self._newest(table).definition.properties))
+
+    def _write(self, table: TableHandle, made: TableVersion) -> None:
+        """Writes a version; whatever the answer is, one that is there and ours stands."""
+        try:
+            self.write_version(table, made)
+        except (CommitRaced, TrinityError):
+            if not self._stands(table, made):
+                raise
+
+    def _stands(self, table: TableHandle, made: TableVersion) -> bool:
+        try:
+            return self.read_version(table, made.number).commit == made.commit
+        except (TrinityError, LookupError):
+            return False
 
 
 def oldest_needed(history: Sequence[HistoryEntry], older_than_ms: int) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
-from trinity.storage import CommitRaced
+from trinity.storage import CommitRaced, after_commit, sync_file, sync_folders
 from trinity_delta.schema import renamed_columns
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaJvm", "DeltaTransaction"]
 
+_log = logging.getLogger(__name__)
 _DELTA: Final = "org.apache.spark.sql.delta"
 _RACED: Final = "DeltaConcurrentModificationException"
 Action = Mapping[str, Any]
@@ -190,6 +193,9 @@ class DeltaJvm:
 class DeltaTransaction:
     """One optimistic transaction.
 
+    After the commit point only success is told: Delta raises what goes wrong behind it too (its hooks, a checksum, a
+    lost connection), so on any error the log is searched for the transaction's own commit.
+
     Attributes:
         read_version: the version that it started from; -1 when there is no table.
     """
@@ -200,6 +206,7 @@ class DeltaTransaction:
         self._location = location
         self._transaction = transaction
         self.read_version = int(transaction.readVersion())
+        self._id = str(transaction.txnId())
 
     def read_txn(self, application: str) -> None:
         """Declares a read of an application's record: a concurrent commit of the same one conflicts.
@@ -245,7 +252,33 @@ class DeltaTransaction:
 
     def _commit(self, actions: Sequence[Action], operation: Any) -> int:
         wanted = self._jvm.sequence([self._jvm.action(a) for a in actions])
-        return int(self._transaction.commit(wanted, operation))
+        try:
+            version = int(self._transaction.commit(wanted, operation))
+        except Exception as error:
+            found = committed_as(self._location, self._id, self.read_version)
+            if found is None:
+                raise
+            _log.warning("Version %d of '%s' is committed; then Delta failed: %s", found, self._name, error)
+            version = found
+        after_commit(f"Version {version} of '{self._name}' was not synced", lambda: self._sync(version))
+        return version
+
+    def _sync(self, version: int) -> None:
+        """Delta syncs nothing itself; of a new table the folders are new, too."""
+        log = Path(self._location, "_delta_log")
+        sync_file(log / f"{version:020d}.json")
+        sync_folders([log] if version else [log, log.parent, log.parent.parent])
+
+
+def committed_as(location: str, txn_id: str, after: int) -> int | None:
+    """The version above ``after`` that Delta's transaction of that id committed, or None."""
+    for version in itertools.count(after + 1):
+        try:
+            if txn_id.encode() in Path(location, "_delta_log", f"{version:020d}.json").read_bytes():
+                return version
+        except OSError:
+            return None
+    return None
 
 
 _LISTED: Final = 7

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, statistics_columns
+from trinity.merge import commit_timeout_s, statistics_columns, syncs_files
 from trinity.spi import (
     CommitResult,
     ConnectorContext,
@@ -312,7 +312,8 @@ def _target(table: TableHandle, state: State) -> WriteTarget:
     external = definition.external
     storage = external_storage(definition, state.metadata) if external else storage_schema(definition)
     statistics = statistics_columns(definition)
-    return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by)
+    sync = syncs_files(definition.properties)
+    return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by, sync)
 
 
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:

@@ -13,12 +13,11 @@ import math
 import os
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
 from pyiceberg.avro.codecs import AvroCompressionCodec
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, NoSuchTableError
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import (
@@ -34,6 +33,7 @@ from pyiceberg.manifest import (
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import (
     Operation,
@@ -44,14 +44,11 @@ from pyiceberg.table.snapshots import (
 )
 from pyiceberg.table.update import (
     AddSnapshotUpdate,
-    AssertRefSnapshotId,
-    AssertTableUUID,
     SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
 )
 from pyiceberg.utils.properties import property_as_bool
-from sqlalchemy.exc import OperationalError
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
@@ -67,8 +64,9 @@ from trinity_iceberg.snapshot import (
     snapshot_of,
     version_of,
 )
+from trinity_iceberg.swap import commit_updates, writing
 
-__all__ = ["Change", "check_deletes", "check_present", "commit_change", "commit_updates"]
+__all__ = ["Change", "check_deletes", "check_present", "commit_change"]
 
 MERGE_AT: Final = 16
 """So many manifests of one order of magnitude are merged into one: a read of n commits opens O(log n) manifests."""
@@ -125,11 +123,20 @@ class _Commit:
             self._discard()
             raise
         try:
-            commit_updates(self.table, (*change.updates, *self._append(snapshot)), change.requirements)
+            updates = (*change.updates, *self._append(snapshot))
+            commit_updates(
+                self.table,
+                updates,
+                change.requirements,
+                lambda now: now.snapshot_by_id(snapshot.snapshot_id) is not None,
+            )
         except CommitRaced:  # after any other error the commit may stand, so its files stay
             self._discard()
             raise
         return version_of(snapshot)
+
+    def _stands(self, now: TableMetadata) -> bool:
+        return now.snapshot_by_id(self.snapshot_id) is not None
 
     def _append(self, snapshot: Snapshot) -> tuple[TableUpdate, ...]:
         main = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot.snapshot_id}
@@ -238,7 +245,7 @@ class _Commit:
         output, schema = self.table.io.new_output(self._new_path("m")), self.table.schema()
         spec = spec or self.metadata.spec()
         version, codec = self.metadata.format_version, self._compression()
-        with _writing(self.table), write_manifest(version, spec, schema, output, self.snapshot_id, codec) as writer:
+        with writing(self.table), write_manifest(version, spec, schema, output, self.snapshot_id, codec) as writer:
             for entry in entries:
                 writer.add_entry(entry)
         return writer.to_manifest_file()
@@ -248,7 +255,7 @@ class _Commit:
         output, version = self.table.io.new_output(path), self.metadata.format_version
         parent_id = self.parent.snapshot_id if self.parent else None
         opened = write_manifest_list(version, output, self.snapshot_id, parent_id, self.sequence, self._compression())
-        with _writing(self.table), opened as writer:
+        with writing(self.table), opened as writer:
             writer.add_manifests(manifests)
         return path
 
@@ -289,63 +296,6 @@ def check_deletes(pinned: TableHandle, table: Table) -> None:
         raise TrinityError(
             "TRANSACTION_CONFLICT", f"Rows of '{pinned.full_name}' were deleted meanwhile; compact again."
         )
-
-
-def commit_updates(
-    table: Table, updates: tuple[TableUpdate, ...], requirements: tuple[TableRequirement, ...] = ()
-) -> None:
-    """Changes a table's metadata, provided that no other snapshot has become current since it was loaded.
-
-    Raises:
-        CommitRaced: another commit was first.
-        TrinityError: TABLE_NOT_FOUND when it was dropped or made anew meanwhile, FILESYSTEM_ERROR.
-    """
-    name = ".".join(table.name())
-    own = (
-        AssertTableUUID(uuid=table.metadata.table_uuid),
-        AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": table.metadata.current_snapshot_id}),
-    )
-    before = table.metadata
-    try:
-        with _writing(table):
-            done = table.catalog.commit_table(table, (*own, *requirements), updates)
-    except CommitFailedException as error:
-        raise CommitRaced(str(error)) from error
-    except OperationalError as error:
-        if "locked" in str(error):
-            raise CommitRaced(str(error)) from error
-        raise TrinityError("FILESYSTEM_ERROR", f"The catalog of table '{name}' cannot be written: {error}.") from error
-    except NoSuchTableError as error:
-        raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}' was dropped meanwhile.") from error
-    except CommitStateUnknownException as error:
-        raise TrinityError(
-            "FILESYSTEM_ERROR",
-            f"The catalog did not say whether the commit to '{name}' was made: look at its history, or repeat the "
-            f"statement with the same txn. {error}",
-        ) from error
-    _forget_metadata(table, before.metadata_log, done.metadata.metadata_log)
-
-
-def _forget_metadata(table: Table, before: Sequence[object], after: Sequence[object]) -> None:
-    """Deletes the metadata files that fell out of the log, as the table's properties ask for."""
-    if not property_as_bool(table.properties, "write.metadata.delete-after-commit.enabled", False):
-        return
-    paths = [{getattr(entry, "metadata_file", "") for entry in log} for log in (before, after)]
-    for path in paths[0] - paths[1]:
-        with contextlib.suppress(OSError):
-            table.io.delete(path)
-
-
-@contextlib.contextmanager
-def _writing(table: Table) -> Iterator[None]:
-    try:
-        yield
-    except PermissionError as error:
-        raise TrinityError("PERMISSION_DENIED", f"No permission to write to '{table.location()}'.") from error
-    except OSError as error:
-        raise TrinityError(
-            "FILESYSTEM_ERROR", f"Metadata of '{table.location()}' cannot be written: {error}."
-        ) from error
 
 
 def _schema_id(change: Change, current: int) -> int:

@@ -9,8 +9,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from trinity.storage import COMMIT_TIMEOUT_S, ObjectStore
-from trinity_iceberg.commit import Change, commit_change, commit_updates
+from trinity_iceberg.commit import Change, commit_change
 from trinity_iceberg.snapshot import OPERATION, SIDECAR_FOLDER, lineage
+from trinity_iceberg.swap import commit_updates
 
 __all__ = ["delete_metadata", "expire"]
 
@@ -29,7 +30,8 @@ def expire(loaded: Table, older_than_ms: int) -> None:
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": expired})
     own = chain[-1].summary.additional_properties if chain[-1].summary else {}
     if OPERATION in own:
-        commit_updates(loaded, (update,))
+        gone = set(expired)
+        commit_updates(loaded, (update,), (), lambda now: gone.isdisjoint(s.snapshot_id for s in now.snapshots))
     else:  # the newest commit is another engine's: what its parents carry must outlive them
         commit_change(loaded, Change("vacuum", updates=(update,)))
 

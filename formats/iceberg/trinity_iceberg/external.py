@@ -24,6 +24,7 @@ from trinity.errors import TrinityError
 from trinity.merge import quoted
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
 from trinity.storage import AlreadyExists, ObjectStore
+from trinity_iceberg.format import FILE_IO
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +71,8 @@ class LocationCatalog(NoopCatalog):
             raise NoSuchTableError(f"'{self._location}' holds no Iceberg table")
         name = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
         metadata = FromInputFile.table_metadata(load_file_io(location=str(found)).new_input(str(found)))
-        return Table(name, metadata, str(found), load_file_io(metadata.properties, str(found)), self)
+        io = load_file_io({**FILE_IO, **metadata.properties}, str(found))
+        return Table(name, metadata, str(found), io, self)
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]

@@ -35,6 +35,8 @@ ICEBERG_JAR: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE_JAR: Final = "org.xerial:sqlite-jdbc:3.47.1.0"
 DEFAULT_SCHEMA: Final = "default"
 CATALOG_FILE: Final = "catalog.db"
+FILE_IO: Final = {"py-io-impl": "trinity_iceberg.io.SyncedFileIO"}
+"""How PyIceberg writes files, unless a catalog's options say otherwise."""
 BUSY_TIMEOUT_S: Final = 60
 """How long a connection waits for SQLite's lock, seconds; writers hold it for a millisecond."""
 
@@ -64,7 +66,7 @@ class IcebergOptions(BaseModel):
 
     def properties(self) -> dict[str, str]:
         """The properties of PyIceberg's catalog."""
-        found = {"type": self.type, **{k: _text(v) for k, v in (self.model_extra or {}).items()}}
+        found = {"type": self.type, **FILE_IO, **{k: _text(v) for k, v in (self.model_extra or {}).items()}}
         if self.warehouse:
             found["warehouse"] = f"file://{self.folder}" if self.folder else self.warehouse
         if self.uri or self.folder:

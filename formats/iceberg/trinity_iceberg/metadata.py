@@ -15,12 +15,10 @@ from typing import Final, TypeVar
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
-    CommitFailedException,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    TableAlreadyExistsError,
     ValidationError,
 )
 from pyiceberg.schema import assign_fresh_schema_ids
@@ -30,7 +28,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s
+from trinity.merge import commit_timeout_s, syncs_files
 from trinity.spi import (
     CommitResult,
     DataFile,
@@ -71,7 +69,6 @@ from trinity_iceberg.schema import (
 )
 from trinity_iceberg.snapshot import (
     INDEX,
-    OPERATION,
     SIDECAR_FOLDER,
     TXN,
     FileIndex,
@@ -84,6 +81,7 @@ from trinity_iceberg.snapshot import (
     snapshot_of,
     version_of,
 )
+from trinity_iceberg.swap import put_table
 
 __all__ = ["IcebergMetadata"]
 
@@ -166,25 +164,14 @@ class IcebergMetadata(RowChanges):
             raise self._no_schema(schema)
         location = f"{self._warehouse}/{schema}/{name}" if self._warehouse else None
         columns = assign_fresh_schema_ids(to_iceberg_schema(definition))  # the ids that PyIceberg would give it
-        try:
-            transaction = self._iceberg.create_table_transaction(
-                (schema, name),
-                columns,
-                location=f"file://{location}" if location else None,
-                partition_spec=partition_spec(definition, columns),
-                properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns))},
-            )
-            with transaction, transaction.update_snapshot(snapshot_properties={OPERATION: "create"}).fast_append():
-                pass
-        except (TableAlreadyExistsError, CommitFailedException, IntegrityError) as error:
-            raise TrinityError(
-                "TABLE_ALREADY_EXISTS",
-                f"Table '{self._catalog}.{schema}.{name}' exists already; use IF NOT EXISTS, or drop it first.",
-            ) from error
-        except OSError as error:
-            raise TrinityError(
-                "FILESYSTEM_ERROR", f"Table '{self._catalog}.{schema}.{name}' cannot be made: {error}."
-            ) from error
+        transaction = self._iceberg.create_table_transaction(
+            (schema, name),
+            columns,
+            location=f"file://{location}" if location else None,
+            partition_spec=partition_spec(definition, columns),
+            properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns))},
+        )
+        put_table(self._iceberg, transaction, (self._catalog, schema, name))
         handle = TableHandle(self._catalog, schema, name, "")
         return replace(handle, location=local_path(self._load(handle).metadata.location))
 
@@ -387,6 +374,7 @@ class IcebergMetadata(RowChanges):
             statistics=statistics_columns(definition, schema),
             statement=uuid.uuid4().hex,
             partition_by=definition.partition_by,
+            sync=syncs_files(definition.properties),
         )
         return replace(table, version=version_of(snapshot)), definition, target
 

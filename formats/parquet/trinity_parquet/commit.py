@@ -7,15 +7,16 @@ definition, txn records. Every n-th version also has ``<20 digits>.checkpoint.js
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableDefinition
-from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, next_timestamp_ms
+from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, next_timestamp_ms
 
-__all__ = ["LOG", "Change", "State", "checkpoint_name", "manifest_name", "read_json", "write_version"]
+__all__ = ["LOG", "Change", "State", "checkpoint_name", "manifest_name", "put_manifest", "read_json", "write_version"]
 
 LOG = "_trinity/log"
 
@@ -80,7 +81,10 @@ class State:
 
 @dataclass(frozen=True)
 class Change:
-    """What one version changes; paths relative to the table."""
+    """What one version changes; paths relative to the table.
+
+    ``commit`` is unique: by it a writer knows its own manifest.
+    """
 
     version: int
     timestamp_ms: int
@@ -90,10 +94,16 @@ class Change:
     definition: TableDefinition | None = None
     txns: Mapping[str, int] = field(default_factory=dict)
     oldest: int | None = None
+    commit: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form: a manifest."""
-        out: dict[str, Any] = {"version": self.version, "timestamp": self.timestamp_ms, "operation": self.operation}
+        out: dict[str, Any] = {
+            "version": self.version,
+            "timestamp": self.timestamp_ms,
+            "operation": self.operation,
+            "commit": self.commit,
+        }
         if self.definition:
             out["definition"] = self.definition.to_dict()
         if self.added:
@@ -122,6 +132,7 @@ class Change:
             TableDefinition.from_dict(data["definition"]) if "definition" in data else None,
             data.get("txns", {}),
             data.get("oldest"),
+            data.get("commit", ""),
         )
 
 
@@ -164,13 +175,34 @@ def write_version(store: ObjectStore, before: State, change: Change, checkpoint_
         added=[f.at_commit(version) for f in change.added],
     )
     try:
-        store.put_if_absent(manifest_name(version), change.to_json())
+        put_manifest(store, change)
     except AlreadyExists as taken:
         raise CommitRaced(f"version {version} was taken") from taken
     after = before.apply(change)
     if version % checkpoint_interval == 0:
-        write_checkpoint(store, after)
+        after_commit(f"Version {version} has no checkpoint", lambda: write_checkpoint(store, after))
     return after
+
+
+def put_manifest(store: ObjectStore, change: Change) -> None:
+    """Puts a manifest: the commit. Whatever the storage answers, a manifest that is there and ours stands.
+
+    Raises:
+        AlreadyExists: another writer took the version.
+    """
+    name = manifest_name(change.version)
+    try:
+        store.put_if_absent(name, change.to_json())
+    except (AlreadyExists, TrinityError):
+        if _commit_of(store, name) != change.commit:
+            raise
+
+
+def _commit_of(store: ObjectStore, name: str) -> str | None:
+    try:
+        return str(read_json(store, name).get("commit"))
+    except (FileNotFoundError, TrinityError):
+        return None
 
 
 def write_checkpoint(store: ObjectStore, state: State) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, quoted, statistics_columns
+from trinity.merge import commit_timeout_s, quoted, statistics_columns, syncs_files
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,
@@ -181,6 +181,7 @@ def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
         statistics_columns(definition),
         statement,
         definition.partition_by,
+        syncs_files(definition.properties),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, statistics_columns
+from trinity.merge import commit_timeout_s, statistics_columns, syncs_files
 from trinity.spi import (
     CommitResult,
     DataFile,
@@ -38,7 +38,7 @@ from trinity.storage import (
     next_timestamp_ms,
     oldest_needed,
 )
-from trinity_parquet.commit import Change, State, manifest_name, write_checkpoint, write_version
+from trinity_parquet.commit import Change, State, manifest_name, put_manifest, write_checkpoint, write_version
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots
 
@@ -59,9 +59,8 @@ class ParquetMetadata(FolderMetadata):
         identity_only(definition, "Parquet")
         handle = self._folders.new_table(definition.schema, definition.name)
         first = Change(0, next_timestamp_ms(0), "create", definition=definition)
-        store = ObjectStore(handle.location)
         try:
-            store.put_if_absent(manifest_name(0), first.to_json())
+            put_manifest(ObjectStore(handle.location), first)
         except AlreadyExists as taken:
             raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{handle.full_name}' exists already.") from taken
         return handle
@@ -208,7 +207,8 @@ def is_table(folder: Path) -> bool:
 def _target(table: TableHandle, definition: TableDefinition) -> WriteTarget:
     statistics = statistics_columns(definition)
     storage = storage_schema(definition)
-    return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by)
+    sync = syncs_files(definition.properties)
+    return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by, sync)
 
 
 def _relative(table: TableHandle, files: Sequence[DataFile]) -> list[DataFile]:

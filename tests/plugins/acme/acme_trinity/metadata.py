@@ -82,6 +82,7 @@ def _encode(store: ObjectStore, version: TableVersion) -> dict[str, Any]:
         "files": [file.moved(store.relative(file.path)).to_dict() for file in version.files],
         "txns": dict(version.txns),
         "oldest": version.oldest,
+        "commit": version.commit,
     }
 
 
@@ -95,4 +96,5 @@ def _decode(store: ObjectStore, data: dict[str, Any]) -> TableVersion:
         tuple(file.moved(store.path(file.path)) for file in files),
         data["txns"],
         data["oldest"],
+        data["commit"],
     )
