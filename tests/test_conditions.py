@@ -15,7 +15,14 @@ from trinity.spi import TableDefinition
 TABLE = TableDefinition(
     "default",
     "t",
-    (Column("id", "int"), Column("s", "string"), Column("d", "decimal(8,2)"), Column("day", "date")),
+    (
+        Column("id", "int"),
+        Column("s", "string"),
+        Column("d", "decimal(8,2)"),
+        Column("day", "date"),
+        Column("wide", "decimal(38,38)"),
+        Column("at", "timestamp_ntz"),
+    ),
 )
 NAMES = Names("t", "u", ("id", "w"))
 
@@ -31,6 +38,9 @@ NAMES = Names("t", "u", ("id", "w"))
         ("s = 5", {}),  # compared as numbers: '05' meets it, too
         ("s = CAST('5' AS INT)", {}),
         ("d = '1.5'", {}),
+        ("id = CAST(3000000000 AS INT)", {}),  # an error, or another number
+        ("wide = 7", {}),  # its 38 digits are rounded to meet it
+        ("at > TIMESTAMP '2024-03-10 03:30:00'", {}),  # becomes an instant: so does 02:30, which no clock showed
         ("id = 5", {}),  # the target's, or the source's
         ("u.id = 5", {}),
         ("t.id = 1 OR t.id = 2", {}),

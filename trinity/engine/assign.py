@@ -21,7 +21,7 @@ from trinity.spi import DataType, parse_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["assigned", "assigned_rows", "check_boolean", "types_of"]
+__all__ = ["as_stored", "assigned", "assigned_rows", "check_assignable", "check_boolean", "types_of"]
 
 _WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
 
@@ -60,17 +60,39 @@ def assigned(
     if isinstance(kind, NullType) or kind.simpleString() == target:
         return value.cast(target), None
     source, wanted = _parsed(kind, where), parse_type(column.type)
-    if not assignable(source, wanted) and not converts(source, wanted):
-        raise TrinityError(
-            "TYPE_MISMATCH",
-            f"{where}: column '{column.name}' of table '{table}' is of type {wanted}, and the expression is of type "
-            f"{source}; cast it first.",
-        )
+    if not converts(source, wanted):
+        check_assignable(kind, column, table, where)
     if not _narrows(source, wanted):
         return value.cast(target), None
     message = f"{where}: a value does not fit into column '{column.name}' of table '{table}', which is {wanted}: "
     fits = value.try_cast(target)
     return fits, F.when(value.isNotNull() & fits.isNull(), _refusal(message, value))
+
+
+def check_assignable(kind: SparkType, column: TableColumn, table: str, where: str) -> None:
+    """Refuses an expression whose values are none of the column's (TYPE_MISMATCH); ``where`` names it."""
+    source, wanted = _parsed(kind, where), parse_type(column.type)
+    if not assignable(source, wanted):
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"{where}: column '{column.name}' of table '{table}' is of type {wanted}, and the expression is of type "
+            f"{source}; cast it first.",
+        )
+
+
+def as_stored(value: Column, column: TableColumn) -> Column:
+    """Text as its column stores it: CHAR padded, VARCHAR without the blanks beyond its length (K2).
+
+    Text that is too long stays as it is, for the sink to refuse.
+    """
+    kind = parse_type(column.type)
+    if kind.name == "char":
+        length = kind.arguments[0]
+        return F.when(F.length(value) < length, F.rpad(value, length, " ")).otherwise(value)
+    if kind.name == "varchar":
+        length = kind.arguments[0]
+        return F.when(F.length(F.rtrim(value)) <= length, F.substring(value, 1, length)).otherwise(value)
+    return value
 
 
 def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, where: str) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +18,7 @@ from pyspark.storagelevel import StorageLevel
 from trinity.engine.cases import Program, When
 from trinity.engine.column_checks import check_mark, check_program
 from trinity.engine.conditions import ConditionFacts, Names, condition_facts
+from trinity.engine.equalities import Equality, compared
 from trinity.engine.ingest import PageConformer, plan_ingest
 from trinity.engine.key_check import check_keys
 from trinity.engine.merge_guard import MergeGuard
@@ -65,6 +66,7 @@ class Attempt:
         merge: what ``begin_merge`` returned.
         splits: the pinned version.
         facts: what ON, or the WHERE, tells about the rows of the target.
+        equalities: those of ON that tell which values a target column may have.
         source: what is known of the source.
     """
 
@@ -73,6 +75,7 @@ class Attempt:
     merge: MergeTableHandle
     splits: SplitSource
     facts: ConditionFacts
+    equalities: Mapping[str, Equality]
     source: Source
 
     @classmethod
@@ -94,8 +97,9 @@ class Attempt:
         names = Names(program.target_alias, source_alias, columns)
         condition = program.cases[0].condition if program.source is None else program.on
         facts = condition_facts(condition, splits.definition, names)
-        with held_source(program, splits.definition, facts, len(splits.files)) as source:
-            yield cls(table, program, merge, splits, facts, source)
+        equalities = compared(table.session.spark, program, splits.definition, facts.equalities)
+        with held_source(program, splits.definition, equalities, len(splits.files)) as source:
+            yield cls(table, program, merge, splits, facts, equalities, source)
 
     @property
     def definition(self) -> TableDefinition:
@@ -147,7 +151,7 @@ class Attempt:
     @cached_property
     def plan(self) -> MergePlan:
         """The plan over the target."""
-        equalities = self.facts.equalities if self.facts.only_equalities else {}
+        equalities = self.equalities if self.facts.only_equalities else {}
         return MergePlan(str(self.table.name), self.definition, self.program, self.row_id, self.layout, equalities)
 
     @cached_property

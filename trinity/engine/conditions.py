@@ -166,7 +166,7 @@ class _Collector:
         name = self._target(column)
         if name is None:
             return None
-        found = literal_value(value, self.definition.column(name).type.split("(")[0])
+        found = literal_value(value, self.definition.column(name).type)
         return (name, found) if found is not None else None
 
 

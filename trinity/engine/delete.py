@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from trinity.engine import dml
 from trinity.engine.append import arrow_reader, is_spark_frame
+from trinity.engine.assign import as_stored, check_assignable
 from trinity.engine.cases import Case, Counts, Expression, Program, When
+from trinity.engine.equalities import in_type
 from trinity.engine.ingest import plan_ingest
 from trinity.engine.sparktypes import spark_type
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
 from trinity.merge.literal import quoted
 from trinity.spi import Column as TableColumn
-from trinity.spi import CommitResult, Operation, TableDefinition, parse_type
+from trinity.spi import CommitResult, Operation, TableDefinition
 
 if TYPE_CHECKING:
     from trinity.table import Table
@@ -61,7 +62,8 @@ def _key_frame(table: Table, what: Any) -> DataFrame:
         given = {c.lower(): c for c in what.columns}
         _check_keys(table, spec, given)
         frame: DataFrame = what
-        return frame.select(*[_key_column(frame[quoted(given[c.name.lower()])], c) for c in columns]).distinct()
+        named = [(given[c.name.lower()], c) for c in columns]
+        return frame.select(*[_key_column(frame, name, c, str(table.name)) for name, c in named]).distinct()
     keys = arrow_reader(what).read_all()
     _check_keys(table, spec, [name.lower() for name in keys.column_names])
     only = TableDefinition(definition.schema, definition.name, tuple(columns), spec.key)
@@ -81,11 +83,11 @@ def _check_keys(table: Table, spec: MergeSpec, present: Collection[str]) -> None
             )
 
 
-def _key_column(given: Column, column: TableColumn) -> Column:
-    """A key as it is stored: in the column's type, CHAR padded (K2)."""
-    kind = parse_type(column.type)
-    stored = given.cast(spark_type(column.type))
-    return (F.rpad(stored, kind.arguments[0], " ") if kind.name == "char" else stored).alias(column.name)
+def _key_column(frame: DataFrame, name: str, column: TableColumn, table: str) -> Column:
+    """Keys as they are stored (K2); NULL for those that the column's type does not have, and no row therefore."""
+    given, kind = frame[quoted(name)], frame.schema[name].dataType
+    check_assignable(kind, column, table, "The keys to delete")
+    return as_stored(in_type(given, kind.simpleString(), spark_type(column.type)), column).alias(column.name)
 
 
 def _listed(spec: MergeSpec, keys: list[Any]) -> pa.Table:

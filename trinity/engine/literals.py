@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlglot import exp
 
+from trinity.spi import parse_type
+
 __all__ = ["literal_value"]
 
 
@@ -19,11 +21,11 @@ def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lamb
 
     Args:
         value: the expression beside the column.
-        kind: the column's type without arguments.
+        kind: the column's type.
         timezone: Spark's session time zone, which timestamps without zone are of; asked only when there is one. An
             empty one leaves them unknown.
     """
-    value, cast = value.unnest(), ""
+    value, cast, full, kind = value.unnest(), "", kind, kind.split("(")[0]
     if isinstance(value, exp.Cast):
         cast, value = value.to.this.name, value.this
         if cast not in _CASTS.get(kind, ()):
@@ -43,9 +45,24 @@ def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lamb
         return None
     try:
         found = convert(text)
+        if not _kept(found, cast, full):
+            return None
         return _instant(found, timezone) if kind == "timestamp" else found
     except (ValueError, InvalidOperation, OverflowError, ZoneInfoNotFoundError):
         return None
+
+
+def _kept(found: Any, cast: str, kind: str) -> bool:
+    """Whether a number is compared as it is: not cut by its cast, nor rounded with the column to fit 38 digits."""
+    if cast in _INTEGER_CASTS:
+        bits = 8 << _INTEGER_CASTS.index(cast)
+        return bool(-(2 ** (bits - 1)) <= found < 2 ** (bits - 1))
+    if not isinstance(found, Decimal):
+        return True
+    precision, scale = parse_type(kind).arguments
+    _, digits, exponent = found.as_tuple()
+    fraction = max(0, -int(exponent))
+    return max(precision - scale, len(digits) - fraction) + max(scale, fraction) <= 38
 
 
 def _instant(value: dt.datetime, timezone: Callable[[], str]) -> dt.datetime:
@@ -109,6 +126,6 @@ _CASTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("string", "varchar", "char"), ("TEXT",)),
     "date": ("DATE",),
     "timestamp": _ZONED_CASTS,
-    "timestamp_ntz": (*_ZONED_CASTS, "TIMESTAMPNTZ"),
+    "timestamp_ntz": ("DATE", "TIMESTAMPNTZ"),  # beside an instant it becomes one, as its zone's clock was changed
 }
 """Type of a column -> casts (names of sqlglot's types) that leave a literal's text as it is."""

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from trinity.engine.assign import assigned, check_boolean, types_of
+from trinity.engine.assign import as_stored, assigned, check_boolean, types_of
 from trinity.engine.cases import Case, Expression, Program, When
 from trinity.engine.checks import checked_changes
 from trinity.engine.column_checks import omitted_value, refusing_groups
 from trinity.engine.conditions import same_expression
+from trinity.engine.equalities import Equality
 from trinity.engine.sparktypes import spark_type
 from trinity.engine.writer import REFUSAL
 from trinity.errors import TrinityError, nearest
@@ -108,7 +109,7 @@ class MergePlan:
         program: the statement, expanded.
         row_id: name of the row id column.
         layout: columns whose old values go along with deleted rows.
-        equalities: column -> expression over the source that ON says it equals.
+        equalities: column -> what ON says that it equals, where ON says no more and that tells its value.
     """
 
     table: str
@@ -116,7 +117,7 @@ class MergePlan:
     program: Program
     row_id: str
     layout: tuple[str, ...]
-    equalities: Mapping[str, str]
+    equalities: Mapping[str, Equality]
 
     @cached_property
     def spec(self) -> MergeSpec | None:
@@ -141,12 +142,13 @@ class MergePlan:
     def _unmoved(self, case: Case, key: str) -> bool:
         value = (case.values or {})[key]
         own = f"{quoted(self.program.target_alias)}.{quoted(key)}"
-        return same_expression(value, self.equalities.get(key)) or same_expression(value, own)
+        equal = self.equalities.get(key)
+        return (equal is not None and same_expression(value, equal.expression)) or same_expression(value, own)
 
     def _collides(self, case: Case) -> bool:
-        key = self.definition.primary_key
-        found = set(self.equalities) == set(key) and all(
-            same_expression((case.values or {})[k], self.equalities[k]) for k in key
+        key, equal = self.definition.primary_key, self.equalities
+        found = set(equal) == set(key) and all(
+            equal[k].stored and same_expression((case.values or {})[k], equal[k].expression) for k in key
         )
         return bool(key) and not found
 
@@ -284,7 +286,9 @@ class MergePlan:
         key = update and column.name in self.definition.primary_key
         if column.name in given and not (key and self._unmoved(case, column.name)):
             where = f"{self._clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
-            return assigned(given[column.name], kinds[column.name], column, self.table, where)
+            value, error = assigned(given[column.name], kinds[column.name], column, self.table, where)
+            # which rows have one key is asked before they reach a sink
+            return (as_stored(value, column) if column.name in self.definition.primary_key else value), error
         if update and not column.hidden:
             return self._target(column.name), None
         return F.lit(None).cast(spark_type(column.type)), None

@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from trinity.engine.cases import Program, When
-from trinity.engine.conditions import ConditionFacts
-from trinity.engine.sparktypes import spark_type
+from trinity.engine.equalities import Equality
 from trinity.spi import DataFile, TableDefinition, parse_type
 
 __all__ = ["Source", "held_source"]
@@ -37,7 +36,7 @@ class Source:
         rows: number of rows, or None where there is no source.
         bounds: target column -> (smallest, largest) value that ON lets a matched row have.
         values: target columns -> the values that ON lets a matched row have, or None when they are too many or ON has
-            no equality.
+            no equality that tells.
         points: target column -> these values, sorted, where they are few.
     """
 
@@ -52,8 +51,7 @@ class Source:
             known = file.bounds(column) if column in columns else None
             if known is None:
                 continue
-            place = bisect_left(values, known[0])
-            if place == len(values) or values[place] > known[1]:
+            if not _any_within(values, *known):
                 return False
         return True
 
@@ -63,31 +61,43 @@ class Source:
         return self.rows == 0
 
 
+def _any_within(values: Sequence[Any], smallest: Any, largest: Any) -> bool:
+    try:
+        place = bisect_left(values, smallest)
+        return place < len(values) and bool(values[place] <= largest)
+    except TypeError:  # bounds of another type: no knowledge
+        return True
+
+
 @contextmanager
-def held_source(program: Program, definition: TableDefinition, facts: ConditionFacts, files: int) -> Iterator[Source]:
+def held_source(
+    program: Program, definition: TableDefinition, equalities: Mapping[str, Equality], files: int
+) -> Iterator[Source]:
     """Keeps the source's rows for the length of the statement: it is read once, and every use sees the same rows.
 
-    ``files`` is the number of files of the target: where there is but one, nothing can be left out.
+    Args:
+        program: the statement.
+        definition: its target.
+        equalities: those of ON that tell which values a target column may have.
+        files: number of files of the target; where there is but one, nothing can be left out.
     """
     if program.source is None:
         yield Source()
         return
     held = program.source.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield _looked_at(held, program, definition, facts, files)
+        yield _looked_at(held, program, definition, equalities, files)
     finally:
         held.unpersist()
 
 
 def _looked_at(
-    source: DataFrame, program: Program, definition: TableDefinition, facts: ConditionFacts, files: int
+    source: DataFrame, program: Program, definition: TableDefinition, equalities: Mapping[str, Equality], files: int
 ) -> Source:
     """One pass: number of rows, and bounds of what ON equals target columns to; the values, where they are few."""
     whole = any(case.when is When.NOT_MATCHED_BY_SOURCE for case in program.cases)
-    equal = {} if whole else facts.equalities
+    values = {} if whole else {c: e.value for c, e in equalities.items()}
     named = source.alias(program.source_alias)
-    # what does not fit the column's type cannot equal any of its values
-    values = {c: F.expr(e).try_cast(spark_type(definition.column(c).type)) for c, e in equal.items()}
     bounded = [c for c in values if parse_type(definition.column(c).type).name in _BOUNDED]
     wanted = [f(values[c]) for c in bounded for f in (F.min, F.max)]
     found = list(named.agg(F.count(F.lit(1)), *wanted).collect()[0])

@@ -10,8 +10,7 @@ from __future__ import annotations
 from trinity.engine.cases import When
 from trinity.engine.conditions import same_expression
 from trinity.engine.merge_plan import MergePlan
-from trinity.engine.sparktypes import spark_type
-from trinity.spi import Operation, parse_type
+from trinity.spi import Operation
 
 __all__ = ["insert_case", "is_upsert"]
 
@@ -19,7 +18,7 @@ __all__ = ["insert_case", "is_upsert"]
 def is_upsert(plan: MergePlan) -> bool:
     """Whether every row of the source is written as it is, as long as the source has no key twice, and none is NULL.
 
-    Keys that ON would convert, or pad, are left to the join.
+    Keys that ON would convert, or that are padded when they are stored, are left to the join.
     """
     spec, cases = plan.spec, {case.when: case for case in plan.program.cases if case.condition is None}
     update, insert = cases.get(When.MATCHED), cases.get(When.NOT_MATCHED)
@@ -31,18 +30,10 @@ def is_upsert(plan: MergePlan) -> bool:
     others = [c.name for c in plan.definition.visible if c.name not in spec.key]
     return (
         set(plan.equalities) == set(spec.key)
-        and all(_same_type(plan, key) for key in spec.key)
+        and all(e.same and e.stored for e in plan.equalities.values())
         and all(plan.from_source(value) for value in given.values())
         and all(same_expression(updated.get(name), given[name]) for name in others)
     )
-
-
-def _same_type(plan: MergePlan, key: str) -> bool:
-    assert plan.program.source is not None
-    kind = plan.definition.column(key).type
-    name = plan.equalities[key].replace("`", "").rpartition(".")[2].lower()
-    given = {column.lower(): of for column, of in plan.program.source.dtypes}.get(name)
-    return given == spark_type(kind) and parse_type(kind).name not in ("char", "varchar")
 
 
 def insert_case(plan: MergePlan) -> int:

@@ -39,7 +39,7 @@ def prune(
     """
     if not where:
         return list(files)
-    known = {c.name.lower(): (c.name, c.type.split("(")[0]) for c in definition.columns}
+    known = {c.name.lower(): (c.name, c.type) for c in definition.columns}
     if columns is not None:
         known = {name.lower(): known[name.lower()] for name in columns}
     test = _Compiler(known, timezone).test(sqlglot.parse_one(where, dialect="spark"))
@@ -55,7 +55,7 @@ class _Compiler:
     """Turns a predicate into a test of files.
 
     Attributes:
-        known: lower case name -> (name, type without arguments) of the columns that may be used.
+        known: lower case name -> (name, type) of the columns that may be used.
         timezone: see :func:`prune`.
     """
 
