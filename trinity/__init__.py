@@ -6,7 +6,8 @@ import importlib
 from types import ModuleType
 
 from trinity.errors import TrinityError
-from trinity.session import Session, TableName, connect
+from trinity.names import TableName
+from trinity.session import Session, connect
 from trinity.spi import Column, CommitResult
 
 __all__ = ["Column", "CommitResult", "Session", "TableName", "TrinityError", "connect"]

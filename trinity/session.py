@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +12,7 @@ from trinity.catalogs import Catalogs
 from trinity.define import define_table
 from trinity.errors import TrinityError, nearest
 from trinity.merge import canonical_properties
+from trinity.names import TableName, split_name
 from trinity.spi import Column, Connector, ConnectorContext, TableDefinition
 
 if TYPE_CHECKING:
@@ -24,18 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Session", "TableName", "connect"]
 
 _BUILT_IN: Final = ("parquet", "delta", "iceberg")
-
-
-@dataclass(frozen=True)
-class TableName:
-    """A table's full name."""
-
-    catalog: str
-    schema: str
-    table: str
-
-    def __str__(self) -> str:
-        return f"{self.catalog}.{self.schema}.{self.table}"
 
 
 def connect(
@@ -174,6 +161,9 @@ class Session:
         self.connector(name.catalog)
         return name
 
+    def _full(self, name: TableName | str) -> TableName:
+        return self.table_name(name.parts if isinstance(name, TableName) else split_name(name))
+
     def find_table(self, name: TableName) -> Table | None:
         """The table, or None."""
         from trinity.table import Table
@@ -189,13 +179,18 @@ class Session:
         own = self.connector(catalog).metadata.list_tables(schema)
         return sorted({*own, *self.external.names(catalog, schema)})
 
-    def table(self, name: str) -> Table:
-        """The table of that name: ``catalog.schema.table``, or relative to the current schema.
+    def table(self, name: TableName | str) -> Table:
+        """The table of that name.
+
+        Args:
+            name: ``catalog.schema.table``, or relative to the current schema; a part with a dot or a quote in it stands
+                in backticks (or double quotes), its own backticks doubled.
 
         Raises:
-            TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or TABLE_NOT_FOUND, with the nearest name.
+            TrinityError: INVALID_ARGUMENTS for a text that is no name; CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or
+                TABLE_NOT_FOUND, with the nearest name.
         """
-        full = self.table_name(_name_parts(name))
+        full = self._full(name)
         found = self.find_table(full)
         if found is None:
             raise self.table_missing(full)
@@ -242,7 +237,7 @@ class Session:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR.
         """
-        full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
+        full = self._full(name)
         if (found := self._named(full)) is not None:
             if if_not_exists:
                 return found
@@ -286,7 +281,7 @@ class Session:
         """
         from trinity.table import Table
 
-        full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
+        full = self._full(name)
         found = self._named(full)
         if found is not None and (location is not None or self.external.find(full)):
             if if_not_exists:
@@ -326,12 +321,12 @@ class Session:
         Raises:
             TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
         """
-        full = name if isinstance(name, TableName) else self.table_name(_name_parts(name))
+        full = self._full(name)
         if self.external.forget(full):
             return
         from trinity.storage import not_ours
 
-        table = self.table(str(name))
+        table = self.table(full)
         if table.definition.external:
             raise not_ours(str(full), "DROP TABLE")
         table.connector.metadata.drop_table(table.handle)
@@ -371,8 +366,3 @@ def _spark_runs() -> bool:
     """True when this process has a Spark already, which a session then shares."""
     pyspark = sys.modules.get("pyspark")
     return pyspark is not None and pyspark.SparkContext._active_spark_context is not None
-
-
-def _name_parts(name: str) -> list[str]:
-    """Splits ``a.b.c``; parts in backticks or double quotes may contain dots."""
-    return [a or b or c for a, b, c in re.findall(r'`([^`]+)`|"([^"]+)"|([^.`"]+)', name)] or [name]

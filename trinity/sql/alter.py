@@ -10,7 +10,6 @@ from sqlglot import TokenType, exp
 
 from trinity import evolve
 from trinity.errors import TrinityError
-from trinity.merge.literal import quoted
 from trinity.spi import TableDefinition
 from trinity.sql.columns import default_text, read_check, read_column
 from trinity.sql.names import existing_table, read_name, target_name
@@ -43,7 +42,12 @@ def alter_table(session: Session, statement: Statement) -> DataFrame:
         raise _unsupported(statement)
     if alter.args.get("exists") and session.find_table(target_name(session, alter.this)) is None:
         return nothing(session)
-    table = existing_table(session, alter.this)
+    return _alter(session, existing_table(session, alter.this), statement)
+
+
+def _alter(session: Session, table: Table, statement: Statement) -> DataFrame:
+    """Makes the changes of a statement, whatever table it names."""
+    alter = statement.tree
     actions = list(_flat(alter.args.get("actions") or []))
     if len(actions) == 1 and _constraint(table, actions[0], statement):
         return nothing(session)
@@ -184,30 +188,30 @@ def alter_as_text(session: Session, statement: Statement) -> DataFrame:
         raise _unsupported(statement)
     name, at = read_name(tokens, 2)
     words = [t.text.upper() for t in tokens[at : at + 3]]
-    target = ".".join(map(quoted, name))
+    table = session.table(session.table_name(name))
     if words[:2] == ["SET", "PROPERTIES"] and len(tokens) > at + 2:
         listed = statement.text[tokens[at + 2].start :]
         listed = listed[1:-1] if words[2] == "(" else listed
         source = parse(f"CREATE TABLE t (a INT) WITH ({listed})", statement.dialect).tree
-        session.table(target).set_properties(table_properties(source.args["properties"].expressions))
+        table.set_properties(table_properties(source.args["properties"].expressions))
         return nothing(session)
     if words[:2] == ["ADD", "COLUMN"] and tokens[at + 2].token_type is TokenType.L_PAREN:
         rest = statement.text[tokens[at + 2].start :]
-        return alter_table(session, parse(f"ALTER TABLE {target} ADD COLUMNS {rest}", "spark"))
+        return _alter(session, table, parse(f"ALTER TABLE t ADD COLUMNS {rest}", "spark"))
     if words[:1] == ["CHANGE"] and words[1:2] != ["COLUMN"] and len(tokens) > at + 1:
         rest = statement.text[tokens[at + 1].start :]
-        return alter_table(session, parse(f"ALTER TABLE {target} CHANGE COLUMN {rest}", "spark"))
+        return _alter(session, table, parse(f"ALTER TABLE t CHANGE COLUMN {rest}", "spark"))
     if words[:2] == ["ALTER", "COLUMN"] and len(tokens) > at + 2:
-        return _move(session, statement, target, at + 2)
+        return _move(session, table, statement, at + 2)
     raise _unsupported(statement)
 
 
-def _move(session: Session, statement: Statement, target: str, at: int) -> DataFrame:
+def _move(session: Session, table: Table, statement: Statement, at: int) -> DataFrame:
     column, at = read_name(statement.tokens, at)
     rest = statement.tokens[at:]
     place = rest[0].text.upper() if rest else ""
     if len(column) != 1 or place not in _PLACES or len(rest) != 1 + _PLACES.index(place):
         raise _unsupported(statement)
     behind = rest[1].text if place == "AFTER" else evolve.FIRST
-    session.table(target).alter(partial(evolve.moved, name=column[0], place=behind))
+    table.alter(partial(evolve.moved, name=column[0], place=behind))
     return nothing(session)

@@ -195,7 +195,7 @@ def create_view(session: Session, statement: Statement) -> DataFrame:
     view = create.this.this if isinstance(create.this, exp.Schema) else create.this
     rows = _renamed(run_query(session, query_after_as(statement)), [n.name for n in nodes], f"VIEW '{view.name}'")
     is_global = "GLOBAL" in statement.words(4)
-    full = f"global_temp.{view.name}" if is_global else view.name
+    full = f"global_temp.{quoted(view.name)}" if is_global else quoted(view.name)
     if create.args.get("exists") and session.spark.catalog.tableExists(full):
         return nothing(session)
     with spark_errors():
@@ -203,7 +203,8 @@ def create_view(session: Session, statement: Statement) -> DataFrame:
     return nothing(session)
 
 
-def _register(rows: DataFrame, name: str, is_global: bool, replace: bool) -> None:
+def _register(rows: DataFrame, view: str, is_global: bool, replace: bool) -> None:
+    name = quoted(view)  # which Spark parses
     if is_global:
         rows.createOrReplaceGlobalTempView(name) if replace else rows.createGlobalTempView(name)
     else:
@@ -221,7 +222,7 @@ def cache(session: Session, statement: Statement) -> DataFrame:
     if node.expression is not None:
         rows = run_query(session, query_after_as(statement))
         with spark_errors():
-            rows.createTempView(node.this.name)
+            rows.createTempView(quoted(node.this.name))
         lazy = "LAZY " if node.args.get("lazy") else ""
         return run_text(session, f"CACHE {lazy}TABLE {quoted(node.this.name)}")
     if resolve(session, parts(node.this)) is not None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.merge.literal import quoted
-from trinity.sql.names import existing_table, read_name, schema_name, target_name
+from trinity.names import TableName
+from trinity.sql.names import catalog_name, read_name, schema_name, target_name
 from trinity.sql.parse import Statement
 from trinity.sql.query import run_text
 from trinity.sql.results import nothing
@@ -56,7 +56,7 @@ def use(session: Session, statement: Statement) -> DataFrame:
     current = session.catalogs[session.current_catalog].metadata
     is_catalog = len(given) == 1 and first in session.catalogs and not kind and first not in current.list_schemas()
     if kind == "CATALOG" or is_catalog:
-        session.use(".".join(given), "default")
+        session.use(catalog_name(given), "default")
     else:
         session.use(*schema_name(session, given))
     return nothing(session)
@@ -90,7 +90,6 @@ def _drop_table(session: Session, node: exp.Expr, if_exists: bool) -> None:
         return
     if if_exists and session.find_table(name) is None:
         return
-    existing_table(session, node)
     session.drop_table(name)
 
 
@@ -101,7 +100,7 @@ def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: boo
         return
     if cascade:
         for table in session.list_tables(catalog, schema):
-            session.drop_table(".".join(map(quoted, (catalog, schema, table))))
+            session.drop_table(TableName(catalog, schema, table))
     if registered := session.external.names(catalog, schema):
         raise TrinityError(
             "SCHEMA_NOT_EMPTY", f"Schema '{catalog}.{schema}' still holds {', '.join(registered)}; drop these first."

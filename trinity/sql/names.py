@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 __all__ = [
-    "existing_table", "parts", "quoted_name", "read_name", "schema_name", "target_name",
+    "catalog_name", "existing_table", "parts", "quoted_name", "read_name", "schema_name", "target_name",
 ]  # fmt: skip
 
 
@@ -41,7 +41,8 @@ def read_name(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
     found: list[str] = []
     while at < len(tokens):
         token = tokens[at]
-        if not (token.token_type is TokenType.IDENTIFIER or token.text.replace("_", "a").isalnum()):
+        plain = token.token_type is not TokenType.STRING and token.text.replace("_", "a").isalnum()
+        if not (token.token_type is TokenType.IDENTIFIER or plain):
             break
         found.append(token.text)
         at += 1
@@ -63,7 +64,14 @@ def existing_table(session: Session, node: exp.Expr) -> Table:
     Raises:
         TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or TABLE_NOT_FOUND, with the nearest name.
     """
-    return session.table(".".join(map(quoted, parts(node))))
+    return session.table(target_name(session, node))
+
+
+def catalog_name(given: list[str]) -> str:
+    """The catalog that a name of one part means; lower case. Raises INVALID_ARGUMENTS for more parts."""
+    if len(given) != 1:
+        raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no catalog name: it has several parts.")
+    return given[0].lower()
 
 
 def schema_name(session: Session, given: list[str]) -> tuple[str, str]:

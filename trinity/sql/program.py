@@ -88,7 +88,7 @@ class _Builder:
             c: Known(f"{quoted(alias)}.{quoted(column.name)}", spark_type(column.type))
             for c, column in self.columns.items()
         }
-        names = frozenset({(alias.lower(),)}) if self.change.alias else name_suffixes(str(name).split("."))
+        names = frozenset({(alias.lower(),)}) if self.change.alias else name_suffixes(name.parts)
         return Side("target", alias, (Relation(names, columns),), columns)
 
     def _source(self) -> Source | None:

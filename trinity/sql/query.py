@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sqlglot import Token
 
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
+from trinity.names import split_name
 from trinity.sql.errors import from_spark, quiet
 from trinity.sql.fallback import names_by_spark
 from trinity.sql.parse import Statement, parse
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trinity.session import Session
-
-_QUOTED: Final = r"`((?:[^`]|``)+)`"
 
 __all__ = ["explain", "explained", "rewritten", "run_query", "run_text", "run_unparsed"]
 
@@ -88,13 +86,13 @@ def _missing_table(session: Session, error: PySparkException) -> TrinityError | 
     """For a table that neither Trinity nor Spark knows: the error with Trinity's nearest name."""
     condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
     if condition == "REQUIRES_SINGLE_PART_NAMESPACE":  # Spark took the catalog for a part of the schema
-        parts = [*re.findall(_QUOTED, parameters.get("namespace", "")), "_"]
+        text = f"{parameters.get('namespace', '')}.`_`"
     elif condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
-        parts = re.findall(_QUOTED, parameters.get("relationName", ""))
+        text = parameters.get("relationName", "")
     else:
         return None
     try:
-        return session.table_missing(session.table_name(parts))
+        return session.table_missing(session.table_name(split_name(text)))
     except TrinityError as other:  # an unknown catalog, or no name of ours
         return other if other.code == "CATALOG_NOT_FOUND" else None
 

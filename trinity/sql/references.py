@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
+from trinity.sql.names import quoted_name
 from trinity.sql.parse import Statement
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ class Reference:
     @property
     def full(self) -> tuple[str, str, str]:
         """Catalog, schema and table, lower case."""
-        name = self.table.name
-        return name.catalog, name.schema, name.table
+        return self.table.name.parts
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
@@ -148,15 +148,16 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
     Raises:
         TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a missing table of a Trinity catalog named in full.
     """
-    if len(parts) > 3 or any(re.search(r"[/\\:]", p) for p in parts):  # Spark's parquet.`/path`
+    if len(parts) > 3:
         return None
     if len(parts) == 3 and parts[0].lower() not in session.catalogs:
         return None
     if len(parts) == 1 and is_temp_view(session, parts[0]):
         return None
-    name = session.table_name(parts)
-    if len(parts) == 2 and name.schema not in session.catalogs[name.catalog].metadata.list_schemas():
+    current = session.catalogs[session.current_catalog].metadata
+    if len(parts) == 2 and parts[0].lower() not in current.list_schemas():  # Spark's parquet.`/path` among others
         return None
+    name = session.table_name(parts)
     table = session.find_table(name)
     if table is None and len(parts) == 3:
         raise session.table_missing(name)
@@ -175,7 +176,8 @@ def _told_apart(references: list[Reference]) -> list[Reference]:
     for r in references:
         if not r.aliased:
             seen.setdefault(_place(r), set()).add(r.full)
-    return [replace(r, alias=".".join(r.full)) if not r.aliased and len(seen[_place(r)]) > 1 else r for r in references]
+    shared = [r for r in references if not r.aliased and len(seen[_place(r)]) > 1]
+    return [replace(r, alias=".".join(map(quoted_name, r.full))) if r in shared else r for r in references]
 
 
 def _place(reference: Reference) -> tuple[int, str]:

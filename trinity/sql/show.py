@@ -12,7 +12,7 @@ from sqlglot import Token, TokenType, exp
 from trinity.engine.show import local_frame
 from trinity.errors import TrinityError
 from trinity.spi import Column, PartitionField, TableDefinition
-from trinity.sql.names import parts, quoted_name, read_name, schema_name
+from trinity.sql.names import catalog_name, parts, quoted_name, read_name, schema_name
 from trinity.sql.parse import Statement
 from trinity.sql.query import run_query, run_text
 from trinity.sql.references import resolve
@@ -92,7 +92,7 @@ def _names(session: Session, column: str, names: Iterable[str]) -> DataFrame:
 
 def _schemas(session: Session, arguments: _Arguments) -> DataFrame:
     catalog = arguments.name() if arguments.word("IN", "FROM") else [session.current_catalog]
-    connector = session.connector(".".join(catalog).lower())
+    connector = session.connector(catalog_name(catalog))
     return _names(session, "namespace", arguments.matching(connector.metadata.list_schemas()))
 
 

@@ -1,0 +1,80 @@
+"""Names of schemas and tables: values of parts, which no text is made of to be parsed again (N1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from trinity.errors import TrinityError
+
+__all__ = ["TableName", "checked_name", "split_name"]
+
+_LENGTH: Final = 255
+_PART: Final = re.compile(r'`((?:[^`]|``)+)`|"((?:[^"]|"")+)"|([^.`"]+)')
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table's full name."""
+
+    catalog: str
+    schema: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.table}"
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Catalog, schema and table."""
+        return self.catalog, self.schema, self.table
+
+
+def split_name(text: str) -> list[str]:
+    """The parts of ``a.b.c``; one in backticks or double quotes may hold anything, these doubled.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a text that is no dotted name.
+    """
+    parts: list[str] = []
+    at = 0
+    while found := _PART.match(text, at):
+        backticks, quotes, plain = found.groups()
+        parts.append((backticks or "").replace("``", "`") or (quotes or "").replace('""', '"') or plain)
+        if found.end() == len(text):
+            return parts
+        if text[found.end()] != ".":
+            break
+        at = found.end() + 1
+    raise TrinityError(
+        "INVALID_ARGUMENTS",
+        f"'{text}' is no name: write catalog.schema.table, and a part with a dot or a quote in it in backticks, with "
+        "its own backticks doubled.",
+    )
+
+
+def checked_name(name: str, what: str) -> str:
+    """A name that may be given to something (N1).
+
+    Args:
+        name: the name.
+        what: what it is to name, for the message: ``Table``.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for an empty name, one of more than 255 characters, with NUL, or with half of a
+            surrogate pair.
+    """
+    shown = name if len(name) <= _LENGTH else f"{name[:40]}..."
+    wrong = None
+    if not name:
+        wrong = "is empty"
+    elif len(name) > _LENGTH:
+        wrong = f"has {len(name)} characters, and {_LENGTH} are the most"
+    elif "\0" in name:
+        wrong = "holds the character NUL"
+    elif any("\ud800" <= c <= "\udfff" for c in name):
+        wrong = "holds half of a surrogate pair, which is no character"
+    if wrong is not None:
+        raise TrinityError("INVALID_ARGUMENTS", f"{what} name {shown!r} {wrong}; use another name.")
+    return name
