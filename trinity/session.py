@@ -13,7 +13,7 @@ from trinity.define import define_table
 from trinity.errors import TrinityError, nearest
 from trinity.merge import canonical_properties
 from trinity.names import TableName, split_name
-from trinity.spi import Column, Connector, ConnectorContext, TableDefinition
+from trinity.spi import Column, CommitResult, Connector, ConnectorContext, TableDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -327,9 +327,27 @@ class Session:
         from trinity.storage import not_ours
 
         table = self.table(full)
-        if table.definition.external:
+        if not table.connector.metadata.owns(table.handle):
             raise not_ours(str(full), "DROP TABLE")
         table.connector.metadata.drop_table(table.handle)
+
+    def repair(self, name: TableName | str) -> CommitResult:
+        """Goes back to the newest version that can be read, of a table whose newest metadata is damaged.
+
+        What was committed after that version is lost; other sessions should not write to the table meanwhile.
+
+        Returns:
+            the version whose rows are current now; ``skipped`` when nothing was damaged.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND; BAD_DATA when no version can be read; NOT_SUPPORTED for an external table.
+        """
+        from trinity.storage import not_ours
+
+        table = self.table(name)
+        if not table.connector.metadata.owns(table.handle):
+            raise not_ours(str(table.name), "repair")
+        return table.connector.metadata.repair(table.handle)
 
     def checked_properties(self, catalog: str, properties: Mapping[str, str]) -> dict[str, str]:
         """Properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""

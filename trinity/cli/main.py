@@ -1,4 +1,4 @@
-"""The command ``trinity``: ``demo``, ``sql``, ``shell``, ``version``."""
+"""The command ``trinity``: ``demo``, ``sql``, ``repair``, ``shell``, ``version``."""
 
 from __future__ import annotations
 
@@ -59,6 +59,22 @@ def sql(
             _print(session.sql(statement, dialect=dialect), limit)
     except TrinityError as error:
         _fail(error)
+
+
+@app.command()
+def repair(
+    table: Annotated[str, typer.Argument(help="catalog.schema.table, whose newest metadata is damaged.")],
+    warehouse: Warehouse = Path("warehouse"),
+) -> None:
+    """Go back to the newest version of a table that can be read; what was committed after it is lost."""
+    try:
+        from trinity.session import connect
+
+        with connect(warehouse) as session:
+            done = session.repair(table)
+    except TrinityError as error:
+        _fail(error)
+    typer.echo(f"{table}: nothing is damaged." if done.skipped else f"{table}: version {done.version} is current now.")
 
 
 @app.command()

@@ -80,6 +80,13 @@ class ConnectorMetadata(ABC):
     def drop_table(self, table: TableHandle) -> None:
         """Removes the table and its files, for DROP TABLE. Raises TABLE_NOT_FOUND when another was faster."""
 
+    def owns(self, table: TableHandle) -> bool:
+        """Whether Trinity made the table, so that DROP TABLE may remove its files; others' are only forgotten.
+
+        Answers for a damaged table as well, as long as anything is left that proves it.
+        """
+        return not self.get_splits(table).definition.external
+
     @abstractmethod
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         """Changes columns or properties in one commit. Called on the driver.
@@ -179,8 +186,24 @@ class ConnectorMetadata(ABC):
 
         Called by ``table.vacuum``. Records of transactions and the sidecar survive it (L4).
 
-        Files younger than ``older_than_ms`` (milliseconds since the epoch) stay: a statement may be writing them.
+        Files younger than ``older_than_ms`` (milliseconds since the epoch) stay: a statement may be writing them. What
+        no version needs goes first, before anything is written: a full disk has no place for that
+        (:func:`trinity.storage.delete_around`).
         """
+
+    def repair(self, table: TableHandle) -> CommitResult:
+        """Makes the newest version that can be read the newest one, for a table whose newest metadata is damaged.
+
+        Called by ``session.repair`` alone: nobody else goes back to an older version. Damaged files stay until vacuum,
+        or are set aside where no reader looks.
+
+        Returns:
+            the version whose rows are current now; ``skipped`` when nothing was damaged.
+
+        Raises:
+            TrinityError: BAD_DATA when no version can be read.
+        """
+        raise not_supported(table, "going back to a readable version")
 
     # -- row changes: Trino's contract; the defaults refuse, as Trino's do ------------------------------
 

@@ -4,14 +4,14 @@ from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, 
 from trinity.storage.folders import FolderCatalog, FolderMetadata
 from trinity.storage.foreign import foreign_definition, split_key
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
-from trinity.storage.orphans import delete_orphans
+from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider, SinkFile, footer_statistics
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.store import AlreadyExists, Entry, ObjectStore, after_commit, file_uri, local_path, spark_path
 from trinity.storage.sync import make_folder, sync_file, sync_folders
-from trinity.storage.versions import TableVersion, VersionedMetadata, oldest_needed
+from trinity.storage.versions import TableVersion, VersionedMetadata, no_readable_version, oldest_needed
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
@@ -40,6 +40,7 @@ __all__ = [
     "check_scope",
     "columns_in",
     "commit_loop",
+    "delete_around",
     "delete_orphans",
     "file_uri",
     "footer_statistics",
@@ -47,6 +48,7 @@ __all__ = [
     "identity_only",
     "local_path",
     "next_timestamp_ms",
+    "no_readable_version",
     "not_ours",
     "oldest_needed",
     "spark_path",

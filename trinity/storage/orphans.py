@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from trinity.storage.store import Entry, ObjectStore
 
-__all__ = ["delete_orphans"]
+__all__ = ["delete_around", "delete_orphans"]
+
+
+def delete_around(delete: Callable[[], list[Entry]], forget: Callable[[], bool]) -> list[Entry]:
+    """The order of a vacuum: a full disk has no place for what forgets versions until something was deleted.
+
+    Args:
+        delete: deletes what no readable version needs, and returns it.
+        forget: commits that versions are forgotten; whether any was.
+
+    Returns:
+        all that was deleted.
+    """
+    gone = delete()
+    return [*gone, *delete()] if forget() else gone
 
 
 def delete_orphans(

@@ -27,6 +27,18 @@ class RowChanges(ConnectorMetadata):
     An adapter adds ``finish_merge``: one commit that removes and adds files.
     """
 
+    def owns(self, table: TableHandle) -> bool:
+        try:
+            return super().owns(table)
+        except TrinityError as error:
+            if error.code == "BAD_DATA" and self.left_by_trinity(table):
+                return True
+            raise
+
+    def left_by_trinity(self, table: TableHandle) -> bool:
+        """Whether what is left of a table that cannot be read proves that Trinity made it."""
+        return False
+
     def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
         return _paradigm(self.get_splits(table).definition)
 

@@ -5,6 +5,7 @@ A format that can read a version and put the next one if nobody else has is an a
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -34,11 +35,11 @@ from trinity.spi import (
     stored_field,
 )
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
-from trinity.storage.orphans import delete_orphans
+from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.row_changes import RowChanges, check_scope
-from trinity.storage.store import ObjectStore
+from trinity.storage.store import Entry, ObjectStore
 
-__all__ = ["TableVersion", "VersionedMetadata", "oldest_needed"]
+__all__ = ["TableVersion", "VersionedMetadata", "no_readable_version", "oldest_needed"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,9 @@ class VersionedMetadata(RowChanges):
         return pa.schema([stored_field(c, c.to_arrow().type) for c in definition.columns])
 
     # -- tables -----------------------------------------------------------------------------------------
+
+    def left_by_trinity(self, table: TableHandle) -> bool:
+        return True
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(newest: TableVersion) -> TableVersion | None:
@@ -219,10 +223,28 @@ class VersionedMetadata(RowChanges):
         def forget(newest: TableVersion) -> TableVersion | None:
             return replace(newest, operation="vacuum", oldest=oldest) if oldest > newest.oldest else None
 
-        self._commit(table, forget)
-        needed = {file.path for version in self._readable(table) for file in version.files}
-        gone = delete_orphans(ObjectStore(table.location), needed, older_than_ms)
+        def delete() -> list[Entry]:
+            needed = {file.path for version in self._readable(table) for file in version.files}
+            return delete_orphans(ObjectStore(table.location), needed, older_than_ms)
+
+        gone = delete_around(delete, lambda: self._commit(table, forget)[1])
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
+
+    def repair(self, table: TableHandle) -> CommitResult:
+        newest = self.newest_version(table)
+        found = self._newest_readable(table, newest)
+        if found.number == newest:
+            return CommitResult(newest, skipped=True)
+        number = newest + 1
+        made = replace(found, number=number, timestamp_ms=next_timestamp_ms(found.timestamp_ms), operation="repair")
+        self._write(table, replace(made, oldest=number, commit=uuid.uuid4().hex))
+        return _result(made, made.files)
+
+    def _newest_readable(self, table: TableHandle, newest: int) -> TableVersion:
+        for number in range(newest, -1, -1):
+            with contextlib.suppress(TrinityError):
+                return self.read_version(table, number)
+        raise no_readable_version(table)
 
     # -- helpers ----------------------------------------------------------------------------------------
 
@@ -286,6 +308,14 @@ class VersionedMetadata(RowChanges):
             return self.read_version(table, made.number).commit == made.commit
         except (TrinityError, LookupError):
             return False
+
+
+def no_readable_version(table: TableHandle) -> TrinityError:
+    """What a repair says that finds nothing to go back to."""
+    return TrinityError(
+        "BAD_DATA",
+        f"Table '{table.full_name}' has no version that can be read; restore its metadata from a copy, or drop it.",
+    )
 
 
 def oldest_needed(history: Sequence[HistoryEntry], older_than_ms: int) -> int:

@@ -30,11 +30,13 @@ from trinity.spi import (
 )
 from trinity.storage import (
     CommitRaced,
+    Entry,
     FolderCatalog,
     FolderMetadata,
     ObjectStore,
     check_scope,
     commit_loop,
+    delete_around,
     delete_orphans,
     oldest_needed,
 )
@@ -42,6 +44,7 @@ from trinity_delta.commit import add, new_metadata, remove, remove_added, sideca
 from trinity_delta.external import check_rewritable, check_writable, external_storage
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.partition import check_partitions
+from trinity_delta.repair import made_by_trinity, set_aside
 from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
 from trinity_delta.snapshot import LOG, Snapshots, State, is_table
 
@@ -82,6 +85,9 @@ class DeltaMetadata(FolderMetadata):
             self._forget(table)
 
         commit_loop(table.location, attempt)
+
+    def left_by_trinity(self, table: TableHandle) -> bool:
+        return made_by_trinity(table.location)
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(state: State, started: DeltaTransaction) -> bool:
@@ -247,20 +253,31 @@ class DeltaMetadata(FolderMetadata):
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         table = replace(table, version=None)
         oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
-        if oldest > self._snapshots.load(table).oldest:
+
+        def forget() -> bool:
+            if oldest <= self._snapshots.load(table).oldest:
+                return False
             retained_ms = max(0, int(time.time() * 1000) - older_than_ms)
             self._commit(table, lambda _, started: started.vacuum(vacuum_mark(oldest), retained_ms))
-        newest = self._snapshots.load(table)
+            return True
+
+        gone = delete_around(lambda: self._delete_unneeded(table, older_than_ms), forget)
+        return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
+
+    def _delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         store = ObjectStore(table.location)
-        needed = {
-            f.path
-            for state in self._snapshots.readable(table, oldest, newest.version)
-            for f in (*state.files.values(), *state.sidecar)
-        }
+        needed = {f.path for state in self._snapshots.readable(table) for f in (*state.files.values(), *state.sidecar)}
         # Delta's own Parquet files (checkpoints, change data) are Delta's to remove
         needed |= {store.path(e.path) for folder in (LOG, "_change_data") for e in store.list(folder)}
-        gone = delete_orphans(store, needed, older_than_ms)
-        return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
+        return delete_orphans(store, needed, older_than_ms)
+
+    def repair(self, table: TableHandle) -> CommitResult:
+        newest, state = self._snapshots.newest_readable(table)
+        if state.version == newest:
+            return CommitResult(newest, skipped=True)
+        set_aside(table.location, state.version, newest)
+        self._forget(table)
+        return _result(state.version, list(state.files.values()))
 
     # -- the loop ---------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ where these are too many, or cleaned up, the JVM rebuilds it from a checkpoint (
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -19,7 +20,7 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefinition, TableHandle, Tier
-from trinity.storage import local_path
+from trinity.storage import local_path, no_readable_version
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.external import DeltaScan, apply_external, check_readable, dated, external_definition
 from trinity_delta.history import history_entry
@@ -32,6 +33,7 @@ __all__ = ["Snapshots", "State", "is_table"]
 
 LOG: Final = "_delta_log"
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
+_REMEDY: Final = "restore it from a copy, or go back to the newest version that can be read by session.repair()."
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
@@ -225,7 +227,12 @@ class Snapshots:
         """
         with self._mutex:
             known = self._refresh(table)
-            current = self._state(table, known, known.newest)
+            try:
+                current = self._state(table, known, known.newest)
+            except TrinityError as error:
+                if error.code == "BAD_DATA" and table.version is not None and 0 <= table.version < known.newest:
+                    return _named(table, self._state(table, known, table.version))  # it may not need what is damaged
+                raise
             if table.version is None or table.version == known.newest:
                 return _named(table, current)
             oldest = max(current.oldest, _earliest(table))
@@ -268,10 +275,20 @@ class Snapshots:
             entries.append(history_entry(version, actions, previous))
         return entries
 
-    def readable(self, table: TableHandle, oldest: int, newest: int) -> Iterable[State]:
-        """The states of some versions, oldest first."""
-        for version in range(oldest, newest + 1):
+    def readable(self, table: TableHandle) -> Iterable[State]:
+        """The states of the readable versions, oldest first."""
+        newest = self.load(replace(table, version=None))
+        for version in range(max(newest.oldest, _earliest(table)), newest.version + 1):
             yield self.load(replace(table, version=version))
+
+    def newest_readable(self, table: TableHandle) -> tuple[int, State]:
+        """(number of the newest version, the newest one that can be read). Raises BAD_DATA when none can."""
+        with self._mutex:
+            known = self._refresh(table)
+            for version in range(known.newest, -1, -1):
+                with contextlib.suppress(TrinityError):
+                    return known.newest, self._state(table, known, version)
+        raise no_readable_version(table)
 
     def forget(self, table: TableHandle) -> None:
         """Drops what is remembered of a table."""
@@ -329,15 +346,15 @@ def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:
         actions = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
     except FileNotFoundError as error:
         raise TrinityError(
-            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is missing; restore it from a copy."
+            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is missing; {_REMEDY}"
         ) from error
     except ValueError as error:
         raise TrinityError(
-            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is corrupt: {error}."
+            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is corrupt ({error}); {_REMEDY}"
         ) from error
     if not actions or not all(isinstance(a, dict) for a in actions):
         raise TrinityError(
-            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is corrupt: no action."
+            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is corrupt: no action; {_REMEDY}"
         )
     return actions
 

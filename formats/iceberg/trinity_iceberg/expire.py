@@ -16,8 +16,8 @@ from trinity_iceberg.swap import commit_updates
 __all__ = ["delete_metadata", "expire"]
 
 
-def expire(loaded: Table, older_than_ms: int) -> None:
-    """Forgets the versions whose successor is old enough."""
+def expire(loaded: Table, older_than_ms: int) -> bool:
+    """Forgets the versions whose successor is old enough; whether there was any."""
     chain = lineage(loaded.metadata)
     heads = {ref.snapshot_id for ref in loaded.metadata.refs.values()}
     expired = [
@@ -26,7 +26,7 @@ def expire(loaded: Table, older_than_ms: int) -> None:
         if new.timestamp_ms <= older_than_ms and old.snapshot_id not in heads
     ]
     if not expired:
-        return
+        return False
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": expired})
     own = chain[-1].summary.additional_properties if chain[-1].summary else {}
     if OPERATION in own:
@@ -34,6 +34,7 @@ def expire(loaded: Table, older_than_ms: int) -> None:
         commit_updates(loaded, (update,), (), lambda now: gone.isdisjoint(s.snapshot_id for s in now.snapshots))
     else:  # the newest commit is another engine's: what its parents carry must outlive them
         commit_change(loaded, Change("vacuum", updates=(update,)))
+    return True
 
 
 def delete_metadata(store: ObjectStore, needed: set[str], older_than_ms: int) -> None:

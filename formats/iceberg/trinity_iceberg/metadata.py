@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -23,9 +22,9 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertCurrentSchemaId
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
-from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s, syncs_files
@@ -47,10 +46,12 @@ from trinity.spi import (
     from_merge_fragments,
 )
 from trinity.storage import (
+    Entry,
     ObjectStore,
     RowChanges,
     check_scope,
     commit_loop,
+    delete_around,
     delete_orphans,
     local_path,
 )
@@ -58,6 +59,7 @@ from trinity_iceberg.commit import Change, check_deletes, check_present, commit_
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_writable
 from trinity_iceberg.partition import check_names, check_partitions, named_now, partition_spec
+from trinity_iceberg.repair import made_by_trinity, metadata_file, registered_at, repair
 from trinity_iceberg.schema import (
     definition_of,
     definition_updates,
@@ -155,7 +157,10 @@ class IcebergMetadata(RowChanges):
         except TrinityError as error:
             if error.code == "TABLE_NOT_FOUND":
                 return None
-            raise
+            location = registered_at(self._iceberg, TableHandle(self._catalog, schema, table, ""))
+            if error.code != "BAD_DATA" or location is None:
+                raise
+            return TableHandle(self._catalog, schema, table, location)  # so that it can be repaired, or dropped
         return TableHandle(self._catalog, schema, table, local_path(loaded.metadata.location))
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
@@ -186,6 +191,9 @@ class IcebergMetadata(RowChanges):
         with contextlib.suppress(FileNotFoundError):
             folder.rename(grave)
         shutil.rmtree(grave, ignore_errors=True)
+
+    def left_by_trinity(self, table: TableHandle) -> bool:
+        return made_by_trinity(table)
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def attempt() -> None:
@@ -308,9 +316,15 @@ class IcebergMetadata(RowChanges):
         return self._commit(rewrite.table, attempt, rewrite.definition)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        self._commit(table, lambda: expire(self._load(table), older_than_ms))
-        loaded = self._load(table)
-        needed = self._snapshots.referenced(table, loaded)
+        gone = delete_around(
+            lambda: self._delete_unneeded(table, older_than_ms),
+            lambda: self._commit(table, lambda: expire(self._load(table), older_than_ms)),
+        )
+        oldest = [version_of(s) for s in lineage(self._load(table).metadata)] or [0]
+        return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
+
+    def _delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
+        needed = self._snapshots.referenced(table, self._load(table))
         store = ObjectStore(table.location)
         gone = [
             entry
@@ -318,8 +332,13 @@ class IcebergMetadata(RowChanges):
             for entry in delete_orphans(store, needed, older_than_ms, folder)
         ]
         delete_metadata(store, {store.relative(path) for path in needed}, older_than_ms)
-        oldest = [version_of(s) for s in lineage(loaded.metadata)] or [0]
-        return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
+        return gone
+
+    def repair(self, table: TableHandle) -> CommitResult:
+        def read(loaded: Table, snapshot: Snapshot) -> None:
+            self._snapshots.files(table, loaded, snapshot, schema_of(loaded.metadata, snapshot))
+
+        return repair(self._iceberg, table, self._load, read)
 
     # -- helpers ----------------------------------------------------------------------------------------
 
@@ -341,16 +360,13 @@ class IcebergMetadata(RowChanges):
             raise TrinityError(
                 "BAD_DATA",
                 f"Metadata file '{self._metadata_file(table)}' of table '{table.full_name}' is missing or damaged; "
-                f"restore it from a backup: {error}.",
+                f"restore it from a backup, or go back to what can be read by session.repair(): {error}.",
             ) from error
 
     def _metadata_file(self, table: TableHandle) -> str:
         """The present metadata file, for a message about it: PyIceberg's errors seldom name it."""
-        if not isinstance(self._iceberg, SqlCatalog):
-            return f"{table.location}/metadata"
-        row = (self._iceberg.name, table.schema, table.table)
-        with Session(self._iceberg.engine) as session:
-            return local_path(session.get_one(IcebergTables, row).metadata_location or "")
+        location = metadata_file(self._iceberg, table)
+        return local_path(location) if location else f"{table.location}/metadata"
 
     def _definition(self, loaded: Table) -> TableDefinition:
         return definition_of(loaded.name(), loaded.metadata, loaded.schema())

@@ -121,7 +121,7 @@ def test_what_a_crash_leaves_is_ignored(lake: Connector, table: TableHandle, tmp
     assert append(again, table, 2).version == 2
 
 
-def test_a_corrupt_checkpoint_and_a_lost_manifest_are_named(tmp_path: Path) -> None:
+def test_a_corrupt_checkpoint_is_passed_over_and_a_lost_manifest_named(tmp_path: Path) -> None:
     lake = open_catalog(tmp_path, **{"checkpoint-interval": 2})
     table = lake.metadata.create_table(KEYED)
     for n in range(3):
@@ -129,8 +129,7 @@ def test_a_corrupt_checkpoint_and_a_lost_manifest_are_named(tmp_path: Path) -> N
     log = Path(table.location, "_trinity/log")
     checkpoint = log / f"{2:020d}.checkpoint.json"
     checkpoint.write_text("{")
-    assert checkpoint.name in refused("BAD_DATA", lambda: ids(open_catalog(tmp_path), table))
-    checkpoint.unlink()
+    assert ids(open_catalog(tmp_path), table) == [0, 1, 2]  # manifests say the same
     (log / f"{1:020d}.json").unlink()
     assert f"{1:020d}.json" in refused("BAD_DATA", lambda: ids(open_catalog(tmp_path), table))
 

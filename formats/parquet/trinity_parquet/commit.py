@@ -16,9 +16,22 @@ from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableDefinition
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, next_timestamp_ms
 
-__all__ = ["LOG", "Change", "State", "checkpoint_name", "manifest_name", "put_manifest", "read_json", "write_version"]
+__all__ = [
+    "LOG",
+    "REMEDY",
+    "Change",
+    "State",
+    "checkpoint_name",
+    "delete_log",
+    "manifest_name",
+    "put_manifest",
+    "read_json",
+    "version_of",
+    "write_version",
+]
 
 LOG = "_trinity/log"
+REMEDY = "restore it from a copy, or go back to the newest version that can be read by session.repair()."
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,13 @@ class State:
     files: Mapping[str, DataFile] = field(default_factory=dict)
     txns: Mapping[str, int] = field(default_factory=dict)
     oldest: int = 0
+
+    @classmethod
+    def begun(cls, change: Change) -> State:
+        """The state that a change with ``begins`` makes."""
+        assert change.definition is not None
+        files = {f.path: f for f in change.added}
+        return cls(change.version, change.timestamp_ms, change.definition, files, dict(change.txns), change.oldest or 0)
 
     def apply(self, change: Change) -> State:
         """The state after the next version."""
@@ -96,6 +116,11 @@ class Change:
     oldest: int | None = None
     commit: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    @property
+    def begins(self) -> bool:
+        """True for one that names everything, so that nothing before it is read."""
+        return self.operation in ("create", "repair")
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form: a manifest."""
         out: dict[str, Any] = {
@@ -141,6 +166,12 @@ def manifest_name(version: int) -> str:
     return f"{LOG}/{version:020d}.json"
 
 
+def version_of(name: str) -> int | None:
+    """The version of an object that is a manifest; None for any other."""
+    stem = name[len(LOG) + 1 :].removesuffix(".json")
+    return int(stem) if stem.isdecimal() and name == manifest_name(int(stem)) else None
+
+
 def checkpoint_name(version: int) -> str:
     """Object name of a version's checkpoint."""
     return f"{LOG}/{version:020d}.checkpoint.json"
@@ -151,11 +182,9 @@ def read_json(store: ObjectStore, name: str) -> dict[str, Any]:
     try:
         found = json.loads(store.get(name))
     except ValueError as error:
-        raise TrinityError(
-            "BAD_DATA", f"Manifest '{store.path(name)}' is corrupt ({error}); restore it from a copy."
-        ) from error
+        raise TrinityError("BAD_DATA", f"Manifest '{store.path(name)}' is corrupt ({error}); {REMEDY}") from error
     if not isinstance(found, dict) or "version" not in found:
-        raise TrinityError("BAD_DATA", f"Manifest '{store.path(name)}' is corrupt: it holds no version.")
+        raise TrinityError("BAD_DATA", f"Manifest '{store.path(name)}' is corrupt: it holds no version; {REMEDY}")
     return found
 
 
@@ -211,6 +240,18 @@ def write_checkpoint(store: ObjectStore, state: State) -> None:
         store.put_if_absent(checkpoint_name(state.version), _encode(state.to_dict()))
     except AlreadyExists:
         return
+
+
+def delete_log(store: ObjectStore, oldest: int, older_than_ms: int) -> None:
+    """Deletes the manifests and checkpoints before a version that needs none of them, from the lowest number on.
+
+    The first manifest stays: by it a folder is known for a table.
+    """
+    before = f"{LOG}/{oldest:020d}"
+    for entry in store.list(LOG, after=manifest_name(0)):
+        if entry.path >= before or entry.modified_ms >= older_than_ms:
+            return
+        store.delete([entry.path])
 
 
 def _encode(data: Mapping[str, Any]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,18 +28,30 @@ from trinity.spi import (
     from_merge_fragments,
 )
 from trinity.storage import (
+    COMMIT_TIMEOUT_S,
     AlreadyExists,
+    CommitRaced,
+    Entry,
     FolderCatalog,
     FolderMetadata,
     ObjectStore,
     check_scope,
     commit_loop,
+    delete_around,
     delete_orphans,
     identity_only,
     next_timestamp_ms,
     oldest_needed,
 )
-from trinity_parquet.commit import Change, State, manifest_name, put_manifest, write_checkpoint, write_version
+from trinity_parquet.commit import (
+    Change,
+    State,
+    delete_log,
+    manifest_name,
+    put_manifest,
+    write_checkpoint,
+    write_version,
+)
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots
 
@@ -64,6 +77,9 @@ class ParquetMetadata(FolderMetadata):
         except AlreadyExists as taken:
             raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{handle.full_name}' exists already.") from taken
         return handle
+
+    def left_by_trinity(self, table: TableHandle) -> bool:
+        return is_table(Path(table.location))
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(state: State) -> Change | None:
@@ -166,16 +182,46 @@ class ParquetMetadata(FolderMetadata):
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         table = replace(table, version=None)
         oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
-        state = self._snapshots.load(table)
         store = ObjectStore(table.location)
-        if oldest > state.oldest:
+
+        def forget() -> bool:
+            if oldest <= self._snapshots.load(table).oldest:
+                return False
             # the oldest readable version must not need the manifests before it
             write_checkpoint(store, self._snapshots.load(replace(table, version=oldest)))
-            state, _ = self._commit(table, lambda _: _change("vacuum", oldest=oldest))
-        readable = [self._snapshots.load(replace(table, version=v)) for v in range(oldest, state.version + 1)]
-        needed = {store.path(path) for version in readable for path in version.files}
-        gone = delete_orphans(store, needed, older_than_ms)
+            return self._commit(table, lambda _: _change("vacuum", oldest=oldest))[1]
+
+        gone = delete_around(lambda: self._delete_unneeded(table, older_than_ms), forget)
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
+
+    def _delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
+        """Deletes data files, and manifests and checkpoints, that no readable version needs; returns the former."""
+        store = ObjectStore(table.location)
+        newest = self._snapshots.load(table)
+        versions = range(newest.oldest, newest.version + 1)
+        readable = [self._snapshots.load(replace(table, version=v)) for v in versions]
+        gone = delete_orphans(store, {store.path(p) for state in readable for p in state.files}, older_than_ms)
+        if self._snapshots.stands_alone(table, newest.oldest):
+            # a commit under way may be about to take the number of a manifest of the last minutes
+            delete_log(store, newest.oldest, min(older_than_ms, int((time.time() - COMMIT_TIMEOUT_S) * 1000)))
+        return gone
+
+    def repair(self, table: TableHandle) -> CommitResult:
+        table = replace(table, version=None)
+
+        def attempt() -> CommitResult:
+            newest, state = self._snapshots.newest_readable(table)
+            if state.version == newest:
+                return CommitResult(newest, skipped=True)
+            files, at = list(state.files.values()), next_timestamp_ms(state.timestamp_ms)
+            change = Change(newest + 1, at, "repair", files, frozenset(), state.definition, state.txns, newest + 1)
+            try:
+                put_manifest(ObjectStore(table.location), change)
+            except AlreadyExists as taken:
+                raise CommitRaced(f"version {newest + 1} was taken") from taken
+            return _result(State.begun(change), files)
+
+        return commit_loop(table.location, attempt)
 
     # -- the loop ---------------------------------------------------------------------------------------
 

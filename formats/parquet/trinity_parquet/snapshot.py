@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import threading
 from collections import OrderedDict
@@ -10,12 +12,13 @@ from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, SplitSource, TableHandle, Tier
-from trinity.storage import ObjectStore
-from trinity_parquet.commit import LOG, Change, State, checkpoint_name, manifest_name, read_json
+from trinity.storage import ObjectStore, no_readable_version
+from trinity_parquet.commit import LOG, REMEDY, Change, State, checkpoint_name, manifest_name, read_json, version_of
 from trinity_parquet.schema import storage_schema
 
 __all__ = ["Snapshots"]
 
+_log = logging.getLogger(__name__)
 _CACHED: Final = 256
 
 
@@ -36,7 +39,12 @@ class Snapshots:
         store = ObjectStore(table.location)
         born = _born(store, table)
         newest = self._newest(store, table, born)
-        current = self._state(store, table, born, newest)
+        try:
+            current = self._state(store, table, born, newest)
+        except TrinityError as error:
+            if error.code == "BAD_DATA" and table.version is not None and 0 <= table.version < newest:
+                return self._state(store, table, born, table.version)  # one that does not need what is damaged
+            raise
         if table.version is None or table.version == newest:
             return current
         if not current.oldest <= table.version <= newest:
@@ -46,6 +54,11 @@ class Snapshots:
                 f"is {current.oldest}, the newest {newest}.",
             )
         return self._state(store, table, born, table.version)
+
+    def stands_alone(self, table: TableHandle, version: int) -> bool:
+        """Whether a version can be read without the manifests before it."""
+        store = ObjectStore(table.location)
+        return _checkpoint(store, version) is not None or self._change(store, table, version).begins
 
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
@@ -80,15 +93,28 @@ class Snapshots:
             for c in changes
         ]
 
+    def newest_readable(self, table: TableHandle) -> tuple[int, State]:
+        """(number of the newest version, the newest one that can be read). Raises BAD_DATA when none can."""
+        store = ObjectStore(table.location)
+        born = _born(store, table)
+        newest = self._newest(store, table, born)
+        for version in range(newest, -1, -1):
+            with contextlib.suppress(TrinityError):
+                return newest, self._state(store, table, born, version)
+        raise no_readable_version(table)
+
     def _newest(self, store: ObjectStore, table: TableHandle, born: int) -> int:
-        """The highest version: counted on from the newest one known, else found by listing."""
+        """The highest version: counted on from the newest one known, else found by listing.
+
+        A vacuum deletes manifests from the lowest number on, but the first: so where the one that was counted to is
+        still there, no higher one was deleted.
+        """
         with self._mutex:
-            known = self._known.get((store.root, born))
-        if known is None:
-            names = [e.path for e in store.list(LOG) if _is_manifest(e.path)]
-            known = max((int(n[len(LOG) + 1 :].split(".")[0]) for n in names), default=0)
+            known = self._known.get((store.root, born), 0)
         while store.exists(manifest_name(known + 1)):
             known += 1
+        if known == 0 or not store.exists(manifest_name(known)):
+            known = max((v for e in store.list(LOG) if (v := version_of(e.path)) is not None), default=0)
         with self._mutex:
             self._known[store.root, born] = known
         return known
@@ -117,8 +143,8 @@ class Snapshots:
             state = state or _checkpoint(store, at)
             if state is None:
                 change = self._change(store, table, at)
-                if change.version == 0 and change.definition:
-                    state = State(0, change.timestamp_ms, change.definition)
+                if change.begins:
+                    state = State.begun(change)
                 else:
                     changes.append(change)
                     at -= 1
@@ -133,23 +159,26 @@ class Snapshots:
         except FileNotFoundError as error:
             raise TrinityError(
                 "BAD_DATA",
-                f"Manifest '{store.path(name)}' of table '{table.full_name}' is missing; restore it from a copy.",
+                f"Manifest '{store.path(name)}' of table '{table.full_name}' is missing; {REMEDY}",
             ) from error
         except (KeyError, TypeError, ValueError) as error:
             raise TrinityError(
-                "BAD_DATA", f"Manifest '{store.path(name)}' of table '{table.full_name}' is corrupt: {error!r}."
+                "BAD_DATA",
+                f"Manifest '{store.path(name)}' of table '{table.full_name}' is corrupt ({error!r}); {REMEDY}",
             ) from error
 
 
-def _is_manifest(name: str) -> bool:
-    stem = name[len(LOG) + 1 :]
-    return stem.endswith(".json") and not stem.endswith(".checkpoint.json") and not stem.startswith(".")
-
-
 def _checkpoint(store: ObjectStore, version: int) -> State | None:
+    """A checkpoint; None where there is none, or a damaged one, which manifests stand in for."""
+    name = checkpoint_name(version)
     try:
-        return State.from_dict(read_json(store, checkpoint_name(version)))
+        return State.from_dict(read_json(store, name))
     except FileNotFoundError:
+        return None
+    except (TrinityError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, TrinityError) and error.code != "BAD_DATA":
+            raise
+        _log.warning("Checkpoint '%s' is corrupt; manifests are read instead: %s", store.path(name), error)
         return None
 
 
