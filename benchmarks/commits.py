@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, DataFrameWriter
 
 from benchmarks.timing import Result, in_turns
 from trinity import Column, Session
+from trinity.table import Table
 
 __all__ = ["CommitBench"]
 
@@ -40,14 +41,13 @@ class CommitBench:
 
     def cases(self) -> Iterator[Result]:
         """``table.upsert(arrow, txn=...)`` beside an append of the same row."""
-        columns = [Column("id", "bigint"), Column("v", "bigint")]
-        table = self.session.create_table(f"{self.catalog}.default.commits", columns, ["id"])
+        table, unsynced = self._table("commits"), self._table("unsynced_commits", {"write.sync": "false"})
         row = pa.table({"id": [1], "v": [1]})
         plain = self.session.spark.createDataFrame(row)
         if self.catalog == "iceberg":
             self.session.spark.sql(f"CREATE TABLE {_NATIVE} (id BIGINT, v BIGINT) USING iceberg")
 
-        def upserts() -> None:
+        def upserts(table: Table) -> None:
             for _ in range(_COMMITS):
                 table.upsert(row, txn=("bench", next(self._numbers)))
 
@@ -55,8 +55,14 @@ class CommitBench:
             for _ in range(_COMMITS):
                 self._append(plain)
 
-        ours, reference = in_turns(self.runs, upserts, appends)
+        ours, reference = in_turns(self.runs, lambda: upserts(table), appends)
         yield Result("commit of one row", self.catalog, ours / _COMMITS, reference / _COMMITS, 1.0)
+        synced, left = in_turns(self.runs, lambda: upserts(table), lambda: upserts(unsynced))
+        yield Result("commit, synced", self.catalog, synced / _COMMITS, left / _COMMITS, 1.5, 0.01)
+
+    def _table(self, name: str, properties: Mapping[str, str] | None = None) -> Table:
+        columns = [Column("id", "bigint"), Column("v", "bigint")]
+        return self.session.create_table(f"{self.catalog}.default.{name}", columns, ["id"], properties=properties)
 
     def _append(self, rows: DataFrame) -> None:
         if self.catalog == "iceberg":

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -32,7 +30,8 @@ from trinity.spi import (
     from_fragments,
     from_merge_fragments,
 )
-from trinity.storage import CommitRaced, SingleTable, check_scope, commit_loop, file_uri, spark_path
+from trinity.storage import SingleTable, check_scope, commit_loop, file_uri, spark_path
+from trinity_parquet.claims import STAGING
 from trinity_parquet.folder import Folder, Listing
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.sink import FolderTarget
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FolderTable"]
 
-_STAGING: Final = ".trinity-staging"
 _NS_PER_MS: Final = 1_000_000
 
 
@@ -73,8 +71,14 @@ class FolderTable(SingleTable):
     # -- appends ------------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        splits = self.get_splits(table)
-        pinned, definition = replace(table, version=splits.version), splits.definition
+        listing = self._folder.list(table.full_name)
+        if table.version not in (None, listing.version):
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"Files of '{table.full_name}' came or went since version {table.version} was read; run the statement "
+                "again.",
+            )
+        pinned, definition = replace(table, version=listing.version), listing.definition((table.schema, table.table))
         return InsertTableHandle(pinned, definition, _target(table, definition))
 
     def finish_insert(
@@ -111,10 +115,10 @@ class FolderTable(SingleTable):
     def finish_rewrite(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
     ) -> CommitResult:
-        """Adds the new files, then removes the old ones: in between every row is there, some of them twice."""
         files, newest = from_fragments(list(fragments)), replace(rewrite.table, version=None)
 
         def attempt() -> CommitResult:
+            self._folder.settle()
             listing = self._listing(newest)
             if gone := sorted({f.path for f in rewrite.replaced} - listing.times.keys()):
                 raise TrinityError(
@@ -122,15 +126,14 @@ class FolderTable(SingleTable):
                     f"'{gone[0]}' of table '{newest.full_name}' was removed meanwhile; compact again.",
                 )
             # their place in the order is that of the newest file that they replace (K6)
-            stamp = max(os.stat(f.path).st_mtime_ns for f in rewrite.replaced)
-            for number, file in enumerate(files):
-                name = f"trinity-{rewrite.target.statement}-{number:06d}.parquet"
-                _move(rewrite.target.folder, newest.location, file, name, stamp)
-            for file in rewrite.replaced:
-                os.unlink(file.path)
-            return _result(listing.version, files)  # which is the time of the newest file
+            replaced = [f.path for f in rewrite.replaced]
+            stamp = max(listing.known[path][0] for path in replaced)
+            self._folder.commit(listing, rewrite.target, [(f, stamp) for f in files], replaced)
+            with contextlib.suppress(TrinityError):
+                listing = self._listing(newest)
+            return _result(listing.version, files)
 
-        return _committed(newest, rewrite, attempt)
+        return self._committed(newest, rewrite, attempt)
 
     # -- helpers ------------------------------------------------------------------------------------------
 
@@ -147,36 +150,37 @@ class FolderTable(SingleTable):
     def _publish(
         self, insert: InsertTableHandle, files: Sequence[DataFile], check: Callable[[Listing], None]
     ) -> CommitResult:
-        """Moves staged files into the folder, each whole, in their order.
-
-        The first one's name is that of the next version, put if absent, so that of two writers one tries again.
-        """
+        """Makes staged files part of the folder, in their order, in one commit."""
         newest = replace(insert.table, version=None)
 
         def attempt() -> CommitResult:
+            self._folder.settle()
             listing = self._listing(newest)
             check(listing)
             if not files:
                 return CommitResult(listing.version)
             version = max(time.time_ns() // _NS_PER_MS, listing.version + 1)
-            for number, file in enumerate(files):
-                name = f"trinity-{listing.version:020d}-{number:06d}.parquet"
-                stamp = version * _NS_PER_MS + number * 1000  # the order in the commit
-                try:
-                    _move(insert.target.folder, newest.location, file, name, stamp)
-                except FileExistsError as taken:
-                    if number:
-                        raise
-                    raise CommitRaced(f"another writer added files to '{newest.location}'") from taken
+            # times are the order in the commit
+            ordered = [(file, version * _NS_PER_MS + number * 1000) for number, file in enumerate(files)]
+            self._folder.commit(listing, insert.target, ordered)
             return _result(version, files)
 
-        return _committed(newest, insert, attempt)
+        return self._committed(newest, insert, attempt)
+
+    def _committed(
+        self, table: TableHandle, write: InsertTableHandle | RewriteTableHandle, attempt: Callable[[], CommitResult]
+    ) -> CommitResult:
+        """Runs a commit's loop; what is still staged after it goes."""
+        try:
+            return commit_loop(table.location, attempt, commit_timeout_s(write.definition.properties))
+        finally:
+            self._folder.discard(write.target)
 
 
 def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
     statement = uuid.uuid4().hex
     return FolderTarget(
-        f"{table.location}/{_STAGING}/{statement}",
+        f"{table.location}/{STAGING}/{statement}",
         storage_schema(definition),
         statistics_columns(definition),
         statement,
@@ -185,27 +189,8 @@ def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
     )
 
 
-def _committed(
-    table: TableHandle, write: InsertTableHandle | RewriteTableHandle, attempt: Callable[[], CommitResult]
-) -> CommitResult:
-    """Runs a commit's loop; what is still staged after it goes."""
-    try:
-        return commit_loop(table.location, attempt, commit_timeout_s(write.definition.properties))
-    finally:
-        shutil.rmtree(write.target.folder, ignore_errors=True)
-
-
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:
     return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
-
-
-def _move(staging: str, location: str, file: DataFile, name: str, stamp: int) -> None:
-    """Moves a staged file into its folder under a name that nobody has taken; ``stamp`` is its time, nanoseconds."""
-    folder = Path(location, os.path.relpath(os.path.dirname(file.path), staging))
-    folder.mkdir(parents=True, exist_ok=True)
-    os.utime(file.path, ns=(stamp, stamp))
-    os.link(file.path, folder / name)
-    os.unlink(file.path)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
-from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, arrow_type, type_text
-from trinity.storage import footer_statistics, foreign_definition
+from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, WriteTarget, arrow_type, type_text
+from trinity.storage import CommitRaced, after_commit, footer_statistics, foreign_definition, sync_file
+from trinity_parquet.claims import Claim, Claims, Stage
 
 __all__ = ["Folder", "Listing", "foreign_format"]
 
+_NUMBERED: Final = 64
+"""Of so many states of a folder a process remembers the files."""
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?\d+\.\d*")
@@ -35,7 +40,11 @@ class Listing:
         times: path -> modification time, milliseconds since the epoch.
         columns: of the files, then of the folders' names.
         partition_by: names of the latter.
-        version: the newest file's time, milliseconds since the epoch.
+        version: the newest file's time, milliseconds since the epoch; a higher number where this process has seen
+            other files under that one, since ``cp -p`` brings files that are older than those that are there.
+        known: path -> modification time in nanoseconds, and bytes.
+        claim: number of the newest commit of a writer of Trinity's.
+        settled: whether that one is complete.
     """
 
     files: tuple[DataFile, ...]
@@ -43,6 +52,9 @@ class Listing:
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...]
     version: int
+    known: Mapping[str, tuple[int, int]]
+    claim: int
+    settled: bool
 
     def definition(self, name: tuple[str, str]) -> TableDefinition:
         """The table, by the name under which it is registered."""
@@ -72,6 +84,8 @@ class Folder:
     def __init__(self, location: str) -> None:
         self._root = Path(location)
         self._known: dict[tuple[str, int, int], _Found] = {}
+        self._numbered: OrderedDict[int, Mapping[str, tuple[int, int]]] = OrderedDict()
+        self._claims = Claims(location)
 
     def list(self, name: str) -> Listing:
         """What the folder holds.
@@ -83,23 +97,92 @@ class Folder:
             TrinityError: TABLE_NOT_FOUND when there is no file; BAD_DATA for a file that is no Parquet file;
                 TYPE_MISMATCH where files disagree about a column; NOT_SUPPORTED for a type that Trinity does not have.
         """
-        found = sorted(self._files(name), key=lambda f: (f.modified_ns, f.path))
+        found, claim, stage = self._settled_files(name)
         if not found:
             raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}': folder '{self._root}' holds no Parquet file.")
         kinds = _partition_types(name, found)
         partition = [Column(column, _kind_name(kind)) for column, kind in kinds.items()]
         taken = {c.lower() for c in kinds}
         columns = [c for c in _columns(name, found) if c.name.lower() not in taken]
-        version = found[-1].modified_ns // 1_000_000
+        known = {f.path: (f.modified_ns, f.size) for f in found}
+        version = self._number(found[-1].modified_ns // 1_000_000, known)
         return Listing(
             tuple(_data_file(f, kinds, version) for f in found),
             {f.path: f.modified_ns // 1_000_000 for f in found},
             (*columns, *partition),
             tuple(kinds),
             version,
+            known,
+            claim.number,
+            stage is Stage.DONE,
         )
 
-    def _files(self, name: str) -> Iterator[_Found]:
+    def commit(
+        self,
+        listing: Listing,
+        target: WriteTarget,
+        files: Iterable[tuple[DataFile, int]],
+        removed: Iterable[str] = (),
+    ) -> None:
+        """Makes staged files part of the folder, and takes others out of it: all of that or nothing.
+
+        Args:
+            listing: the folder as the commit was checked against it.
+            target: where the files are staged.
+            files: each with the modification time that it gets, nanoseconds.
+            removed: paths of files that they replace.
+
+        Raises:
+            CommitRaced: another writer's commit came between.
+        """
+        if not listing.settled:
+            raise CommitRaced(f"another writer is adding files to '{self._root}'")
+        moves = {}
+        for number, (file, stamp) in enumerate(files):
+            os.utime(file.path, ns=(stamp, stamp))
+            if target.sync:
+                sync_file(file.path)
+            name = f"trinity-{listing.claim + 1:020d}-{target.statement}-{number:06d}.parquet"
+            partition = os.path.relpath(os.path.dirname(file.path), target.folder)
+            moves[self._below(file.path)] = os.path.normpath(f"{partition}/{name}")
+        gone = {self._below(path): listing.known[path] for path in removed}
+        claim = Claim(listing.claim + 1, target.statement, moves, gone)
+        self._claims.put(claim)
+        what = f"Commit {claim.number} of '{self._root}' is left for the next reader or writer to complete"
+        after_commit(what, lambda: self._claims.complete(claim))
+
+    def settle(self) -> None:
+        """Completes what a crashed writer left."""
+        self._claims.settle()
+
+    def discard(self, target: WriteTarget) -> None:
+        """Removes what is staged there, unless a commit stands that needs it."""
+        self._claims.discard(target.statement)
+
+    def _below(self, path: str) -> str:
+        return os.path.relpath(path, self._root)
+
+    def _number(self, modified_ms: int, known: Mapping[str, tuple[int, int]]) -> int:
+        while self._numbered.setdefault(modified_ms, known) != known:
+            modified_ms += 1
+        while len(self._numbered) > _NUMBERED:
+            self._numbered.popitem(last=False)
+        return modified_ms
+
+    def _settled_files(self, name: str) -> tuple[Sequence[_Found], Claim, Stage]:
+        """The files in their order, none or all of each commit's, and the newest commit with how far it has come."""
+        claims = self._claims
+        while True:
+            claim = claims.newest()
+            if claims.stage(claim) is Stage.MOVING:
+                with contextlib.suppress(OSError):  # one who may not write sees the folder as before the commit
+                    claims.complete(claim, removing=False)
+            stage = claims.stage(claim)
+            found = sorted(self._files(name, claim, stage), key=lambda f: (f.modified_ns, f.path))
+            if claims.newest().number == claim.number and claims.stage(claim) is stage:
+                return found, claim, stage
+
+    def _files(self, name: str, claim: Claim, stage: Stage) -> Iterator[_Found]:
         known = self._known
         self._known = {}
         for folder, below, names in os.walk(self._root):
@@ -108,7 +191,12 @@ class Folder:
                 if file[0] in "._" or not file.endswith((".parquet", ".parq", ".pq")):
                     continue
                 path = os.path.join(folder, file)
-                about = os.stat(path)
+                try:
+                    about = os.stat(path)
+                except FileNotFoundError:  # a compaction removes it
+                    continue
+                if self._claims.hides(claim, stage, self._below(path), (about.st_mtime_ns, about.st_size)):
+                    continue
                 key = (path, about.st_mtime_ns, about.st_size)
                 self._known[key] = known.get(key) or self._read(name, *key)
                 yield self._known[key]

@@ -1,0 +1,162 @@
+"""Commits to a folder of others: one object in its root claims the next number, and is the commit point.
+
+``.trinity-commits/<20 digits>.json`` names the staged files that move into the folder, and the files that go once all
+of them have; other engines skip both folders. A claim stands when it is there: whoever reads or writes next completes
+it, so that of a crashed commit all files come, or none. Until then they are kept out of sight.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity.storage import COMMIT_TIMEOUT_S, AlreadyExists, CommitRaced, ObjectStore, make_folder, sync_folders
+
+__all__ = ["STAGING", "Claim", "Claims", "Stage"]
+
+STAGING: Final = ".trinity-staging"
+_CLAIMS: Final = ".trinity-commits"
+
+
+class Stage(Enum):
+    """How far a claim has come. It only goes on, from one to the next."""
+
+    MOVING = "some files are still staged: none is in sight"
+    REMOVING = "the files have moved: those that they replace are out of sight"
+    DONE = "nothing is left to do"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One commit; paths below the folder.
+
+    Attributes:
+        number: counts the commits of Trinity's writers.
+        statement: whose staging folder holds the files.
+        moves: staged file -> the file that it becomes.
+        removed: file that is replaced -> (modification time in nanoseconds, bytes), by which it is known.
+    """
+
+    number: int
+    statement: str
+    moves: Mapping[str, str]
+    removed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+class Claims:
+    """The claims of one folder. Only the newest one can be incomplete: who claims the next number completes it first.
+
+    Args:
+        root: the folder.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(root)
+        self._store = ObjectStore(root)
+        self._done = 0  # the highest number that is known to be complete
+
+    def newest(self) -> Claim:
+        """The newest claim; number 0, which does nothing, where there is none. Raises BAD_DATA naming a damaged one."""
+        number = max(self._numbers(), default=0)
+        self._done = min(self._done, number)  # somebody may have cleared the folder
+        if number == self._done:
+            return Claim(number, "", {})
+        name = _name(number)
+        try:
+            found = json.loads(self._store.get(name))
+            removed = {path: (time_ns, size) for path, (time_ns, size) in found["removed"].items()}
+            return Claim(found["number"], found["statement"], found["moves"], removed)
+        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+            raise TrinityError(
+                "BAD_DATA", f"'{self._store.path(name)}' is missing or corrupt ({error!r}); restore it from a copy."
+            ) from error
+
+    def settle(self) -> None:
+        """Completes the newest claim."""
+        claim = self.newest()
+        if self.stage(claim) is not Stage.DONE:
+            self.complete(claim)
+
+    def hides(self, claim: Claim, stage: Stage, path: str, known: tuple[int, int]) -> bool:
+        """Whether a file of the folder is out of sight; ``known`` is its modification time and its size."""
+        if stage is Stage.MOVING:
+            return path in claim.moves.values()
+        return stage is Stage.REMOVING and claim.removed.get(path) == known
+
+    def stage(self, claim: Claim) -> Stage:
+        """How far it has come."""
+        if claim.number <= self._done:
+            return Stage.DONE
+        if any((self._root / staged).exists() for staged in claim.moves):
+            return Stage.MOVING
+        if any(self._is_there(path, known) for path, known in claim.removed.items()):
+            return Stage.REMOVING
+        self._done = claim.number
+        return Stage.DONE
+
+    def put(self, claim: Claim) -> None:
+        """Makes a claim: the commit. Raises CommitRaced when another writer took the number."""
+        try:
+            self._store.put_if_absent(_name(claim.number), json.dumps(asdict(claim)).encode())
+        except AlreadyExists as taken:
+            raise CommitRaced(f"another writer added files to '{self._root}'") from taken
+
+    def complete(self, claim: Claim, *, removing: bool = True) -> None:
+        """Does what is left to do; several may at once. Readers move files, and leave the removal to writers."""
+        for staged, path in claim.moves.items():
+            self._move(staged, self._root / path)
+        sync_folders((self._root / path).parent for path in claim.moves.values())
+        if removing:
+            for path, known in claim.removed.items():
+                if self._is_there(path, known):
+                    (self._root / path).unlink(missing_ok=True)
+            shutil.rmtree(self._root / STAGING / claim.statement, ignore_errors=True)
+            self._forget(claim.number)
+
+    def discard(self, statement: str) -> None:
+        """Removes what a statement has staged, unless a claim stands that needs it, or nobody can say."""
+        with contextlib.suppress(OSError, TrinityError):
+            if self.newest().statement != statement:
+                shutil.rmtree(self._root / STAGING / statement, ignore_errors=True)
+
+    def _move(self, staged: str, path: Path) -> None:
+        if (self._root / staged).exists():
+            make_folder(path.parent)
+            with contextlib.suppress(FileNotFoundError):  # another one did it
+                (self._root / staged).rename(path)
+
+    def _is_there(self, path: str, known: tuple[int, int]) -> bool:
+        try:
+            found = os.stat(self._root / path)
+        except FileNotFoundError:
+            return False
+        return (found.st_mtime_ns, found.st_size) == known
+
+    def _forget(self, number: int) -> None:
+        """Deletes claims that a writer who was slow to put the next one cannot take for absent any more."""
+        limit = time.time() - COMMIT_TIMEOUT_S
+        for old in self._numbers():
+            path = self._root / _name(old)
+            with contextlib.suppress(OSError):
+                if old < number and path.stat().st_mtime < limit:
+                    path.unlink()
+
+    def _numbers(self) -> list[int]:
+        try:
+            names = os.listdir(self._root / _CLAIMS)
+        except FileNotFoundError:
+            return []
+        return [int(n.removesuffix(".json")) for n in names if n.removesuffix(".json").isdecimal()]
+
+
+def _name(number: int) -> str:
+    return f"{_CLAIMS}/{number:020d}.json"

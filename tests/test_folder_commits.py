@@ -1,0 +1,233 @@
+"""A folder of others: a commit of several files is one, whoever crashes in it; old files that come are seen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trinity import TrinityError
+from trinity.spi import (
+    CommitResult,
+    ConnectorContext,
+    ConnectorMetadata,
+    PageSinkProvider,
+    SinkId,
+    TableHandle,
+)
+from trinity_parquet import ParquetFormat
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Feed:
+    """A folder in partitions ``p=0``, ``p=1``, as one process knows it; no Spark."""
+
+    def __init__(self, folder: Path) -> None:
+        def no_spark() -> Any:
+            raise AssertionError
+
+        lake = ParquetFormat().create("lake", {"warehouse": str(folder.parent / "w")}, ConnectorContext(no_spark))
+        self.folder = folder
+        self.table = TableHandle("lake", "default", "feed", str(folder))
+        self.metadata: ConnectorMetadata = lake.open_external(self.table)
+        self.sinks: PageSinkProvider = lake.sinks
+
+    def append(self, *values: int) -> CommitResult:
+        insert = self.metadata.begin_insert(self.table)
+        return self.metadata.finish_insert(insert, self.staged(insert.target, *values))
+
+    def staged(self, target: Any, *values: int) -> list[bytes]:
+        sink = self.sinks.create_page_sink(target, SinkId())
+        parts = pa.array([v % 2 for v in values], pa.int64())
+        sink.append_page(pa.record_batch([pa.array(values, pa.int64()), parts], schema=target.storage))
+        return sink.finish()
+
+    def compact(self) -> CommitResult:
+        splits = self.metadata.get_splits(self.table)
+        pinned = replace(self.table, version=splits.version)
+        rewrite = self.metadata.begin_rewrite(pinned, splits.files)
+        return self.metadata.finish_rewrite(rewrite, self.staged(rewrite.target, *self.values()), replace_sidecar=False)
+
+    def values(self) -> list[int]:
+        return values(self)
+
+
+def values(feed: Feed) -> list[int]:
+    files = feed.metadata.get_splits(feed.table).files
+    return sorted(v for f in files for v in pq.ParquetFile(f.path).read()["v"].to_pylist())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Rows 0 and 1, one in each partition."""
+    folder = tmp_path / "feed"
+    for v in (0, 1):
+        (folder / f"p={v}").mkdir(parents=True)
+        pq.write_table(pa.table({"v": pa.array([v], pa.int64())}), folder / f"p={v}" / "first.parquet")
+    return folder
+
+
+CALLS = ("utime", "fsync", "link", "rename", "unlink", "mkdir", "rmdir")
+
+
+def killed_at(monkeypatch: pytest.MonkeyPatch, number: int, work: Callable[[], object]) -> bool:
+    """Does the work up to the n-th call that changes the disk; whether it was killed there."""
+    made = 0
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*arguments: Any, **options: Any) -> Any:
+            nonlocal made
+            made += 1
+            if made >= number:
+                raise Killed
+            return call(*arguments, **options)
+
+        return counting
+
+    with monkeypatch.context() as patch:
+        for name in CALLS:
+            patch.setattr(os, name, counted(getattr(os, name)))
+        try:
+            work()
+        except Killed:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("action", ["append", "compact"])
+def test_a_commit_of_several_files_killed_at_every_operation(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    for number in range(1, 200):
+        copy = tmp_path / f"copy{number}"
+        shutil.copytree(folder, copy, copy_function=shutil.copy2)
+        writer = Feed(copy)
+        work = (lambda w=writer: w.append(2, 3)) if action == "append" else writer.compact
+        killed = killed_at(monkeypatch, number, work)
+        reader = Feed(copy)
+        found = values(reader)
+        before, after = [0, 1], [0, 1, 2, 3] if action == "append" else [0, 1]
+        assert found in ([before, after] if killed else [after]), f"killed at {number}"
+        assert values(reader) == found, "and it stays so"
+        reader.append(4, 5)
+        assert values(Feed(copy)) == sorted([*found, 4, 5]), f"killed at {number}"
+        if not killed:
+            assert number > 5
+            assert not list(copy.glob(".trinity-staging/*"))
+            return
+    raise AssertionError("it never got through")
+
+
+def test_readers_see_none_or_all_of_a_commit_under_way(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the writer does next, and however far it got when the reader began to look."""
+    writer, reader, seen = Feed(folder), Feed(folder), []
+    rename, scandir = os.rename, os.scandir
+
+    def looking(source: Any, target: Any) -> None:
+        monkeypatch.setattr(os, "rename", rename)
+        seen.append(values(Feed(folder)))
+        if os.path.exists(source):
+            rename(source, target)
+
+    def late(path: Any = ".") -> Any:
+        """The reader is about to list the folder when the whole commit is made."""
+        found = scandir(path)
+        if str(path) == str(folder):
+            monkeypatch.setattr(os, "scandir", scandir)
+            writer.append(4, 5)
+        return found
+
+    monkeypatch.setattr(os, "rename", looking)
+    writer.append(2, 3)
+    assert seen
+    assert all(s == [0, 1, 2, 3] for s in seen), "the claim is the commit point"
+    monkeypatch.setattr(os, "scandir", late)
+    assert values(reader) == [0, 1, 2, 3, 4, 5]
+
+
+def test_one_who_may_not_write_sees_none_of_a_crashed_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*arguments: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trinity_parquet.claims.Claims.complete", crash)
+        with pytest.raises(Killed):
+            Feed(folder).append(2, 3)
+
+    def denied(*arguments: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", denied)
+        assert values(Feed(folder)) == [0, 1]
+        with pytest.raises(OSError, match="Permission denied"):
+            Feed(folder).append(4)
+    assert values(Feed(folder)) == [0, 1, 2, 3]
+
+
+def test_writers_of_different_partitions_have_one_order(folder: Path) -> None:
+    """The second one was checked against the folder before the first one's commit: it is checked again."""
+    first, second = Feed(folder), Feed(folder)
+    begun = second.metadata.begin_insert(second.table)
+    staged = second.staged(begun.target, 3)
+    claims = [first.append(2).version, second.metadata.finish_insert(begun, staged).version]
+    assert claims == sorted(set(claims))
+    assert values(first) == [0, 1, 2, 3]
+    names = sorted(p.name for p in folder.rglob("trinity-*.parquet"))
+    assert [int(n.split("-")[1]) for n in names] == [1, 2]
+
+
+def test_a_lost_answer_to_a_claim_is_looked_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = os.link
+
+    def lost(source: Any, target: Any) -> None:
+        link(source, target)
+        raise FileExistsError(17, "File exists")
+
+    monkeypatch.setattr(os, "link", lost)
+    Feed(folder).append(2, 3)
+    assert values(Feed(folder)) == [0, 1, 2, 3]
+
+
+def test_what_compaction_replaced_is_known_by_more_than_its_name(folder: Path) -> None:
+    """A file that somebody writes anew under the name of a replaced one stays."""
+    feed = Feed(folder)
+    feed.compact()
+    name = folder / "p=0" / "first.parquet"
+    assert not name.exists()
+    pq.write_table(pa.table({"v": pa.array([8], pa.int64())}), name)
+    assert values(Feed(folder)) == [0, 1, 8]
+    Feed(folder).append(3)
+    assert values(feed) == [0, 1, 3, 8]
+
+
+def test_a_file_of_an_old_time_is_seen_to_have_come(folder: Path, tmp_path: Path) -> None:
+    """``cp -p`` keeps the time; what a statement has read is not what the folder holds now."""
+    feed = Feed(folder)
+    splits = feed.metadata.get_splits(feed.table)
+    pinned = replace(feed.table, version=splits.version)
+    old = time.time() - 1000
+    pq.write_table(pa.table({"v": pa.array([9], pa.int64())}), tmp_path / "old.parquet")
+    os.utime(tmp_path / "old.parquet", (old, old))
+    shutil.copy2(tmp_path / "old.parquet", folder / "p=1" / "old.parquet")
+    with pytest.raises(TrinityError) as caught:
+        feed.metadata.begin_merge(pinned, {})
+    assert caught.value.code == "TRANSACTION_CONFLICT"
+    with pytest.raises(TrinityError) as caught:
+        feed.metadata.get_splits(pinned)
+    assert caught.value.code == "INVALID_ARGUMENTS"
+    now = feed.metadata.get_splits(feed.table)
+    assert now.version > splits.version
+    assert now.files[0].name == "old.parquet", "the order is that of the times"
+    assert values(feed) == [0, 1, 9]
