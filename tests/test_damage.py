@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from trinity import Column, Session, TrinityError
 from trinity.cli.main import app
+from trinity.spi import ConnectorContext, SinkId, TableDefinition
 from trinity.storage import ObjectStore
 from trinity.table import Table
 
@@ -73,11 +74,11 @@ def test_repair_goes_back_to_the_newest_version_that_can_be_read(session: Sessio
     assert caught.value.code == "BAD_DATA"
     assert first.name in caught.value.message
     assert "repair" in caught.value.message
-    done = again.session.repair(str(pages.name))
+    done = session.repair(str(pages.name))  # which has seen the newest version, and remembers it
     assert (values(again), done.skipped) == ([1, 2, 3], False)
     assert done.version == again.splits().version
     again.append(some(5))
-    assert values(fresh(session, pages)) == [1, 2, 3, 5]
+    assert values(fresh(session, pages)) == values(pages) == [1, 2, 3, 5]
     assert again.session.repair(str(pages.name)).skipped
     assert others
 
@@ -122,6 +123,28 @@ def test_the_command_goes_back(session: Session, warehouse: Path) -> None:
     assert done.exit_code == 0, done.output
     assert values(fresh(session, table)) == [1]
     assert "nothing" in CliRunner().invoke(app, ["repair", "parquet.default.pages", "-w", str(warehouse)]).output
+
+
+def test_an_adapter_of_lists_of_files_goes_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "plugins/acme"))
+    from acme_trinity import AcmeFormat
+
+    def no_spark() -> Any:
+        raise AssertionError
+
+    lake = AcmeFormat().create("lake", {"warehouse": str(tmp_path)}, ConnectorContext(no_spark))
+    table = lake.metadata.create_table(TableDefinition("default", "t", (Column("v", "int"),)))
+    for value in (1, 2, 3):
+        insert = lake.metadata.begin_insert(table)
+        sink = lake.sinks.create_page_sink(insert.target, SinkId())
+        sink.append_page(some(value).to_batches()[0])
+        lake.metadata.finish_insert(insert, sink.finish())
+    damage(Path(table.location, "_acme", f"{3:020d}.json"))
+    assert lake.metadata.owns(table)
+    done = lake.metadata.repair(table)
+    assert (done.version, done.rows, done.skipped) == (4, 2, False)
+    assert [e.version for e in lake.metadata.history(table)] == [4]
+    assert lake.metadata.repair(table).skipped
 
 
 def test_a_damaged_checkpoint_is_passed_over(session: Session) -> None:

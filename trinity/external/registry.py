@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
 from trinity.spi import TableDefinition
-from trinity.storage import AlreadyExists, ObjectStore
+from trinity.storage import AlreadyExists, ObjectStore, after_commit, sync_file, sync_folders
 
 if TYPE_CHECKING:
     from trinity.session import TableName
@@ -108,7 +108,9 @@ class Registry:
         target = Path(self._store.path(_file(name)))
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         temporary.write_bytes(_encode(registration))
+        sync_file(temporary)
         temporary.replace(target)
+        after_commit(f"'{target}' is in place, its folder not synced", lambda: sync_folders([target.parent]))
 
     def remove(self, name: TableName) -> None:
         """Forgets a table; its files stay."""

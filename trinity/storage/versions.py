@@ -231,14 +231,17 @@ class VersionedMetadata(RowChanges):
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
 
     def repair(self, table: TableHandle) -> CommitResult:
-        newest = self.newest_version(table)
-        found = self._newest_readable(table, newest)
-        if found.number == newest:
-            return CommitResult(newest, skipped=True)
-        number = newest + 1
-        made = replace(found, number=number, timestamp_ms=next_timestamp_ms(found.timestamp_ms), operation="repair")
-        self._write(table, replace(made, oldest=number, commit=uuid.uuid4().hex))
-        return _result(made, made.files)
+        def attempt() -> CommitResult:
+            newest = self.newest_version(table)
+            found = self._newest_readable(table, newest)
+            if found.number == newest:
+                return CommitResult(newest, skipped=True)
+            at, number = next_timestamp_ms(found.timestamp_ms), newest + 1
+            made = replace(found, number=number, timestamp_ms=at, operation="repair", oldest=number)
+            self._write(table, replace(made, commit=uuid.uuid4().hex))
+            return _result(made, made.files)
+
+        return commit_loop(table.location, attempt)
 
     def _newest_readable(self, table: TableHandle, newest: int) -> TableVersion:
         for number in range(newest, -1, -1):

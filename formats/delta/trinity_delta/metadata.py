@@ -272,6 +272,7 @@ class DeltaMetadata(FolderMetadata):
         return delete_orphans(store, needed, older_than_ms)
 
     def repair(self, table: TableHandle) -> CommitResult:
+        self._forget(table)  # what is remembered may not be readable any more
         newest, state = self._snapshots.newest_readable(table)
         if state.version == newest:
             return CommitResult(newest, skipped=True)

@@ -335,8 +335,10 @@ class IcebergMetadata(RowChanges):
         return gone
 
     def repair(self, table: TableHandle) -> CommitResult:
+        storage = Snapshots()  # which remembers nothing
+
         def read(loaded: Table, snapshot: Snapshot) -> None:
-            self._snapshots.files(table, loaded, snapshot, schema_of(loaded.metadata, snapshot))
+            storage.files(table, loaded, snapshot, schema_of(loaded.metadata, snapshot))
 
         return repair(self._iceberg, table, self._load, read)
 

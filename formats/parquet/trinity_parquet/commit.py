@@ -248,6 +248,8 @@ def delete_log(store: ObjectStore, oldest: int, older_than_ms: int) -> None:
     The first manifest stays: by it a folder is known for a table.
     """
     before = f"{LOG}/{oldest:020d}"
+    # what was left of a manifest that was about to be put
+    store.delete(e.path for e in store.list(LOG) if e.path.startswith(f"{LOG}/.") and e.modified_ms < older_than_ms)
     for entry in store.list(LOG, after=manifest_name(0)):
         if entry.path >= before or entry.modified_ms >= older_than_ms:
             return

@@ -94,9 +94,12 @@ class Snapshots:
         ]
 
     def newest_readable(self, table: TableHandle) -> tuple[int, State]:
-        """(number of the newest version, the newest one that can be read). Raises BAD_DATA when none can."""
+        """(number of the newest version, the newest one that can be read from storage). Raises BAD_DATA if none can."""
         store = ObjectStore(table.location)
         born = _born(store, table)
+        with self._mutex:
+            for key in [k for k in self._states if k[:2] == (store.root, born)]:
+                del self._states[key]
         newest = self._newest(store, table, born)
         for version in range(newest, -1, -1):
             with contextlib.suppress(TrinityError):
