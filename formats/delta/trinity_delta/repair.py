@@ -9,14 +9,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from trinity.errors import TrinityError
 from trinity.storage import make_folder, sync_folders
 from trinity_delta.schema import DEFINITION
 
-__all__ = ["made_by_trinity", "set_aside"]
+__all__ = ["damaged", "made_by_trinity", "set_aside"]
 
 _LOG: Final = "_delta_log"
 _ASIDE: Final = "_trinity/damaged"
 """Below the table's folder: where no reader looks."""
+
+
+def damaged(table: str, commit: Path, what: str) -> TrinityError:
+    """What a read says of a commit file."""
+    return TrinityError(
+        "BAD_DATA",
+        f"Commit file '{commit}' of Delta table '{table}' is {what}; restore it from a copy, or go back to the newest "
+        "version that can be read by session.repair().",
+    )
 
 
 def made_by_trinity(location: str) -> bool:

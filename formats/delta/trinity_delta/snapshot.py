@@ -26,6 +26,7 @@ from trinity_delta.external import DeltaScan, apply_external, check_readable, da
 from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.partition import from_delta_partition
+from trinity_delta.repair import damaged
 from trinity_delta.schema import DEFINITION, storage_schema
 from trinity_delta.stats import from_delta
 
@@ -33,7 +34,6 @@ __all__ = ["Snapshots", "State", "is_table"]
 
 LOG: Final = "_delta_log"
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
-_REMEDY: Final = "restore it from a copy, or go back to the newest version that can be read by session.repair()."
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
@@ -345,17 +345,11 @@ def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:
     try:
         actions = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
     except FileNotFoundError as error:
-        raise TrinityError(
-            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is missing; {_REMEDY}"
-        ) from error
+        raise damaged(table.full_name, path, "missing") from error
     except ValueError as error:
-        raise TrinityError(
-            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is corrupt ({error}); {_REMEDY}"
-        ) from error
+        raise damaged(table.full_name, path, f"corrupt ({error})") from error
     if not actions or not all(isinstance(a, dict) for a in actions):
-        raise TrinityError(
-            "BAD_DATA", f"Commit file '{path}' of Delta table '{table.full_name}' is corrupt: no action; {_REMEDY}"
-        )
+        raise damaged(table.full_name, path, "corrupt (no action)")
     return actions
 
 

@@ -22,7 +22,6 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertCurrentSchemaId
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -335,12 +334,7 @@ class IcebergMetadata(RowChanges):
         return gone
 
     def repair(self, table: TableHandle) -> CommitResult:
-        storage = Snapshots()  # which remembers nothing
-
-        def read(loaded: Table, snapshot: Snapshot) -> None:
-            storage.files(table, loaded, snapshot, schema_of(loaded.metadata, snapshot))
-
-        return repair(self._iceberg, table, self._load, read)
+        return repair(self._iceberg, table, self._load)
 
     # -- helpers ----------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from trinity.errors import TrinityError
 from trinity.spi import CommitResult, TableHandle
 from trinity.storage import local_path, no_readable_version
 from trinity_iceberg.schema import DEFINITION
-from trinity_iceberg.snapshot import lineage, version_of
+from trinity_iceberg.snapshot import Snapshots, lineage, schema_of, version_of
 from trinity_iceberg.swap import commit_updates
 
 __all__ = ["made_by_trinity", "metadata_file", "registered_at", "repair"]
@@ -59,19 +59,13 @@ def _readable(paths: Iterator[str]) -> Iterator[tuple[str, TableMetadata]]:
             yield path, FromInputFile.table_metadata(load_file_io(location=path).new_input(path))
 
 
-def repair(
-    catalog: Catalog,
-    table: TableHandle,
-    load: Callable[[TableHandle], Table],
-    read: Callable[[Table, Snapshot], None],
-) -> CommitResult:
+def repair(catalog: Catalog, table: TableHandle, load: Callable[[TableHandle], Table]) -> CommitResult:
     """Goes back to the newest metadata file, and in it to the newest snapshot, that can be read.
 
     Args:
         catalog: the catalog.
         table: the table.
         load: loads it; raises BAD_DATA for a metadata file that is damaged.
-        read: reads the manifests of a snapshot; raises BAD_DATA for damaged ones.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a catalog that does not let a table's metadata file be set; BAD_DATA.
@@ -84,7 +78,7 @@ def repair(
             raise
         _restore_metadata(catalog, table)
         loaded, restored = load(table), True
-    snapshot = _go_back(loaded, read)
+    snapshot = _go_back(table, loaded)
     version = version_of(snapshot or loaded.metadata.current_snapshot())
     return CommitResult(version, skipped=snapshot is None and not restored)
 
@@ -129,13 +123,14 @@ def _older(row: IcebergTables) -> Iterator[str]:
             yield f"file://{path}"
 
 
-def _go_back(table: Table, read: Callable[[Table, Snapshot], None]) -> Snapshot | None:
+def _go_back(handle: TableHandle, table: Table) -> Snapshot | None:
     """Makes the newest snapshot that can be read the current one; None when that is so already."""
-    for snapshot in reversed(lineage(table.metadata)):
+    storage, metadata = Snapshots(), table.metadata  # which remembers nothing
+    for snapshot in reversed(lineage(metadata)):
         with contextlib.suppress(TrinityError):
-            read(table, snapshot)
-            return None if snapshot.snapshot_id == table.metadata.current_snapshot_id else _current(table, snapshot)
-    raise TrinityError("BAD_DATA", f"Table '{'.'.join(table.name())}' has no snapshot that can be read; drop it.")
+            storage.files(handle, table, snapshot, schema_of(metadata, snapshot))
+            return None if snapshot.snapshot_id == metadata.current_snapshot_id else _current(table, snapshot)
+    raise no_readable_version(handle)
 
 
 def _current(table: Table, snapshot: Snapshot) -> Snapshot:
