@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 from sqlalchemy.exc import OperationalError
 
 from trinity import Column, Session, TrinityError
-from trinity.spi import from_fragments
+from trinity.engine.writer import sidecar_target
+from trinity.spi import SinkId, Tier, from_fragments, from_merge_fragments
 from trinity.storage import ObjectStore, TableVersion, make_folder
 from trinity.table import Table
 from trinity_delta.jvm import DeltaTransaction
@@ -314,6 +316,25 @@ def test_files_and_folders_are_on_disk_before_their_commit(
         assert f"{root}/_delta_log/{1:020d}.json" in synced
     files = [path for path in synced if not os.path.isdir(path)]
     assert len(files) == len(set(files))
+
+
+def test_what_merge_and_compaction_sinks_write_is_on_disk(session: Session, synced: list[str]) -> None:
+    """Their tasks run where Spark has them; here they run in the process."""
+    table = made(session, "parquet")
+    metadata, sinks, [old] = table.connector.metadata, table.connector.sinks, table.splits().files
+    pinned = replace(table.handle, version=table.splits().version)
+    synced.clear()
+    merging = sinks.create_merge_sink(metadata.begin_merge(pinned, {}), SinkId())
+    deleted = pa.array([{"file": old.path, "pos": 0}], pa.struct([("file", pa.string()), ("pos", pa.int64())]))
+    columns = [pa.array([None], pa.int32())] * 2 + [pa.array([2], pa.int8()), pa.array([0], pa.int32()), deleted]
+    merging.store_merged_rows(pa.record_batch(columns, names=["k", "v", "operation", "case_number", "row_id"]))
+    [new] = from_merge_fragments(merging.finish())[0]
+    assert {new.path, table.location} <= set(synced)
+    aside = sidecar_target(metadata.begin_rewrite(pinned, [old]).target, f"{table.location}/_trinity", some().schema)
+    kept = sinks.create_page_sink(aside, SinkId(tier=Tier.SIDECAR, commit=1))
+    kept.append_page(some(1).to_batches()[0])
+    [sidecar] = from_fragments(kept.finish())
+    assert {sidecar.path, f"{table.location}/_trinity"} <= set(synced)
 
 
 def test_an_option_leaves_data_files_to_the_operating_system(session: Session, fmt: str, synced: list[str]) -> None:
