@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from trinity.spi import (
     CommitResult,
     ConnectorContext,
     ConnectorMetadata,
+    DataFile,
     PageSinkProvider,
     SinkId,
     TableHandle,
@@ -54,17 +57,20 @@ class Feed:
         return sink.finish()
 
     def compact(self) -> CommitResult:
-        splits = self.metadata.get_splits(self.table)
-        pinned = replace(self.table, version=splits.version)
-        rewrite = self.metadata.begin_rewrite(pinned, splits.files)
-        return self.metadata.finish_rewrite(rewrite, self.staged(rewrite.target, *self.values()), replace_sidecar=False)
+        files = self.metadata.get_splits(self.table).files
+        rewrite = self.metadata.begin_rewrite(self.table, files)
+        staged = self.staged(rewrite.target, *rows(files))
+        return self.metadata.finish_rewrite(rewrite, staged, replace_sidecar=False)
 
     def values(self) -> list[int]:
         return values(self)
 
 
 def values(feed: Feed) -> list[int]:
-    files = feed.metadata.get_splits(feed.table).files
+    return rows(feed.metadata.get_splits(feed.table).files)
+
+
+def rows(files: Iterable[DataFile]) -> list[int]:
     return sorted(v for f in files for v in pq.ParquetFile(f.path).read()["v"].to_pylist())
 
 
@@ -186,6 +192,26 @@ def test_writers_of_different_partitions_have_one_order(folder: Path) -> None:
     assert values(first) == [0, 1, 2, 3]
     names = sorted(p.name for p in folder.rglob("trinity-*.parquet"))
     assert [int(n.split("-")[1]) for n in names] == [1, 2]
+
+
+def test_writers_and_a_compaction_race(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in processes of their own: no lock but the claim. A compaction may lose, and then says so."""
+    monkeypatch.setattr("trinity.storage.commits._FifoLock.held", lambda self: contextlib.nullcontext())
+
+    def write(writer: int) -> None:
+        feed = Feed(folder)
+        for n in range(4):
+            feed.append(100 * writer + 2 * n, 100 * writer + 2 * n + 1)
+
+    def compact(_: int) -> None:
+        for _ in range(4):
+            with contextlib.suppress(TrinityError, FileNotFoundError):  # what it reads may be replaced
+                Feed(folder).compact()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda work: work[0](work[1]), [(write, 1), (write, 2), (compact, 0), (write, 3)]))
+    expected = [0, 1, *(100 * writer + n for writer in (1, 2, 3) for n in range(8))]
+    assert values(Feed(folder)) == sorted(expected)
 
 
 def test_a_lost_answer_to_a_claim_is_looked_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
