@@ -13,9 +13,7 @@ from typing import Final
 from trinity.checks import naming_checks
 from trinity.define import check_column
 from trinity.errors import TrinityError
-from trinity.merge import MergeEngine, MergeSpec
-from trinity.merge.options import column_options
-from trinity.merge.rename import renamed
+from trinity.merge import MergeEngine, MergeSpec, renamed, role_of, without_column
 from trinity.spi import Column, DataType, TableDefinition, parse_type
 
 __all__ = [
@@ -120,7 +118,7 @@ def dropped(definition: TableDefinition, name: str) -> TableDefinition:
     """
     column = _visible(definition, name)
     _check_unconstrained(definition, column.name)
-    if role := _role(definition, column.name):
+    if role := role_of(definition, column.name):
         raise TrinityError(
             "NOT_SUPPORTED",
             f"Column '{column.name}' of table '{definition.full_name}' cannot be dropped: it is {role}, by which the "
@@ -128,12 +126,7 @@ def dropped(definition: TableDefinition, name: str) -> TableDefinition:
         )
     if len(definition.visible) == 1:
         raise TrinityError("NOT_SUPPORTED", f"Column '{column.name}' is the last one of '{definition.full_name}'.")
-    return replace(
-        definition,
-        columns=tuple(c for c in definition.columns if c is not column),
-        dropped=(*definition.dropped, column),
-        properties=_without(definition, column.name),
-    )
+    return without_column(definition, column)
 
 
 def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDefinition:
@@ -241,41 +234,6 @@ def _free(name: str, taken: set[str]) -> str:
     while name.lower() in taken:
         name += "_"
     return name
-
-
-def _role(definition: TableDefinition, name: str) -> str | None:
-    """What the rows need a column for, or None."""
-    if name in definition.partition_columns:
-        return "a partition column"
-    if not definition.keyed:
-        return None
-    spec = MergeSpec.of(definition)
-    for columns, role in (
-        (spec.key, "part of the primary key"),
-        (spec.ordering, "the watermark"),
-        ((spec.tombstone,), "the tombstone"),
-        ((spec.row_kind,), "the row kind"),
-    ):
-        if name in columns:
-            return role
-    for group in spec.groups:
-        if name in group.sequence:
-            return f"the sequence of {', '.join(group.protected)}"
-        if group.protected == (name,):
-            return f"all that the sequence group of {', '.join(group.sequence)} protects"
-    return None
-
-
-def _without(definition: TableDefinition, name: str) -> dict[str, str]:
-    """The options without a column that is dropped."""
-    found = dict(definition.properties)
-    for (columns, option), value in column_options(definition.properties).items():
-        key = f"fields.{columns}.{option}"
-        if columns.strip().lower() == name.lower():
-            del found[key]
-        elif option == "sequence-group":
-            found[key] = ",".join(p.strip() for p in value.split(",") if p.strip().lower() != name.lower())
-    return found
 
 
 def _widens(before: DataType, after: DataType) -> bool:

@@ -1,7 +1,7 @@
 """CHECK constraints on the rows that a statement stores (M6): one expression that says why a row is refused.
 
-Deleted rows are not checked: DELETE never fails by a constraint. A table that others made is what they check it to be:
-there every row that is appended counts.
+Deleted rows are not checked: DELETE never fails by a constraint. Where other engines check one, every row that is
+appended counts.
 """
 
 from __future__ import annotations
@@ -89,11 +89,14 @@ def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinit
 def _violation(definition: TableDefinition, table: str, rows: DataFrame) -> str:
     """Spark SQL over rows with the table's columns: the first violation as the JSON of an error, or NULL."""
     refuse_folded(definition)
-    arms = [f"WHEN NOT (\n{c.expression}\n) THEN {_error(definition, table, c)}" for c in definition.checks]
-    found = f"CASE {' '.join(arms)} END"
-    if definition.external or not definition.keyed:
-        return found
-    return f"IF({is_deleted(MergeSpec.of(definition), rows)}, NULL, {found})"
+    alive = ""
+    if definition.keyed and not all(c.every for c in definition.checks):
+        alive = f"NOT coalesce({is_deleted(MergeSpec.of(definition), rows)}, FALSE) AND "
+    arms = [
+        f"WHEN {'' if c.every else alive}NOT (\n{c.expression}\n) THEN {_error(definition, table, c)}"
+        for c in definition.checks
+    ]
+    return f"CASE {' '.join(arms)} END"
 
 
 def _error(definition: TableDefinition, table: str, check: Check) -> str:

@@ -10,6 +10,7 @@ from trinity.merge.options import (
     syncs_files,
 )
 from trinity.merge.rename import renamed
+from trinity.merge.roles import role_of, without_column
 from trinity.merge.spec import MergeEngine, MergeSpec, statistics_columns
 from trinity.merge.tombstone import tombstone_marks
 
@@ -26,6 +27,8 @@ __all__ = [
     "ingested_columns",
     "quoted",
     "renamed",
+    "role_of",
     "statistics_columns",
     "tombstone_marks",
+    "without_column",
 ]

@@ -82,10 +82,12 @@ class Check:
     Attributes:
         name: told from the table's other constraints without regard to case.
         expression: a condition in Spark SQL over the table's columns, by their bare names.
+        every: True for a constraint of the format's own, which every stored row must meet, deleted ones too.
     """
 
     name: str
     expression: str
+    every: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folders import FolderCatalog, FolderMetadata
-from trinity.storage.foreign import foreign_definition, split_key
+from trinity.storage.foreign import adopted_definition, adopted_properties, foreign_definition, split_key
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider, SinkFile, footer_statistics
@@ -33,6 +33,8 @@ __all__ = [
     "SinkFile",
     "TableVersion",
     "VersionedMetadata",
+    "adopted_definition",
+    "adopted_properties",
     "after_commit",
     "make_folder",
     "sync_file",

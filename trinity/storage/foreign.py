@@ -1,4 +1,4 @@
-"""Definitions of tables that others made: their own properties may name key and options (design §3)."""
+"""What other engines say of a table: the definitions of those that they made, and what they changed in Trinity's."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec, canonical_properties
+from trinity.merge import MergeSpec, canonical_properties, renamed, role_of, without_column
 from trinity.spi import Column, TableDefinition
 
-__all__ = ["foreign_definition", "split_key"]
+__all__ = ["adopted_definition", "adopted_properties", "foreign_definition", "split_key"]
 
 _PREFIX: Final = "trinity."
 _KEY: Final = ("primary-key", "primary_key")
@@ -64,3 +64,64 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
         except TrinityError:
             continue
     return found
+
+
+def adopted_definition(
+    table: str, known: TableDefinition, present: Sequence[tuple[Column | None, Column]]
+) -> TableDefinition:
+    """The definition of a table of Trinity's with what other engines have made of its columns since (L3).
+
+    Key, partitioning and options follow columns that were renamed, and let go of those that were dropped.
+
+    Args:
+        table: full name, for messages.
+        known: the definition as Trinity left it.
+        present: the columns that the format has, in table order, hidden ones last: which column of ``known`` each is
+            (None: another engine added it), and as what it is to be known now.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED naming a column by which rows are merged and that is gone, or no longer fit for it.
+    """
+    now = {was.name: column for was, column in present if was}
+    found = known
+    for column in known.columns:
+        if column.name not in now or (column.hidden and now[column.name].name != column.name):
+            role = "Trinity's own" if column.hidden else role_of(found, column.name)
+            if role:
+                raise _unfit(table, f"dropped or renamed column '{column.name}', which is {role}")
+            found = without_column(found, column)
+    for name in known.primary_key:
+        if now[name].nullable and not known.column(name).nullable:
+            raise _unfit(table, f"took NOT NULL from column '{name}', which is part of the primary key")
+    moved = {name: column.name for name, column in now.items() if name != column.name}
+    found = renamed(found, moved) if moved else found
+    found = found.with_columns(column for _, column in present).numbered()
+    if found.keyed and found.columns != known.columns:
+        try:
+            MergeSpec.of(found)
+        except TrinityError as error:
+            raise _unfit(table, f"changed its columns, which do not fit its options now ({error.message})") from error
+    return found
+
+
+def adopted_properties(
+    properties: Mapping[str, str], settings: Mapping[str, str], prefixes: tuple[str, ...]
+) -> dict[str, str]:
+    """A table's properties, those that are the format's own as other engines have left them.
+
+    Args:
+        properties: as Trinity left them.
+        settings: the format's.
+        prefixes: prefixes of the format's own properties.
+    """
+    present = {key.lower(): value for key, value in settings.items()}
+    own = {key for key in properties if key.startswith(prefixes)}
+    return {k: present.get(k.lower(), v) for k, v in properties.items() if k not in own or k.lower() in present}
+
+
+def _unfit(table: str, what: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"Another engine {what}, in table '{table}': its rows cannot be merged any more. Restore the table there to "
+        "what it was before, or read a version from before that.",
+    )

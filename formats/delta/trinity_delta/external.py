@@ -26,26 +26,29 @@ from trinity.spi import (
 )
 from trinity.storage import FIELD_ID, file_uri, foreign_definition
 from trinity_delta.jvm import DeltaJvm
+from trinity_delta.schema import CONSTRAINT, DEFAULT, PHYSICAL, TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
+    "APPEND_ONLY",
     "DeltaScan",
     "apply_external",
+    "as_column",
     "check_readable",
     "check_rewritable",
     "check_writable",
+    "constraints",
     "dated",
     "external_definition",
     "external_storage",
+    "fields_of",
+    "refused",
 ]
 
 _MODE: Final = "delta.columnMapping.mode"
-_NAME: Final = "delta.columnMapping.physicalName"
 _ID: Final = "delta.columnMapping.id"
-_TEXT: Final = "__CHAR_VARCHAR_TYPE_STRING"
-_DEFAULT: Final = "CURRENT_DEFAULT"
 
 _READABLE: Final = frozenset(
     {
@@ -55,9 +58,9 @@ _READABLE: Final = frozenset(
 )  # fmt: skip
 """Reader features that Delta's own Spark reader honours for the native scan."""
 _WRITABLE: Final = _READABLE | {
-    "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "clustering", "domainMetadata",
-    "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants", "materializePartitionColumns",
-    "rowTracking",
+    "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "clustering",
+    "domainMetadata", "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants",
+    "materializePartitionColumns", "rowTracking",
 }  # fmt: skip
 """Writer features that an append meets, provided that no column uses those that compute."""
 _COMPUTED: Final = {
@@ -65,8 +68,7 @@ _COMPUTED: Final = {
     "delta.identity.start": "an identity column",
     "delta.invariants": "a column invariant",
 }
-_CONSTRAINT: Final = "delta.constraints."
-_APPEND_ONLY: Final = "delta.appendOnly"
+APPEND_ONLY: Final = "delta.appendOnly"
 
 _COMMITTED: Final = "trinityCommit"
 """In an add action of a rebuilt version: the commit that added the file."""
@@ -80,7 +82,7 @@ Action = Mapping[str, Any]
 def check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
     """Refuses a protocol with a feature that is not honoured. Raises NOT_SUPPORTED naming it."""
     if unknown := set(protocol.get("readerFeatures") or ()) - _READABLE:
-        raise _refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not read")
+        raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not read")
 
 
 def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
@@ -89,17 +91,17 @@ def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> Tabl
     Raises:
         TrinityError: NOT_SUPPORTED for a column of a type that Trinity does not have.
     """
-    columns = [_column(table, field, metadata) for field in _fields(metadata)]
+    columns = [as_column(table, field, metadata) for field in fields_of(metadata)]
     name = (table.schema, table.table)
     settings = metadata["configuration"]
     found = foreign_definition(name, columns, metadata["partitionColumns"], settings, ("delta.",))
-    return replace(found, checks=tuple(_checks(settings)))
+    return replace(found, checks=tuple(constraints(settings)))
 
 
-def _checks(settings: Mapping[str, str]) -> Iterator[Check]:
-    """Delta's constraints, which NULL does not meet."""
-    for key in sorted(k for k in settings if k.startswith(_CONSTRAINT)):
-        yield Check(key.removeprefix(_CONSTRAINT), f"coalesce(({settings[key]}), FALSE)")
+def constraints(settings: Mapping[str, str]) -> Iterator[Check]:
+    """Delta's own CHECK constraints, which NULL does not meet."""
+    for key in sorted(k for k in settings if k.startswith(CONSTRAINT)):
+        yield Check(key.removeprefix(CONSTRAINT), f"coalesce(({settings[key]}), FALSE)", every=True)
 
 
 def apply_external(
@@ -183,7 +185,7 @@ class DeltaScan(NativeScan):
                 spark.conf.set(f"spark.sql.parquet.fieldId.{direction}.enabled", "true")
         added = [self._added[f.path] for f in files]
         found = self._jvm().files(self._table.full_name, self._table.location, self._metadata, self._protocol, added)
-        names = [quoted(f["name"]) for f in _fields(self._metadata)]
+        names = [quoted(f["name"]) for f in fields_of(self._metadata)]
         return found.selectExpr(*names, f"_metadata.file_path AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
 
     def name(self, file: DataFile) -> str:
@@ -200,24 +202,24 @@ class DeltaScan(NativeScan):
 def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Refuses what an append could not honour. Raises NOT_SUPPORTED naming feature or column."""
     if unknown := set(protocol.get("writerFeatures") or ()) - _WRITABLE:
-        raise _refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
-    for field in _fields(metadata):
+        raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
+    for field in fields_of(metadata):
         for key, what in _COMPUTED.items():
             if key in field["metadata"]:
-                raise _refused(table, f"{what}, '{field['name']}', which Trinity does not compute or check")
+                raise refused(table, f"{what}, '{field['name']}', which Trinity does not compute or check")
 
 
 def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Refuses a table whose files must stay. Raises NOT_SUPPORTED, also for what :func:`check_writable` refuses."""
     check_writable(table, metadata, protocol)
-    if str(metadata["configuration"].get(_APPEND_ONLY, "false")).lower() == "true":
-        raise _refused(table, f"the property '{_APPEND_ONLY}', under which no row version may go")
+    if str(metadata["configuration"].get(APPEND_ONLY, "false")).lower() == "true":
+        raise refused(table, f"the property '{APPEND_ONLY}', under which no row version may go")
 
 
 def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:
     """The storage schema of new files: under column mapping with physical names and field ids, on every level."""
     found = []
-    for column, field in zip(definition.columns, _fields(metadata), strict=True):
+    for column, field in zip(definition.columns, fields_of(metadata), strict=True):
         stored = stored_field(column, _arrow_type(field["type"], metadata))
         found.append(stored.with_metadata({**(stored.metadata or {}), **_field_id(field, metadata)}))
     return pa.schema(found)
@@ -230,7 +232,7 @@ def _field_id(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[byt
 
 def _arrow(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> pa.Field:
     kind = _arrow_type(field["type"], metadata)
-    return pa.field(_stored_name(field, metadata), kind, metadata=_field_id(field, metadata))
+    return pa.field(_physical_name(field, metadata), kind, metadata=_field_id(field, metadata))
 
 
 def _arrow_type(kind: Any, metadata: Mapping[str, Any]) -> pa.DataType:
@@ -251,23 +253,25 @@ def _mode(metadata: Mapping[str, Any]) -> str:
     return str(metadata["configuration"].get(_MODE, "none")).lower()
 
 
-def _fields(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+def fields_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The fields of the ``schemaString``."""
     fields: list[dict[str, Any]] = json.loads(metadata["schemaString"])["fields"]
     return fields
 
 
-def _stored_name(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
-    return str(field["name"] if _mode(metadata) == "none" else field["metadata"][_NAME])
+def _physical_name(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
+    return str(field["name"] if _mode(metadata) == "none" else field["metadata"][PHYSICAL])
 
 
-def _column(table: TableHandle, field: Mapping[str, Any], metadata: Mapping[str, Any]) -> Column:
-    name, about, stored = field["name"], field["metadata"], _stored_name(field, metadata)
+def as_column(table: TableHandle, field: Mapping[str, Any], metadata: Mapping[str, Any]) -> Column:
+    """A field as a column. Raises NOT_SUPPORTED for a type that Trinity does not have."""
+    name, about, stored = field["name"], field["metadata"], _physical_name(field, metadata)
     try:
-        kind = parse_type(about[_TEXT]) if _TEXT in about else _type(field["type"])
+        kind = parse_type(about[TEXT]) if TEXT in about else _type(field["type"])
     except TrinityError as error:
         what = f"the column '{name}', whose type Trinity does not have: {error.message}"
-        raise _refused(table, what) from error
-    column = Column(name, str(kind), field["nullable"], about.get(_DEFAULT), about.get("comment"))
+        raise refused(table, what) from error
+    column = Column(name, str(kind), field["nullable"], about.get(DEFAULT), about.get("comment"))
     return column if stored == name else replace(column, stored=stored)
 
 
@@ -282,7 +286,8 @@ def _type(kind: Any) -> DataType:
     return DataType("struct", (), tuple(_type(f["type"]) for f in fields), tuple(f["name"] for f in fields))
 
 
-def _refused(table: TableHandle, what: str) -> TrinityError:
+def refused(table: TableHandle, what: str) -> TrinityError:
+    """The error of a table that has something that Trinity cannot do with."""
     return TrinityError(
         "NOT_SUPPORTED",
         f"Delta table '{table.full_name}' has {what}; use the engine that made it, or drop this there.",

@@ -40,13 +40,24 @@ from trinity.storage import (
     delete_orphans,
     oldest_needed,
 )
+from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.commit import add, new_metadata, remove, remove_added, sidecar_list, transaction, vacuum_mark
-from trinity_delta.external import check_rewritable, check_writable, external_storage
+from trinity_delta.external import check_rewritable, external_storage
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.partition import check_partitions
 from trinity_delta.repair import made_by_trinity, set_aside
-from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
-from trinity_delta.snapshot import LOG, Snapshots, State, is_table
+from trinity_delta.schema import (
+    CONSTRAINT,
+    DEFINITION,
+    MAPPED,
+    configuration,
+    definition_text,
+    evolved,
+    needs,
+    storage_schema,
+)
+from trinity_delta.snapshot import LOG, Snapshots, is_table
+from trinity_delta.state import State
 
 __all__ = ["DeltaMetadata"]
 
@@ -100,6 +111,7 @@ class DeltaMetadata(FolderMetadata):
                 # Delta takes column mapping and a change of columns in two commits only; this first one changes nothing
                 started.alter({"configuration": {**state.metadata["configuration"], **MAPPED}})
                 return False
+            check_dropped(table, changed, state.clustering)
             schema = evolved(state.metadata["schemaString"], changed, mapped=state.mapped)
             settings = self._configuration(state, changed, widened=wanted.widening)
             named = {"partitionColumns": list(changed.partition_columns)}
@@ -112,7 +124,10 @@ class DeltaMetadata(FolderMetadata):
     def _configuration(self, state: State, changed: TableDefinition, *, widened: bool) -> dict[str, str]:
         wanted = configuration(changed, new=False, widened=widened)
         checked = self._jvm().checked_configuration(_own(wanted))
-        return {**state.metadata["configuration"], **wanted, **checked}
+        present = state.metadata["configuration"]
+        kept = {f"{CONSTRAINT}{c.name}" for c in changed.checks if c.every}
+        gone = {k for k in present if k.startswith(CONSTRAINT)} - kept
+        return {k: v for k, v in {**present, **wanted, **checked}.items() if k not in gone}
 
     # -- versions ---------------------------------------------------------------------------------------
 
@@ -125,10 +140,8 @@ class DeltaMetadata(FolderMetadata):
     # -- appends ----------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        state = self._snapshots.load(table)
+        state = self._begin(table)
         pinned = replace(table, version=state.version)
-        if state.definition.external:
-            check_writable(table, state.metadata, state.protocol)
         return InsertTableHandle(pinned, state.definition, _target(table, state))
 
     def finish_insert(
@@ -145,7 +158,7 @@ class DeltaMetadata(FolderMetadata):
                     return CommitResult(state.version, skipped=True)
             # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
-            self._check_columns(insert.table, state)
+            self._check_columns(insert.table, insert.definition, state)
             insert.check_demands(state.definition)
             actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
             version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="Write")
@@ -172,7 +185,9 @@ class DeltaMetadata(FolderMetadata):
             check_scope(merge, state.files.values(), gone)
             replaced = [(path, f) for path, f in state.files.items() if f.path in gone]
             actions = [remove(path, f, state.definition, changes=True) for path, f in replaced]
-            self._check_columns(merge.insert.table, state)
+            self._check_columns(merge.insert.table, merge.insert.definition, state)
+            if gone:
+                check_removable(table, state.metadata, rewrites=bool(files))
             merge.insert.check_demands(state.definition)
             actions += [add(f, store, merge.insert.definition, order=started.read_version + 1) for f in files]
             return _result(started.commit(actions, operation="Update"), files)
@@ -184,6 +199,7 @@ class DeltaMetadata(FolderMetadata):
 
         def change(state: State, started: DeltaTransaction) -> CommitResult:
             started.read_whole_table()
+            check_removable(table, state.metadata, rewrites=False)
             actions = [remove(path, f, state.definition, changes=True) for path, f in state.files.items()]
             if state.sidecar:
                 actions.append(sidecar_list((), store))
@@ -195,7 +211,7 @@ class DeltaMetadata(FolderMetadata):
     # -- compaction and care ----------------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
-        state = self._snapshots.load(table)
+        state = self._begin(table)
         pinned = replace(table, version=state.version)
         if state.definition.external:
             check_rewritable(table, state.metadata, state.protocol)
@@ -234,7 +250,7 @@ class DeltaMetadata(FolderMetadata):
 
         Raises TRANSACTION_CONFLICT when rows of the files were deleted meanwhile.
         """
-        self._check_columns(rewrite.table, state)
+        self._check_columns(rewrite.table, rewrite.definition, state)
         pinned = self._snapshots.load(rewrite.table)
         replaced = {f.path for f in rewrite.replaced}
         paths = [path for path, f in state.files.items() if f.path in replaced]
@@ -282,17 +298,38 @@ class DeltaMetadata(FolderMetadata):
 
     # -- the loop ---------------------------------------------------------------------------------------
 
+    def _begin(self, table: TableHandle) -> State:
+        """The state that a statement writes to; what other engines changed of the definition is on record from here.
+
+        Files with marks for columns by their place among all that there were (P1) need these to be settled.
+        """
+        newest = replace(table, version=None)
+        if self._snapshots.load(newest).changed:
+            self._commit(newest, _record)
+        state = self._snapshots.load(table)
+        state.check_writable(table)
+        return state
+
     def _jvm(self) -> DeltaJvm:
         spark = self._context.spark()
         if self._delta is None or self._delta.spark is not spark:
             self._delta = DeltaJvm(spark)
         return self._delta
 
-    def _check_columns(self, pinned: TableHandle, state: State) -> None:
-        """Raises TRANSACTION_CONFLICT when another engine changed the columns of an external table meanwhile."""
-        if not state.definition.external:
-            return
-        if self._snapshots.load(pinned).metadata["schemaString"] != state.metadata["schemaString"]:
+    def _check_columns(self, pinned: TableHandle, written: TableDefinition, state: State) -> None:
+        """Whether files may be added that were written under a definition, in the attempt to commit them.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED for a table that other engines made unwritable; TRANSACTION_CONFLICT when they
+                changed its columns meanwhile so that the files would be misread.
+        """
+        state.check_writable(pinned)
+        if state.definition.external:
+            same = self._snapshots.load(pinned).metadata["schemaString"] == state.metadata["schemaString"]
+        else:
+            now = {c.stored_name: c.field_id for c in state.definition.ever}
+            same = all(now.get(c.stored_name) == c.field_id for c in written.visible)
+        if not same:
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
                 f"The columns of '{pinned.full_name}' were changed while a statement wrote to it; run it again.",
@@ -325,11 +362,19 @@ def _own(configured: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in configured.items() if k.startswith("delta.") and not k.startswith("delta.feature.")}
 
 
+def _record(state: State, started: DeltaTransaction) -> None:
+    """Puts on record what other engines changed of the definition."""
+    if state.changed:
+        recorded = {DEFINITION: definition_text(state.definition)}
+        started.alter({"configuration": {**state.metadata["configuration"], **recorded}})
+
+
 def _target(table: TableHandle, state: State) -> WriteTarget:
     definition = state.definition
     external = definition.external
     storage = external_storage(definition, state.metadata) if external else storage_schema(definition)
-    statistics = statistics_columns(definition)
+    clustering = [c.name for c in definition.columns if c.stored_name in state.clustering]
+    statistics = tuple(dict.fromkeys((*statistics_columns(definition), *clustering)))
     sync = syncs_files(definition.properties)
     return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by, sync)
 

@@ -13,20 +13,34 @@ from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, TableDefinition, parse_type, stored_field
 
 __all__ = [
+    "CONSTRAINT",
+    "DEFAULT",
     "DEFINITION",
     "MAPPED",
+    "PARTITIONED",
+    "PHYSICAL",
+    "TEXT",
     "configuration",
+    "definition_text",
     "evolved",
     "needs",
     "renamed_columns",
     "schema_string",
     "storage_schema",
+    "stored_as",
 ]
 
 DEFINITION: Final = "trinity.definition"
 """Table configuration with the JSON of the whole :class:`TableDefinition`: what Delta's schema cannot say."""
 
-_PHYSICAL: Final = "delta.columnMapping.physicalName"
+PHYSICAL: Final = "delta.columnMapping.physicalName"
+"""Of a field: what data files call it."""
+DEFAULT: Final = "CURRENT_DEFAULT"
+"""Of a field: its DEFAULT, as Spark keeps it."""
+TEXT: Final = "__CHAR_VARCHAR_TYPE_STRING"
+"""Of a field: CHAR(n) or VARCHAR(n), as Spark keeps it."""
+CONSTRAINT: Final = "delta.constraints."
+"""Prefix of the table settings that are CHECK constraints."""
 _CHANGES: Final = "delta.typeChanges"
 _DELTA_NAMES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
@@ -45,7 +59,7 @@ _PREFERRED: Final = {
     "delta.checkpointInterval": "100",
 }
 """Settings of a new table that a user may give another value."""
-_PARTITIONED: Final = {
+PARTITIONED: Final = {
     # data files keep the partition columns, also those that other engines write: reads go by file
     "delta.enableMaterializePartitionColumnsFeature": "true",
 }
@@ -60,7 +74,7 @@ _WIDENED: Final = {"delta.enableTypeWidening": "true"}
 """Set by the first change that makes a type wider."""
 _FIXED: Final = {
     **_OWN,
-    **_PARTITIONED,
+    **PARTITIONED,
     "delta.columnMapping.mode": "none",
     "delta.enableDeletionVectors": "false",
     "delta.appendOnly": "false",
@@ -70,7 +84,7 @@ _FIXED: Final = {
 
 def storage_schema(definition: TableDefinition) -> pa.Schema:
     """The physical Arrow schema of a table's files: TIME as microseconds, all nullable (the engine checks NOT NULL)."""
-    return pa.schema([stored_field(c, _stored(parse_type(c.type)).to_arrow()) for c in definition.columns])
+    return pa.schema([stored_field(c, stored_as(parse_type(c.type)).to_arrow()) for c in definition.columns])
 
 
 def schema_string(definition: TableDefinition) -> str:
@@ -99,8 +113,8 @@ class Needs:
 
 def needs(before: TableDefinition, after: TableDefinition) -> Needs:
     """What a change of definition needs of Delta."""
-    types = {c.stored_name: _stored(parse_type(c.type)) for c in before.columns}
-    widening = any(types.get(c.stored_name, t) != t for c in after.columns for t in [_stored(parse_type(c.type))])
+    types = {c.stored_name: stored_as(parse_type(c.type)) for c in before.columns}
+    widening = any(types.get(c.stored_name, t) != t for c in after.columns for t in [stored_as(parse_type(c.type))])
     return Needs(bool(after.stored_names or after.dropped), widening)
 
 
@@ -129,14 +143,16 @@ def renamed_columns(before: str, after: str) -> list[tuple[str, str]]:
 
 
 def _physical(field: Mapping[str, Any]) -> str:
-    return str(field["metadata"].get(_PHYSICAL, field["name"]))
+    return str(field["metadata"].get(PHYSICAL, field["name"]))
 
 
 def _changed(field: Mapping[str, Any], column: Column, mapped: bool) -> dict[str, Any]:
     new = _field(column, nullable=field["nullable"] or column.nullable)
-    metadata = {k: v for k, v in field["metadata"].items() if k != "comment"} | new["metadata"]
+    metadata = {k: v for k, v in field["metadata"].items() if k not in ("comment", DEFAULT)} | new["metadata"]
+    if DEFAULT in field["metadata"] and column.default is not None:
+        metadata[DEFAULT] = column.default
     if mapped:
-        metadata[_PHYSICAL] = column.stored_name
+        metadata[PHYSICAL] = column.stored_name
     if parse_type(column.type).nested:  # what is inside does not change, and Delta has numbered it
         new["type"] = field["type"]
     elif new["type"] != field["type"]:
@@ -158,12 +174,16 @@ def configuration(definition: TableDefinition, *, new: bool, widened: bool = Fal
     """
     given = {k: v for k, v in definition.properties.items() if k.startswith("delta.")}
     _check(given)
-    text = json.dumps(definition.to_dict(), separators=(",", ":"))
-    partitioned = _PARTITIONED if definition.partition_by else {}
+    partitioned = PARTITIONED if definition.partition_by else {}
     features = {**(_FEATURES if new else {}), **(_WIDENED if widened else {})}
     names = {k.lower() for k in given}
     preferred = {k: v for k, v in _PREFERRED.items() if new and k.lower() not in names}
-    return {**preferred, **given, **_OWN, **partitioned, **features, DEFINITION: text}
+    return {**preferred, **given, **_OWN, **partitioned, **features, DEFINITION: definition_text(definition)}
+
+
+def definition_text(definition: TableDefinition) -> str:
+    """What the table configuration says of a definition."""
+    return json.dumps(definition.to_dict(), separators=(",", ":"))
 
 
 def _check(given: Mapping[str, str]) -> None:
@@ -178,7 +198,7 @@ def _check(given: Mapping[str, str]) -> None:
             )
 
 
-def _stored(kind: DataType) -> DataType:
+def stored_as(kind: DataType) -> DataType:
     """The type in which Delta keeps values: TIME is microseconds of the day, CHAR and VARCHAR are strings.
 
     Raises:
@@ -190,13 +210,13 @@ def _stored(kind: DataType) -> DataType:
         return DataType("string")
     if any(child.name == "time" for child in kind.children):
         raise TrinityError("NOT_SUPPORTED", f"Delta has no TIME within {kind}; use timestamp_ntz or bigint there.")
-    return replace(kind, children=tuple(map(_stored, kind.children)))
+    return replace(kind, children=tuple(map(stored_as, kind.children)))
 
 
 def _field(column: Column, *, nullable: bool) -> dict[str, Any]:
     _check_names(column.name, DataType("struct", children=(parse_type(column.type),), fields=(column.name,)))
     metadata = {"comment": column.comment} if column.comment else {}
-    kind = _delta(_stored(parse_type(column.type)))
+    kind = _delta(stored_as(parse_type(column.type)))
     return {"name": column.name, "type": kind, "nullable": nullable, "metadata": metadata}
 
 

@@ -16,19 +16,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
 
 from trinity.errors import TrinityError
-from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableDefinition, TableHandle, Tier
-from trinity.storage import local_path, no_readable_version
-from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
-from trinity_delta.external import DeltaScan, apply_external, check_readable, dated, external_definition
+from trinity.spi import HistoryEntry, SplitSource, TableHandle
+from trinity.storage import no_readable_version
+from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
-from trinity_delta.partition import from_delta_partition
 from trinity_delta.repair import damaged
 from trinity_delta.schema import DEFINITION, storage_schema
-from trinity_delta.stats import from_delta
+from trinity_delta.state import State, apply
 
 __all__ = ["Snapshots", "State", "is_table"]
 
@@ -37,44 +34,6 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
-_READABLE: Final = frozenset({"timestampNtz", "columnMapping", "typeWidening"})
-"""Reader features that the engine's own file scan honours."""
-
-
-@dataclass(frozen=True)
-class State:
-    """A table at one version.
-
-    Attributes:
-        version: Delta's version.
-        timestamp_ms: commit time, milliseconds since the epoch.
-        metadata: the ``metaData`` action.
-        definition: the table as Trinity sees it.
-        files: path as the log has it -> live file, absolute path.
-        sidecar: files with tombstones.
-        txns: application -> highest version (L4).
-        oldest: the oldest version that vacuum left readable.
-        protocol: the ``protocol`` action.
-        added: of an external table, path as the log has it -> its add action.
-
-    Files go by the names that they have for their columns.
-    """
-
-    version: int
-    timestamp_ms: int
-    metadata: Mapping[str, Any]
-    definition: TableDefinition
-    files: Mapping[str, DataFile] = field(default_factory=dict)
-    sidecar: tuple[DataFile, ...] = ()
-    txns: Mapping[str, int] = field(default_factory=dict)
-    oldest: int = 0
-    protocol: Mapping[str, Any] = field(default_factory=dict)
-    added: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def mapped(self) -> bool:
-        """True when Delta's column mapping is on."""
-        return str(self.metadata["configuration"].get("delta.columnMapping.mode", "none")) != "none"
 
 
 def is_table(folder: Path) -> bool:
@@ -85,111 +44,12 @@ def is_table(folder: Path) -> bool:
         return False
 
 
-def apply(table: TableHandle, state: State | None, version: int, actions: Iterable[Mapping[str, Any]]) -> State:
-    """The state after a commit.
-
-    Raises:
-        TrinityError: NOT_SUPPORTED when another engine gave the table a feature that Trinity does not read.
-    """
-    found: dict[str, list[Any]] = {}
-    for action in actions:
-        for kind, body in action.items():
-            found.setdefault(kind, []).append(body)
-    metadata = found["metaData"][-1] if "metaData" in found else state.metadata if state else {}
-    definition = _definition(table, metadata) if state is None or "metaData" in found else state.definition
-    protocol = found["protocol"][-1] if "protocol" in found else state.protocol if state else {}
-    if "protocol" in found:
-        (check_readable if definition.external else _check_readable)(table, protocol)
-    files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
-    if definition.external:
-        apply_external(files, adds, found, lambda a, at: _file(table, a, definition, at, rebuilt=False), version)
-    else:
-        for gone in found.get("remove", []):
-            files.pop(gone["path"], None)
-        for added in found.get("add", []):
-            # without a state before it, the version was rebuilt from a checkpoint: files of many commits come at once
-            files[added["path"]] = _file(table, added, definition, version, rebuilt=state is None)
-    sidecar, oldest = _domains(table, state, found.get("domainMetadata", []))
-    return State(
-        version,
-        _timestamp(state, found.get("commitInfo", [{}])[0]),
-        metadata,
-        definition,
-        files,
-        sidecar,
-        {**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
-        oldest,
-        protocol,
-        adds,
-    )
-
-
-def _check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
-    features = protocol.get("readerFeatures") or (["columnMapping"] if protocol["minReaderVersion"] == 2 else [])
-    if unknown := set(features) - _READABLE:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Another engine gave Delta table '{table.full_name}' the features {', '.join(sorted(unknown))}, which "
-            "Trinity does not read; drop them there (ALTER TABLE ... DROP FEATURE).",
-        )
-
-
-def _definition(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
-    text = metadata.get("configuration", {}).get(DEFINITION)
-    if text is None:
-        return external_definition(table, metadata)
-    return TableDefinition.from_dict(json.loads(text))
-
-
 def _named(table: TableHandle, state: State) -> State:
     """The state under the name that was asked for: an external table may be registered under several."""
     definition = state.definition
     if not definition.external or (definition.schema, definition.name) == (table.schema, table.table):
         return state
     return replace(state, definition=replace(definition, schema=table.schema, name=table.table))
-
-
-def _file(
-    table: TableHandle, added: Mapping[str, Any], definition: TableDefinition, version: int, *, rebuilt: bool
-) -> DataFile:
-    tags = added.get("tags") or {}
-    path = unquote(added["path"])
-    rows, stats = from_delta(added.get("stats"), definition)
-    number = tags.get(TAG_COMMIT) or (tags.get(TAG_ORDER) if rebuilt else None)
-    bucket = tags.get(TAG_BUCKET)
-    return DataFile(
-        path=local_path(path) if path.startswith(("/", "file:")) else f"{table.location}/{path}",
-        size=added["size"],
-        rows=rows,
-        tier=Tier(tags.get(TAG_TIER, Tier.LOG.value)),
-        commit=version if number is None else int(number),
-        bucket=_bucket(bucket) if bucket else None,
-        partition=from_delta_partition(added.get("partitionValues") or {}, definition),
-        stats=stats,
-    )
-
-
-def _bucket(tag: str) -> Bucket:
-    index, count, *types = tag.split("/", 2)
-    return Bucket(int(index), int(count), *types)
-
-
-def _domains(
-    table: TableHandle, state: State | None, domains: Iterable[Mapping[str, Any]]
-) -> tuple[tuple[DataFile, ...], int]:
-    sidecar, oldest = (state.sidecar, state.oldest) if state else ((), 0)
-    for domain in domains:
-        if domain["domain"] == SIDECAR_DOMAIN:
-            listed = [DataFile.from_dict(f) for f in json.loads(domain["configuration"])]
-            sidecar = tuple(f.moved(f"{table.location}/{f.path}") for f in listed)
-        elif domain["domain"] == VACUUM_DOMAIN:
-            oldest = json.loads(domain["configuration"])["oldest"]
-    return sidecar, oldest
-
-
-def _timestamp(state: State | None, info: Mapping[str, Any]) -> int:
-    said = info.get("inCommitTimestamp") or info.get("timestamp") or 0
-    return max(int(said), state.timestamp_ms + 1 if state else 0)
 
 
 @dataclass
@@ -223,8 +83,15 @@ class Snapshots:
         """The state of the handle's version, or of the newest.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND, INVALID_ARGUMENTS (no such version, or vacuumed), BAD_DATA, NOT_SUPPORTED.
+            TrinityError: TABLE_NOT_FOUND, INVALID_ARGUMENTS (no such version, or vacuumed), BAD_DATA; NOT_SUPPORTED for
+                a version that another engine made unreadable.
         """
+        state = self.state(table)
+        state.check_readable(table)
+        return state
+
+    def state(self, table: TableHandle) -> State:
+        """What :meth:`load` returns, also of a version that cannot be read."""
         with self._mutex:
             known = self._refresh(table)
             try:
@@ -247,6 +114,8 @@ class Snapshots:
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
         state = self.load(table)
+        if table.version is not None:
+            self._check_present(table, state)
         names = state.definition.stored_names
         files, native = tuple(f.renamed(names) for f in state.files.values()), None
         if state.definition.external:
@@ -266,7 +135,7 @@ class Snapshots:
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         """The readable versions, oldest first."""
         table = replace(table, version=None)
-        newest = self.load(table)
+        newest = self.state(table)
         first = max(newest.oldest, _earliest_commit(table))
         entries: list[HistoryEntry] = []
         for version in range(first, newest.version + 1):
@@ -276,10 +145,23 @@ class Snapshots:
         return entries
 
     def readable(self, table: TableHandle) -> Iterable[State]:
-        """The states of the readable versions, oldest first."""
-        newest = self.load(replace(table, version=None))
+        """The states of the versions that no vacuum of Trinity's took, oldest first."""
+        newest = self.state(replace(table, version=None))
         for version in range(max(newest.oldest, _earliest(table)), newest.version + 1):
-            yield self.load(replace(table, version=version))
+            yield self.state(replace(table, version=version))
+
+    def _check_present(self, table: TableHandle, state: State) -> None:
+        """Refuses an old version whose files another engine's VACUUM took (INVALID_ARGUMENTS, L10)."""
+        newest = self.state(replace(table, version=None)).version
+        if state.version == newest or (gone := _missing(state)) is None:
+            return
+        later = (self.state(replace(table, version=v)) for v in range(state.version + 1, newest))
+        oldest = next((s.version for s in later if s.refusal is None and _missing(s) is None), newest)
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Version {state.version} of table '{table.full_name}' was vacuumed: its file '{gone}' is gone. The oldest "
+            f"readable one is {oldest}, the newest {newest}.",
+        )
 
     def newest_readable(self, table: TableHandle) -> tuple[int, State]:
         """(number of the newest version, the newest one that can be read). Raises BAD_DATA when none can."""
@@ -333,6 +215,12 @@ class Snapshots:
             first = _earliest_commit(table)
             actions = dated(actions, first, (read_commit(table, n) for n in range(first, version + 1)))
         return apply(table, None, version, actions)
+
+
+def _missing(state: State) -> str | None:
+    """A file of a version that is not there, or None."""
+    files = (*state.files.values(), *state.sidecar)
+    return next((f.path for f in files if not os.path.exists(f.path)), None)
 
 
 def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:

@@ -21,7 +21,6 @@ from pyiceberg.utils.datetime import days_to_date, micros_to_time, micros_to_tim
 from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
 
 from trinity.errors import TrinityError
-from trinity.merge import renamed
 from trinity.spi import (
     HIDDEN_PREFIX,
     STORED_NAME,
@@ -33,7 +32,7 @@ from trinity.spi import (
     parse_type,
     type_text,
 )
-from trinity.storage import FIELD_ID, READ_BY_ID, foreign_definition
+from trinity.storage import FIELD_ID, READ_BY_ID, adopted_definition, adopted_properties, foreign_definition
 
 __all__ = [
     "DEFINITION",
@@ -215,15 +214,25 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
         full, foreign = (".".join(namespace), name), [_foreign(f) for f in ordered_fields(schema)]
         partition_by = partition_texts(metadata.spec(), schema)
         return foreign_definition(full, foreign, partition_by, metadata.properties, PROPERTY_PREFIXES, key)
-    definition = TableDefinition.from_dict({**stored, "schema": ".".join(namespace), "name": name})
-    named = {f.field_id: f.name for f in schema.fields}
-    now = {c.name: named.get(c.field_id or 0, c.name) for c in definition.columns}
-    moved = {name: other for name, other in now.items() if name != other}
-    definition = renamed(definition, moved) if moved else definition
-    known = {c.name: c for c in definition.columns}
-    gone = tuple(c for c in definition.visible if c.name not in named.values())
-    columns = tuple(_column(f, known.get(f.name)) for f in ordered_fields(schema))
-    return replace(definition, columns=columns, dropped=(*definition.dropped, *gone))
+    known = TableDefinition.from_dict({**stored, "schema": ".".join(namespace), "name": name})
+    by_id = {c.field_id: c for c in (*known.visible, *known.dropped)}
+    hidden = {c.name: c for c in known.columns if c.hidden}
+    present = []
+    for field in ordered_fields(schema):
+        was = hidden.get(field.name) or by_id.get(field.field_id)
+        key = was is not None and was.name in known.primary_key
+        present.append((was, _column(field, was, key=key)))
+    found = adopted_definition(".".join(identifier), known, present)
+    dropped = {c.field_id: c for c in (*_ever(metadata), *found.dropped)}
+    gone = tuple(c for i, c in dropped.items() if i not in {f.field_id for f in schema.fields})
+    properties = adopted_properties(found.properties, metadata.properties, PROPERTY_PREFIXES)
+    return replace(found, dropped=gone, properties=properties)
+
+
+def _ever(metadata: TableMetadata) -> list[Column]:
+    """The visible columns of all schemas that the table has had."""
+    fields = {f.field_id: f for s in metadata.schemas for f in s.fields if not f.name.startswith(HIDDEN_PREFIX)}
+    return [Column(f.name, "string", field_id=f.field_id) for f in fields.values()]
 
 
 def partition_texts(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
@@ -238,10 +247,14 @@ def partition_texts(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _column(field: it.NestedField, known: Column | None) -> Column:
-    if known and str(_stored_as(parse_type(known.type))) == str(_from_iceberg(field.field_type)):
-        return replace(known, stored=None)  # files go by ids
-    return _foreign(field)
+def _column(field: it.NestedField, known: Column | None, *, key: bool) -> Column:
+    """A field as a column; of one that Trinity knows, what Iceberg cannot say stays."""
+    now = _foreign(field)
+    if known is None:
+        return now
+    same = str(_stored_as(parse_type(known.type))) == now.type
+    kind = known.type if same else now.type
+    return replace(now, type=kind, nullable=now.nullable and (known.nullable or key), default=known.default)
 
 
 def _foreign(field: it.NestedField) -> Column:

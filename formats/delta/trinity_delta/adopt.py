@@ -1,0 +1,140 @@
+"""What other engines made of Trinity's tables: taken over where the log says it, refused by name where it cannot be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from trinity.spi import Column, TableDefinition, TableHandle, parse_type
+from trinity.storage import adopted_definition, adopted_properties
+from trinity_delta.external import APPEND_ONLY, as_column, check_writable, constraints, fields_of, refused
+from trinity_delta.schema import DEFAULT, DEFINITION, PARTITIONED, PHYSICAL, TEXT, stored_as
+
+__all__ = [
+    "CLUSTERING",
+    "adopted",
+    "check_dropped",
+    "check_own_writable",
+    "check_removable",
+    "clustered_by",
+    "on_record",
+]
+
+CLUSTERING: Final = "delta.clustering"
+"""Domain metadata of Delta's: the columns of CLUSTER BY."""
+_FEED: Final = "delta.enableChangeDataFeed"
+_MODE: Final = "delta.columnMapping.mode"
+_ISOLATION: Final = "delta.isolationLevel"
+
+
+def on_record(metadata: Mapping[str, Any]) -> TableDefinition | None:
+    """The definition as Trinity left it; None for a table that Trinity did not make."""
+    text = metadata.get("configuration", {}).get(DEFINITION)
+    return None if text is None else TableDefinition.from_dict(json.loads(text))
+
+
+def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, Any]) -> TableDefinition:
+    """The definition with the columns, constraints and settings that Delta's log has by now.
+
+    A column is known by its name in data files. A NOT NULL and a DEFAULT of Trinity's stay until Trinity drops them,
+    unless Delta has a DEFAULT of its own.
+
+    Args:
+        table: the table.
+        known: the definition as Trinity left it.
+        metadata: the ``metaData`` action.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED naming what cannot be taken over.
+    """
+    settings = metadata["configuration"]
+    if known.stored_names and settings.get(_MODE, "none") == "none":
+        raise refused(table, "renamed columns, and no column mapping any more")
+    by_name = {c.stored_name: c for c in known.columns}
+    present = []
+    for field in fields_of(metadata):
+        column = as_column(table, field, metadata)
+        if inner := next(_renamed_within(field["type"]), None):
+            raise refused(table, f"the column '{column.name}', whose part '{inner}' has another name in data files")
+        was = by_name.get(column.stored_name)
+        present.append((was, _merged(was, column, field, known) if was else column))
+    present.sort(key=lambda pair: pair[1].hidden)
+    definition = adopted_definition(table.full_name, known, present)
+    _check_partitions(table, definition, metadata)
+    checks = (*(c for c in known.checks if not c.every), *constraints(settings))
+    properties = adopted_properties(definition.properties, settings, ("delta.",))
+    return replace(definition, checks=checks, properties=properties)
+
+
+def _merged(was: Column, now: Column, field: Mapping[str, Any], known: TableDefinition) -> Column:
+    """A column that Trinity knows, as it is now; types that Delta lacks stay what they were."""
+    same = TEXT not in field["metadata"] and stored_as(parse_type(was.type)) == stored_as(parse_type(now.type))
+    return replace(
+        now,
+        type=was.type if same else now.type,
+        nullable=now.nullable and (was.nullable or was.name in known.primary_key),
+        default=field["metadata"].get(DEFAULT, was.default),
+        field_id=was.field_id,
+    )
+
+
+def _renamed_within(kind: Any) -> Iterator[str]:
+    """Fields within a type that data files call otherwise: the engine's own scan goes by names there."""
+    if isinstance(kind, str):
+        return
+    for part in ("elementType", "keyType", "valueType"):
+        yield from _renamed_within(kind.get(part, ""))
+    for field in kind.get("fields", ()):
+        if field["metadata"].get(PHYSICAL, field["name"]) != field["name"]:
+            yield field["name"]
+        yield from _renamed_within(field["type"])
+
+
+def _check_partitions(table: TableHandle, definition: TableDefinition, metadata: Mapping[str, Any]) -> None:
+    if tuple(metadata["partitionColumns"]) != definition.partition_columns:
+        now = ", ".join(metadata["partitionColumns"]) or "no column"
+        raise refused(table, f"a partitioning by {now}, which another engine gave it")
+    for key, value in PARTITIONED.items() if definition.partition_by else ():
+        if str(metadata["configuration"].get(key)).lower() != value:
+            raise refused(table, f"not '{key}' = '{value}', without which files lack their partition columns")
+
+
+def check_own_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
+    """Refuses to write what other engines' settings call for and Trinity does not do. Raises NOT_SUPPORTED."""
+    check_writable(table, metadata, protocol)
+    level = metadata["configuration"].get(_ISOLATION, "Serializable")
+    if level != "Serializable":
+        raise refused(table, f"'{_ISOLATION}' = '{level}', under which commits could overlook one another")
+
+
+def check_removable(table: TableHandle, metadata: Mapping[str, Any], *, rewrites: bool) -> None:
+    """Refuses to take files with their rows away where the table's settings forbid it.
+
+    Args:
+        table: the table.
+        metadata: the ``metaData`` action.
+        rewrites: True when rows of theirs come back in other files: the change feed would show them as changed.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED naming the setting.
+    """
+    settings = metadata["configuration"]
+    for key in (APPEND_ONLY, *([_FEED] if rewrites else [])):
+        if str(settings.get(key, "false")).lower() == "true":
+            raise refused(table, f"'{key}' = 'true', under which Trinity changes no row of a plain table")
+
+
+def check_dropped(table: TableHandle, changed: TableDefinition, clustering: Collection[str]) -> None:
+    """Refuses to drop a column by which Delta clusters the table (NOT_SUPPORTED)."""
+    for column in changed.dropped:
+        if column.stored_name in clustering:
+            raise refused(table, f"a clustering (CLUSTER BY) by column '{column.name}'")
+
+
+def clustered_by(domain: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns of Delta's clustering by the names that data files have for them, from its domain metadata."""
+    if domain.get("removed"):
+        return ()
+    return tuple(path[0] for path in json.loads(domain["configuration"]).get("clusteringColumns", ()))

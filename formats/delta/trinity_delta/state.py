@@ -1,0 +1,186 @@
+"""The state of a table at one version, and what a commit makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import unquote
+
+from trinity.errors import TrinityError
+from trinity.spi import Bucket, DataFile, TableDefinition, TableHandle, Tier
+from trinity.storage import local_path
+from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
+from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
+from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
+from trinity_delta.partition import from_delta_partition
+from trinity_delta.stats import from_delta
+
+__all__ = ["State", "apply"]
+
+
+@dataclass(frozen=True)
+class State:
+    """A table at one version.
+
+    Attributes:
+        version: Delta's version.
+        timestamp_ms: commit time, milliseconds since the epoch.
+        metadata: the ``metaData`` action.
+        definition: the table as Trinity sees it.
+        files: path as the log has it -> live file, absolute path.
+        sidecar: files with tombstones.
+        txns: application -> highest version (L4).
+        oldest: the oldest version that vacuum left readable.
+        protocol: the ``protocol`` action.
+        added: of an external table, path as the log has it -> its add action; of Trinity's own, where rows of the file
+            were deleted by another engine's deletion vector.
+        clustering: columns by which Delta clusters the table, by the names that data files have for them.
+        changed: whether other engines changed what Trinity's definition on record says.
+        refusal: why the version cannot be read, or None.
+
+    Files go by the names that they have for their columns.
+    """
+
+    version: int
+    timestamp_ms: int
+    metadata: Mapping[str, Any]
+    definition: TableDefinition
+    files: Mapping[str, DataFile] = field(default_factory=dict)
+    sidecar: tuple[DataFile, ...] = ()
+    txns: Mapping[str, int] = field(default_factory=dict)
+    oldest: int = 0
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    added: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    clustering: tuple[str, ...] = ()
+    changed: bool = False
+    refusal: TrinityError | None = None
+
+    @property
+    def mapped(self) -> bool:
+        """True when Delta's column mapping is on."""
+        return str(self.metadata["configuration"].get("delta.columnMapping.mode", "none")) != "none"
+
+    def check_readable(self, table: TableHandle) -> None:
+        """Refuses a version of Trinity's that other engines made unreadable. Raises NOT_SUPPORTED saying by what."""
+        if self.refusal:
+            raise self.refusal
+        if self.added and not self.definition.external:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Rows of '{min(self.added)}' of Delta table '{table.full_name}' were deleted by another engine's "
+                f"deletion vector, which Trinity does not read. Run REORG TABLE delta.`{table.location}` APPLY (PURGE) "
+                "there, and to have no more of them, ALTER TABLE ... SET TBLPROPERTIES "
+                "('delta.enableDeletionVectors' = 'false').",
+            )
+
+    def check_writable(self, table: TableHandle) -> None:
+        """Refuses a version to which rows cannot be added. Raises NOT_SUPPORTED saying why."""
+        self.check_readable(table)
+        check = check_writable if self.definition.external else check_own_writable
+        check(table, self.metadata, self.protocol)
+
+
+def apply(table: TableHandle, state: State | None, version: int, actions: Iterable[Mapping[str, Any]]) -> State:
+    """The state after a commit.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for an external table with a feature that Trinity does not read.
+    """
+    found: dict[str, list[Any]] = {}
+    for action in actions:
+        for kind, body in action.items():
+            found.setdefault(kind, []).append(body)
+    what = _described(table, state, found)
+    files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
+    if what.definition.external:
+        apply_external(files, adds, found, lambda a, at: _file(table, a, what.definition, at, rebuilt=False), version)
+    else:
+        for gone in found.get("remove", []):
+            files.pop(gone["path"], None)
+            adds.pop(gone["path"], None)
+        for added in found.get("add", []):
+            # without a state before it, the version was rebuilt from a checkpoint: files of many commits come at once
+            files[added["path"]] = _file(table, added, what.definition, version, rebuilt=state is None)
+            if added.get("deletionVector"):
+                adds[added["path"]] = added
+    sidecar, oldest, clustering = _domains(table, state, found.get("domainMetadata", []))
+    return replace(
+        what,
+        version=version,
+        timestamp_ms=_timestamp(state, found.get("commitInfo", [{}])[0]),
+        files=files,
+        sidecar=sidecar,
+        txns={**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
+        oldest=oldest,
+        added=adds,
+        clustering=clustering,
+    )
+
+
+def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]]) -> State:
+    """What the table is after a commit, its files apart: as Trinity left it, and as other engines changed it."""
+    if state and not found.keys() & {"metaData", "protocol"}:
+        return state
+    metadata = found["metaData"][-1] if "metaData" in found else state.metadata if state else {}
+    protocol = found["protocol"][-1] if "protocol" in found else state.protocol if state else {}
+    known, refusal = on_record(metadata), None
+    if known is None:
+        check_readable(table, protocol)
+        definition = external_definition(table, metadata)
+    else:
+        definition = known
+        try:  # a version that cannot be read must not hide those before it, and after it
+            check_readable(table, protocol)
+            definition = adopted(table, known, metadata)
+        except TrinityError as error:
+            refusal = error
+    changed = known is not None and definition != known
+    return State(0, 0, metadata, definition, protocol=protocol, changed=changed, refusal=refusal)
+
+
+def _file(
+    table: TableHandle, added: Mapping[str, Any], definition: TableDefinition, version: int, *, rebuilt: bool
+) -> DataFile:
+    tags = added.get("tags") or {}
+    path = unquote(added["path"])
+    rows, stats = from_delta(added.get("stats"), definition)
+    number = tags.get(TAG_COMMIT) or (tags.get(TAG_ORDER) if rebuilt else None)
+    bucket = tags.get(TAG_BUCKET)
+    return DataFile(
+        path=local_path(path) if path.startswith(("/", "file:")) else f"{table.location}/{path}",
+        size=added["size"],
+        rows=rows,
+        tier=Tier(tags.get(TAG_TIER, Tier.LOG.value)),
+        commit=version if number is None else int(number),
+        bucket=_bucket(bucket) if bucket else None,
+        partition=from_delta_partition(added.get("partitionValues") or {}, definition),
+        stats=stats,
+    )
+
+
+def _bucket(tag: str) -> Bucket:
+    index, count, *types = tag.split("/", 2)
+    return Bucket(int(index), int(count), *types)
+
+
+def _domains(
+    table: TableHandle, state: State | None, domains: Iterable[Mapping[str, Any]]
+) -> tuple[tuple[DataFile, ...], int, tuple[str, ...]]:
+    """The sidecar, the oldest readable version, and the clustering."""
+    sidecar, oldest, clustering = (state.sidecar, state.oldest, state.clustering) if state else ((), 0, ())
+    for domain in domains:
+        if domain["domain"] == SIDECAR_DOMAIN:
+            listed = [DataFile.from_dict(f) for f in json.loads(domain["configuration"])]
+            sidecar = tuple(f.moved(f"{table.location}/{f.path}") for f in listed)
+        elif domain["domain"] == VACUUM_DOMAIN:
+            oldest = json.loads(domain["configuration"])["oldest"]
+        elif domain["domain"] == CLUSTERING:
+            clustering = clustered_by(domain)
+    return sidecar, oldest, clustering
+
+
+def _timestamp(state: State | None, info: Mapping[str, Any]) -> int:
+    said = info.get("inCommitTimestamp") or info.get("timestamp") or 0
+    return max(int(said), state.timestamp_ms + 1 if state else 0)

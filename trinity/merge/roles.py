@@ -1,0 +1,56 @@
+"""What a table needs its columns for, and a definition without one that it does not need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trinity.merge.options import column_options
+from trinity.merge.spec import MergeSpec
+from trinity.spi import Column, TableDefinition
+
+__all__ = ["role_of", "without_column"]
+
+
+def role_of(definition: TableDefinition, name: str) -> str | None:
+    """What the rows of a table need a column for, as text for people; None when they can do without it."""
+    if name in definition.partition_columns:
+        return "a partition column"
+    if not definition.keyed:
+        return None
+    spec = MergeSpec.of(definition)
+    for columns, role in (
+        (spec.key, "part of the primary key"),
+        (spec.ordering, "the watermark"),
+        ((spec.tombstone,), "the tombstone"),
+        ((spec.row_kind,), "the row kind"),
+    ):
+        if name in columns:
+            return role
+    for group in spec.groups:
+        if name in group.sequence:
+            return f"the sequence of {', '.join(group.protected)}"
+        if group.protected == (name,):
+            return f"all that the sequence group of {', '.join(group.sequence)} protects"
+    return None
+
+
+def without_column(definition: TableDefinition, column: Column) -> TableDefinition:
+    """The definition without a column that no row needs: its options go too, and no sequence group protects it."""
+    return replace(
+        definition,
+        columns=tuple(c for c in definition.columns if c is not column),
+        dropped=(*definition.dropped, column),
+        properties=_options(definition, column.name),
+    )
+
+
+def _options(definition: TableDefinition, name: str) -> dict[str, str]:
+    """The options without a column."""
+    found = dict(definition.properties)
+    for (columns, option), value in column_options(definition.properties).items():
+        key = f"fields.{columns}.{option}"
+        if columns.strip().lower() == name.lower():
+            del found[key]
+        elif option == "sequence-group":
+            found[key] = ",".join(p.strip() for p in value.split(",") if p.strip().lower() != name.lower())
+    return found
