@@ -19,10 +19,7 @@ from typing import Final, cast
 
 from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping
-from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import (
-    DataFileContent,
-    FileFormat,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
@@ -31,7 +28,6 @@ from pyiceberg.manifest import (
     write_manifest_list,
 )
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
@@ -53,16 +49,14 @@ from pyiceberg.utils.properties import property_as_bool
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
 from trinity.storage import CommitRaced, local_path, next_timestamp_ms
-from trinity_iceberg.partition import to_record
-from trinity_iceberg.schema import bounds
+from trinity_iceberg.adopt import check_own_writable
+from trinity_iceberg.carried import OPERATION, carried, on_record, version_of
+from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.snapshot import (
-    OPERATION,
-    carried,
     live_manifests,
     read_entries,
     read_manifests,
     snapshot_of,
-    version_of,
 )
 from trinity_iceberg.swap import commit_updates, writing
 
@@ -83,6 +77,7 @@ class Change:
         summary: entries of the snapshot summary, beside those carried forward.
         updates: further changes of the table's metadata in the same commit.
         requirements: what must hold for them.
+        rewrites: True for a compaction: what the table says is the same in other files.
     """
 
     operation: str
@@ -91,6 +86,7 @@ class Change:
     summary: Mapping[str, str] = field(default_factory=dict)
     updates: tuple[TableUpdate, ...] = ()
     requirements: tuple[TableRequirement, ...] = ()
+    rewrites: bool = False
 
 
 def commit_change(table: Table, change: Change) -> int:
@@ -123,7 +119,8 @@ class _Commit:
             self._discard()
             raise
         try:
-            updates = (*change.updates, *self._append(snapshot))
+            recorded = on_record(self.metadata, self.sequence, self._own_summary(change))
+            updates = (*change.updates, *recorded, *self._append(snapshot))
             commit_updates(
                 self.table,
                 updates,
@@ -144,6 +141,7 @@ class _Commit:
 
     def _snapshot(self, change: Change) -> Snapshot:
         manifests = live_manifests(read_manifests(self.table.io, self.parent))
+        check_own_writable(self.table, manifests)
         if change.removed:
             manifests = self._without_deletes(self._without(manifests, change))
         if change.added:
@@ -162,16 +160,20 @@ class _Commit:
         )
 
     def _summary(self, change: Change) -> Summary:
-        operation = Operation.OVERWRITE if change.removed else Operation.APPEND
-        own = {OPERATION: change.operation, **carried(self.metadata), **change.summary}
-        summary = Summary(operation=operation, **self.summary.build(), **own)
-        return update_snapshot_summaries(summary, self.parent.summary if self.parent else None)
+        # PyIceberg counts up the totals of an overwrite only, and a compaction's are the same
+        counted = Operation.OVERWRITE if change.rewrites else _operation(change)
+        summary = Summary(operation=counted, **self.summary.build(), **self._own_summary(change))
+        found = update_snapshot_summaries(summary, self.parent.summary if self.parent else None)
+        return Summary(operation=_operation(change), **found.additional_properties)
+
+    def _own_summary(self, change: Change) -> dict[str, str]:
+        return {OPERATION: change.operation, **carried(self.metadata), **change.summary}
 
     def _added(self, files: Iterable[DataFile]) -> list[ManifestEntry]:
         schema, entries = self.table.schema(), []
         paths = parquet_path_to_id_mapping(schema)
         for file in files:
-            found = _iceberg_file(file, schema, paths, self.metadata.spec())
+            found = iceberg_file(file, schema, paths, self.metadata.spec())
             self.summary.add_file(found, schema, self.metadata.spec())
             entries.append(
                 ManifestEntry.from_args(
@@ -218,10 +220,10 @@ class _Commit:
     def _marked(self, entries: Iterable[ManifestEntry], gone: set[str], spec: PartitionSpec) -> list[ManifestEntry]:
         marked = []
         for entry in entries:
-            deleted = local_path(entry.data_file.file_path) in gone
-            if deleted:
+            is_gone = local_path(entry.data_file.file_path) in gone
+            if is_gone:
                 self.summary.remove_file(entry.data_file, self.table.schema(), spec)
-            marked.append(_with_status(entry, ManifestEntryStatus.DELETED if deleted else ManifestEntryStatus.EXISTING))
+            marked.append(deleted(entry, self.snapshot_id) if is_gone else existing(entry))
         return marked
 
     def _merged(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
@@ -237,7 +239,7 @@ class _Commit:
         for group in groups.values():
             if len(group) >= MERGE_AT:
                 entries = [e for m in group for e in read_entries(self.table.io, m)]
-                merged = self._manifest([_with_status(e, ManifestEntryStatus.EXISTING) for e in entries])
+                merged = self._manifest(map(existing, entries))
                 return [*(m for m in manifests if m not in group), merged]
         return manifests
 
@@ -298,6 +300,15 @@ def check_deletes(pinned: TableHandle, table: Table) -> None:
         )
 
 
+def _operation(change: Change) -> Operation:
+    """Iceberg's word for a commit: readers of changes pass over a replace, whose rows are those of before."""
+    if change.rewrites:
+        return Operation.REPLACE
+    if not change.removed:
+        return Operation.APPEND
+    return Operation.OVERWRITE if change.added else Operation.DELETE
+
+
 def _schema_id(change: Change, current: int) -> int:
     """The schema under which the commit's files are read: the one that the commit itself adds, if any."""
     added = [u.schema_.schema_id for u in change.updates if u.action == "add-schema"]
@@ -307,39 +318,3 @@ def _schema_id(change: Change, current: int) -> int:
 def _magnitude(manifest: ManifestFile) -> int:
     files = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
     return int(math.log(max(files, 1), MERGE_AT))
-
-
-def _with_status(entry: ManifestEntry, status: ManifestEntryStatus) -> ManifestEntry:
-    return ManifestEntry.from_args(
-        status=status,
-        snapshot_id=entry.snapshot_id,
-        sequence_number=entry.sequence_number,
-        file_sequence_number=entry.file_sequence_number,
-        data_file=entry.data_file,
-    )
-
-
-def _iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec: PartitionSpec) -> IcebergFile:
-    fields = {f.name: f for f in schema.fields}
-    stats = {fields[name]: s for name, s in file.stats.items() if name in fields}
-    limits = {f.field_id: bounds(f.field_type, s) for f, s in stats.items()}
-    found = IcebergFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=f"file://{file.path}",
-        file_format=FileFormat.PARQUET,
-        partition=to_record(spec, schema, file.partition),
-        record_count=file.rows,
-        file_size_in_bytes=file.size,
-        column_sizes={paths[p]: size for p, size in file.column_sizes.items() if p in paths},
-        value_counts={f.field_id: file.rows for f in stats},
-        null_value_counts={f.field_id: s.nulls for f, s in stats.items() if s.nulls is not None},
-        nan_value_counts={},
-        lower_bounds={i: low for i, (low, _) in limits.items() if low is not None},
-        upper_bounds={i: high for i, (_, high) in limits.items() if high is not None},
-        key_metadata=None,
-        split_offsets=None,
-        equality_ids=None,
-        sort_order_id=None,
-    )
-    found.spec_id = spec.spec_id
-    return found

@@ -9,8 +9,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from trinity.storage import COMMIT_TIMEOUT_S, ObjectStore
-from trinity_iceberg.commit import Change, commit_change
-from trinity_iceberg.snapshot import OPERATION, SIDECAR_FOLDER, lineage
+from trinity_iceberg.carried import OPERATION, indexes, lineage, summary_of
+from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
 from trinity_iceberg.swap import commit_updates
 
 __all__ = ["delete_metadata", "expire"]
@@ -20,20 +20,16 @@ def expire(loaded: Table, older_than_ms: int) -> bool:
     """Forgets the versions whose successor is old enough; whether there was any."""
     chain = lineage(loaded.metadata)
     heads = {ref.snapshot_id for ref in loaded.metadata.refs.values()}
-    expired = [
-        old.snapshot_id
-        for old, new in pairwise(chain)
-        if new.timestamp_ms <= older_than_ms and old.snapshot_id not in heads
-    ]
-    if not expired:
+    old = [s for s, following in pairwise(chain) if following.timestamp_ms <= older_than_ms]
+    # what older versions of other engines' commits carry is said by the last commit of Trinity's before them
+    while old and len(old) < len(chain) - 1 and OPERATION not in summary_of(chain[len(old)]):
+        old.pop()
+    gone = {s.snapshot_id for s in old} - heads
+    if not gone:
         return False
-    update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": expired})
-    own = chain[-1].summary.additional_properties if chain[-1].summary else {}
-    if OPERATION in own:
-        gone = set(expired)
-        commit_updates(loaded, (update,), (), lambda now: gone.isdisjoint(s.snapshot_id for s in now.snapshots))
-    else:  # the newest commit is another engine's: what its parents carry must outlive them
-        commit_change(loaded, Change("vacuum", updates=(update,)))
+    update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(gone)})
+    stale = stale_guards(loaded.metadata, indexes(loaded.metadata, gone))
+    commit_updates(loaded, (update, *stale), (), lambda now: gone.isdisjoint(s.snapshot_id for s in now.snapshots))
     return True
 
 

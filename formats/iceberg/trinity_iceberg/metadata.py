@@ -54,9 +54,12 @@ from trinity.storage import (
     delete_orphans,
     local_path,
 )
+from trinity_iceberg.adopt import check_own_writable
+from trinity_iceberg.carried import CREATED, INDEX, TXN, carried, indexes, lineage, version_of
 from trinity_iceberg.commit import Change, check_deletes, check_present, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_writable
+from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, guards, open_index, stale_guards
 from trinity_iceberg.partition import check_names, check_partitions, named_now, partition_spec
 from trinity_iceberg.repair import made_by_trinity, metadata_file, registered_at, repair
 from trinity_iceberg.schema import (
@@ -68,21 +71,8 @@ from trinity_iceberg.schema import (
     to_iceberg_schema,
     with_field_ids,
 )
-from trinity_iceberg.snapshot import (
-    INDEX,
-    SIDECAR_FOLDER,
-    TXN,
-    FileIndex,
-    Snapshots,
-    carried,
-    history_of,
-    lineage,
-    open_index,
-    schema_of,
-    snapshot_of,
-    version_of,
-)
-from trinity_iceberg.swap import put_table
+from trinity_iceberg.snapshot import Snapshots, history_of, schema_of, snapshot_of
+from trinity_iceberg.swap import commit_updates, put_table
 
 __all__ = ["IcebergMetadata"]
 
@@ -173,7 +163,7 @@ class IcebergMetadata(RowChanges):
             columns,
             location=f"file://{location}" if location else None,
             partition_spec=partition_spec(definition, columns),
-            properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns))},
+            properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns)), **CREATED},
         )
         put_table(self._iceberg, transaction, (self._catalog, schema, name))
         handle = TableHandle(self._catalog, schema, name, "")
@@ -308,8 +298,11 @@ class IcebergMetadata(RowChanges):
             gone = {store.relative(f.path) for f in rewrite.replaced}
             entries = {n: e for n, e in index.files.items() if n not in gone}
             entries |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in files}
-            name = FileIndex(entries, sidecar if replace_sidecar else index.sidecar).save(store)
-            change = Change("compact", added=added, removed=removed, summary={INDEX: name})
+            index = FileIndex(entries, sidecar if replace_sidecar else index.sidecar)
+            name = index.save(store)
+            needed = {*indexes(loaded.metadata), name}
+            updates = (*stale_guards(loaded.metadata, needed), *guards(store, name, index.sidecar))
+            change = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True)
             return _result(commit_change(loaded, change), written)
 
         return self._commit(rewrite.table, attempt, rewrite.definition)
@@ -379,6 +372,8 @@ class IcebergMetadata(RowChanges):
         definition = definition_of(loaded.name(), loaded.metadata, schema)
         if definition.external:
             check_writable(table, loaded)
+        current = loaded.metadata.current_snapshot()
+        check_own_writable(loaded, self._snapshots.manifest_list(loaded, current))
         check_partitions(table.full_name, definition, loaded.spec(), schema)
         target = WriteTarget(
             folder=f"{table.location}/{DATA_FOLDER}",

@@ -220,8 +220,8 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
     present = []
     for field in ordered_fields(schema):
         was = hidden.get(field.name) or by_id.get(field.field_id)
-        key = was is not None and was.name in known.primary_key
-        present.append((was, _column(field, was, key=key)))
+        in_key = was is not None and was.name in known.primary_key
+        present.append((was, _column(field, was, key=in_key)))
     found = adopted_definition(".".join(identifier), known, present)
     dropped = {c.field_id: c for c in (*_ever(metadata), *found.dropped)}
     gone = tuple(c for i, c in dropped.items() if i not in {f.field_id for f in schema.fields})

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import threading
-import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Final, Generic, TypeVar
 
 from pyiceberg.io import FileIO
@@ -22,36 +19,23 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import IcebergType
 
 from trinity.errors import TrinityError
-from trinity.spi import Bucket, DataFile, HistoryEntry, SplitSource, TableHandle, Tier, arrival_order
+from trinity.spi import DataFile, HistoryEntry, SplitSource, TableHandle, arrival_order
 from trinity.storage import ObjectStore, local_path
+from trinity_iceberg.adopt import check_own_readable
+from trinity_iceberg.carried import OPERATION, index_of, indexes, lineage, version_of
 from trinity_iceberg.external import IcebergScan, check_readable
+from trinity_iceberg.index import bad_data, open_index
 from trinity_iceberg.partition import from_record
-from trinity_iceberg.schema import DEFINITION, column_stats, definition_of, read_schema
+from trinity_iceberg.schema import column_stats, definition_of, read_schema
 
 __all__ = [
-    "INDEX",
-    "OPERATION",
-    "TXN",
-    "FileIndex",
     "Snapshots",
-    "carried",
-    "lineage",
     "live_manifests",
-    "open_index",
     "operation_of",
     "read_entries",
     "read_manifests",
-    "sidecar_folder",
     "snapshot_of",
-    "version_of",
 ]
-
-OPERATION: Final = "trinity.operation"
-"""Snapshot summary: what Trinity did, as ``history()`` shows it."""
-TXN: Final = "trinity.txn"
-"""Snapshot summary: JSON object application -> highest recorded version (L4); carried forward."""
-INDEX: Final = "trinity.index"
-"""Snapshot summary: name of the file index below the table's folder; carried forward."""
 
 CACHED_MANIFESTS: Final = 2000
 CACHED_VERSIONS: Final = 32
@@ -86,22 +70,6 @@ class _Cache(Generic[_K, _V]):
 # -- versions ---------------------------------------------------------------------------------------------
 
 
-def version_of(snapshot: Snapshot | None) -> int:
-    """The version that a snapshot is: its sequence number; 0 for a table without any snapshot."""
-    return (snapshot.sequence_number or 0) if snapshot else 0
-
-
-def lineage(metadata: TableMetadata) -> list[Snapshot]:
-    """The snapshots that led to the present one, oldest first, as far as they have not expired."""
-    by_id = {s.snapshot_id: s for s in metadata.snapshots}
-    found = []
-    at = metadata.current_snapshot_id
-    while at is not None and at in by_id:
-        found.append(by_id[at])
-        at = by_id[at].parent_snapshot_id
-    return found[::-1]
-
-
 def snapshot_of(table: TableHandle, metadata: TableMetadata) -> Snapshot | None:
     """The snapshot of a handle's version, or the newest; None for a table without any.
 
@@ -131,105 +99,7 @@ def operation_of(snapshot: Snapshot) -> str:
     return summary.additional_properties.get(OPERATION, summary.operation.value)
 
 
-def carried(metadata: TableMetadata) -> dict[str, str]:
-    """What the next commit must carry forward: transactions and file index of the newest Trinity commit.
-
-    Other engines drop unknown keys from their summaries; then the parents have them.
-    """
-    for snapshot in reversed(lineage(metadata)):
-        if found := _carried_by(snapshot):
-            return found
-    return {}
-
-
-def _carried_by(snapshot: Snapshot) -> dict[str, str]:
-    own = snapshot.summary.additional_properties if snapshot.summary else {}
-    return {k: own[k] for k in (TXN, INDEX) if k in own} if OPERATION in own else {}
-
-
-def _index_of(metadata: TableMetadata, snapshot: Snapshot) -> str | None:
-    chain = lineage(metadata)
-    known = [s for s in chain if version_of(s) <= version_of(snapshot)]
-    for candidate in reversed(known or [snapshot]):
-        own = candidate.summary.additional_properties if candidate.summary else {}
-        if OPERATION in own:
-            return own.get(INDEX)
-    return None
-
-
-# -- the file index: what a manifest cannot say of rewritten files -----------------------------------------
-
-
-@dataclass(frozen=True)
-class FileIndex:
-    """Tier, bucket and commit number of the files that compaction wrote, and the sidecar.
-
-    Attributes:
-        files: path below the table's folder -> tier, bucket, commit number (K6).
-        sidecar: the files with tombstones.
-    """
-
-    files: Mapping[str, tuple[Tier, Bucket | None, int | None]] = field(default_factory=dict)
-    sidecar: tuple[DataFile, ...] = ()
-
-    def apply(self, file: DataFile, name: str) -> DataFile:
-        """A file of a manifest as compaction wrote it; files that no compaction wrote stay as they are."""
-        if name not in self.files:
-            return file
-        tier, bucket, commit = self.files[name]
-        return replace(file, tier=tier, bucket=bucket, commit=file.commit if commit is None else commit)
-
-    def save(self, store: ObjectStore) -> str:
-        """Writes the index beside the sidecar and returns its name below the table's folder."""
-        name = f"{SIDECAR_FOLDER}/index-{uuid.uuid4().hex}.json"
-        data = {
-            "files": {
-                n: [tier.value, [bucket.index, bucket.count, bucket.types] if bucket else None, commit]
-                for n, (tier, bucket, commit) in self.files.items()
-            },
-            "sidecar": [f.moved(store.relative(f.path)).to_dict() for f in self.sidecar],
-        }
-        store.put_if_absent(name, json.dumps(data, separators=(",", ":")).encode())
-        return name
-
-
-SIDECAR_FOLDER: Final = "_trinity"
-
-
-def sidecar_folder(location: str) -> str:
-    """Absolute folder of the table's sidecar and file index."""
-    return f"{location}/{SIDECAR_FOLDER}"
-
-
-def open_index(store: ObjectStore, name: str | None) -> FileIndex:
-    """Reads a file index. Raises BAD_DATA naming it."""
-    if name is None:
-        return FileIndex()
-    with bad_data(store.path(name)):
-        data = json.loads(store.get(name))
-        files = {n: (Tier(t), Bucket(*b) if b else None, c) for n, (t, b, c) in data["files"].items()}
-        sidecar = (DataFile.from_dict(d) for d in data["sidecar"])
-        return FileIndex(files, tuple(f.moved(store.path(f.path)) for f in sidecar))
-
-
 # -- manifests --------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def bad_data(path: str) -> Iterator[None]:
-    """Maps whatever a decoder raises on a missing or damaged metadata file to BAD_DATA, naming the file."""
-    try:
-        yield
-    except TrinityError:
-        raise
-    except PermissionError as error:
-        raise TrinityError("PERMISSION_DENIED", f"No permission to read '{path}'.") from error
-    except Exception as error:
-        what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
-        raise TrinityError(
-            "BAD_DATA",
-            f"Metadata file '{path}' {what}; restore it from a backup, or read a version that does not need it.",
-        ) from error
 
 
 def read_manifests(io: FileIO, snapshot: Snapshot | None) -> list[ManifestFile]:
@@ -266,7 +136,14 @@ class Snapshots:
 
     def __init__(self) -> None:
         self._manifests: _Cache[tuple[str, int], tuple[DataFile, ...]] = _Cache(CACHED_MANIFESTS)
+        self._lists: _Cache[str, list[ManifestFile]] = _Cache(CACHED_VERSIONS)
         self._versions: _Cache[tuple[str, int, int], _Files] = _Cache(CACHED_VERSIONS)
+
+    def manifest_list(self, table: Table, snapshot: Snapshot | None) -> list[ManifestFile]:
+        """The manifests of a snapshot that still have files."""
+        if snapshot is None:
+            return []
+        return self._lists.get(snapshot.manifest_list, lambda: live_manifests(read_manifests(table.io, snapshot)))
 
     def splits(self, handle: TableHandle, table: Table) -> SplitSource:
         """All that a read of the handle's version needs."""
@@ -277,9 +154,7 @@ class Snapshots:
         native = None
         if definition.external:
             check_readable(handle, metadata)
-            native = IcebergScan(
-                handle, table, snapshot, storage.names, lambda: live_manifests(read_manifests(table.io, snapshot))
-            )
+            native = IcebergScan(handle, table, snapshot, storage.names, lambda: self.manifest_list(table, snapshot))
         files, sidecar = self.files(handle, table, snapshot, schema)
         return SplitSource(
             version=version_of(snapshot),
@@ -300,17 +175,13 @@ class Snapshots:
 
     def _read(self, handle: TableHandle, table: Table, snapshot: Snapshot, schema: Schema) -> _Files:
         store = ObjectStore(handle.location)
-        index = open_index(store, _index_of(table.metadata, snapshot))
+        index = open_index(store, index_of(table.metadata, snapshot))
         found = []
-        for manifest in live_manifests(read_manifests(table.io, snapshot)):
-            if manifest.content != ManifestContent.DATA:
-                if DEFINITION not in table.properties:  # the native scan of an external table honours them
-                    continue
-                raise TrinityError(
-                    "NOT_SUPPORTED",
-                    f"Version {version_of(snapshot)} of table '{handle.full_name}' has delete files of another engine "
-                    f"('{manifest.manifest_path}'); rewrite its data files there, with copy-on-write deletes.",
-                )
+        manifests = self.manifest_list(table, snapshot)
+        check_own_readable(table, schema, manifests)
+        for manifest in manifests:
+            if manifest.content != ManifestContent.DATA:  # the native scan of an external table honours them
+                continue
             found += [index.apply(f, store.relative(f.path)) for f in self.manifest_files(table, manifest, schema)]
         return tuple(sorted(found, key=arrival_order)), index.sidecar
 
@@ -332,17 +203,15 @@ class Snapshots:
         store = ObjectStore(handle.location)
         needed = {local_path(table.metadata_location)}
         needed |= {local_path(e.metadata_file) for e in metadata.metadata_log}
-        needed |= {local_path(s.statistics_path) for s in metadata.statistics}
+        needed |= {local_path(s.statistics_path) for s in metadata.statistics if s.snapshot_id > 0}
         manifests: dict[str, ManifestFile] = {}
-        indexes: set[str] = set()
         for snapshot in metadata.snapshots:
             needed.add(local_path(snapshot.manifest_list))
             manifests.update((m.manifest_path, m) for m in read_manifests(table.io, snapshot))
-            indexes.update(filter(None, [_index_of(metadata, snapshot)]))
         for manifest in manifests.values():
             needed.add(local_path(manifest.manifest_path))
             needed.update(f.path for f in self.manifest_files(table, manifest, table.schema()))
-        for name in indexes:
+        for name in indexes(metadata):
             needed.add(store.path(name))
             needed.update(f.path for f in open_index(store, name).sidecar)
         return needed

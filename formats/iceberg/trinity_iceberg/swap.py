@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
 from trinity.errors import TrinityError
 from trinity.storage import CommitRaced, after_commit
-from trinity_iceberg.snapshot import OPERATION
+from trinity_iceberg.carried import OPERATION
 
 __all__ = ["commit_updates", "put_table", "writing"]
 

@@ -1,0 +1,132 @@
+"""The file index: what a manifest cannot say of rewritten files, and what keeps other engines from removing it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.statistics import StatisticsFile
+from pyiceberg.table.update import RemoveStatisticsUpdate, SetStatisticsUpdate, TableUpdate
+
+from trinity.errors import TrinityError
+from trinity.spi import Bucket, DataFile, Tier
+from trinity.storage import ObjectStore
+
+__all__ = ["SIDECAR_FOLDER", "FileIndex", "bad_data", "guards", "open_index", "sidecar_folder", "stale_guards"]
+
+SIDECAR_FOLDER: Final = "_trinity"
+_FILES: Final = 1 << 14
+"""Most files of one index that are guarded."""
+
+
+@contextmanager
+def bad_data(path: str) -> Iterator[None]:
+    """Maps whatever a decoder raises on a missing or damaged metadata file to BAD_DATA, naming the file."""
+    try:
+        yield
+    except TrinityError:
+        raise
+    except PermissionError as error:
+        raise TrinityError("PERMISSION_DENIED", f"No permission to read '{path}'.") from error
+    except Exception as error:
+        what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
+        raise TrinityError(
+            "BAD_DATA",
+            f"Metadata file '{path}' {what}; restore it from a backup, or read a version that does not need it.",
+        ) from error
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    """Tier, bucket and commit number of the files that compaction wrote, and the sidecar.
+
+    Attributes:
+        files: path below the table's folder -> tier, bucket, commit number (K6).
+        sidecar: the files with tombstones.
+    """
+
+    files: Mapping[str, tuple[Tier, Bucket | None, int | None]] = field(default_factory=dict)
+    sidecar: tuple[DataFile, ...] = ()
+
+    def apply(self, file: DataFile, name: str) -> DataFile:
+        """A file of a manifest as compaction wrote it; files that no compaction wrote stay as they are."""
+        if name not in self.files:
+            return file
+        tier, bucket, commit = self.files[name]
+        return replace(file, tier=tier, bucket=bucket, commit=file.commit if commit is None else commit)
+
+    def save(self, store: ObjectStore) -> str:
+        """Writes the index beside the sidecar and returns its name below the table's folder."""
+        name = f"{SIDECAR_FOLDER}/index-{uuid.uuid4().hex}.json"
+        data = {
+            "files": {
+                n: [tier.value, [bucket.index, bucket.count, bucket.types] if bucket else None, commit]
+                for n, (tier, bucket, commit) in self.files.items()
+            },
+            "sidecar": [f.moved(store.relative(f.path)).to_dict() for f in self.sidecar],
+        }
+        store.put_if_absent(name, json.dumps(data, separators=(",", ":")).encode())
+        return name
+
+
+def sidecar_folder(location: str) -> str:
+    """Absolute folder of the table's sidecar and file index."""
+    return f"{location}/{SIDECAR_FOLDER}"
+
+
+def open_index(store: ObjectStore, name: str | None) -> FileIndex:
+    """Reads a file index. Raises BAD_DATA naming it."""
+    if name is None:
+        return FileIndex()
+    with bad_data(store.path(name)):
+        data = json.loads(store.get(name))
+        files = {n: (Tier(t), Bucket(*b) if b else None, c) for n, (t, b, c) in data["files"].items()}
+        sidecar = (DataFile.from_dict(d) for d in data["sidecar"])
+        return FileIndex(files, tuple(f.moved(store.path(f.path)) for f in sidecar))
+
+
+# -- guards -----------------------------------------------------------------------------------------------
+
+
+def guards(store: ObjectStore, name: str, sidecar: Collection[DataFile]) -> tuple[TableUpdate, ...]:
+    """Updates that make a file index and its sidecar files of the table's: as statistics of no snapshot.
+
+    An engine that removes orphan files keeps what the metadata names, and ``_trinity`` only if it skips hidden folders.
+    Statistics of a snapshot go with it; the numbers of these are negative, and no snapshot has such a number.
+    """
+    paths = [store.path(name), *sorted(f.path for f in sidecar)][:_FILES]
+    files = [
+        StatisticsFile.model_validate(
+            {
+                "snapshot-id": -(_group(name) * _FILES + place + 1),
+                "statistics-path": f"file://{path}",
+                "file-size-in-bytes": os.path.getsize(path),
+                "file-footer-size-in-bytes": 0,
+                "blob-metadata": [],
+            }
+        )
+        for place, path in enumerate(paths)
+    ]
+    return tuple(SetStatisticsUpdate.model_validate({"statistics": file}) for file in files)
+
+
+def stale_guards(metadata: TableMetadata, needed: Collection[str]) -> tuple[RemoveStatisticsUpdate, ...]:
+    """Updates that let go of the guarded files of all indexes but some, given by name."""
+    kept = {_group(name) for name in needed}
+    found = [s.snapshot_id for s in metadata.statistics if s.snapshot_id < 0]
+    return tuple(
+        RemoveStatisticsUpdate.model_validate({"snapshot-id": number})
+        for number in found
+        if (-number - 1) // _FILES not in kept
+    )
+
+
+def _group(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big")
