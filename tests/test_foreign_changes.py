@@ -1,0 +1,286 @@
+"""Other engines change Trinity's tables: what they changed is taken over, or refused by name for reads and writes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.foreign import refused
+from tests.iceberg import iceberg_spark
+from trinity import Column, Session
+from trinity.table import Table
+
+COLUMNS = [Column("k", "int", nullable=False), Column("w", "bigint"), Column("v", "string")]
+KINDS: dict[str, Mapping[str, str] | None] = {
+    "deduplicate": {"watermark-key": "w"},
+    "plain": None,
+    "partial_update": {"merge-engine": "partial-update", "fields.w.sequence-group": "v"},
+    "aggregation": {"merge-engine": "aggregation", "fields.v.aggregate-function": "last_value"},
+}
+SHORT = (("delta", "deduplicate"),)
+CASES = [
+    pytest.param(fmt, kind, marks=() if (fmt, kind) in SHORT else pytest.mark.full)
+    for fmt in ("delta", "iceberg")
+    for kind in KINDS
+]
+
+
+class Other:
+    """Spark's own reader and writer of a table's format."""
+
+    def __init__(self, session: Session, table: Table) -> None:
+        self.format = table.name.catalog
+        self.location = table.location
+        self.spark = session.spark if self.format == "delta" else iceberg_spark(session)
+        self.name = f"delta.`{table.location}`" if self.format == "delta" else f"iceberg.default.{table.name.table}"
+
+    def __call__(self, *statements: str) -> list[Any]:
+        """Runs statements, ``{t}`` being the table, and returns the rows of the last one."""
+        rows: list[Any] = []
+        for statement in statements:
+            rows = self.spark.sql(statement.format(t=self.name)).collect()
+        return rows
+
+    def append(self, **row: Any) -> None:
+        names = ", ".join(row)
+        values = ", ".join("NULL" if v is None else repr(v) for v in row.values())
+        self(f"INSERT INTO {{t}} ({names}) VALUES ({values})")
+
+
+def make(session: Session, fmt: str, kind: str = "deduplicate", name: str = "t") -> Table:
+    properties = KINDS[kind]
+    key = [] if properties is None else ["k"]
+    return session.create_table(f"{fmt}.default.{name}", COLUMNS, key, (), properties or {})
+
+
+def add(table: Table, *rows: tuple[int, int, str]) -> None:
+    data = pa.Table.from_pylist([dict(zip(("k", "w", "v"), row, strict=True)) for row in rows])
+    (table.upsert if table.definition.keyed else table.append)(data)
+
+
+def shown(table: Table, version: int | None = None) -> list[dict[str, Any]]:
+    return sorted(table.to_df(version).toArrow().to_pylist(), key=lambda r: r["k"])
+
+
+def seen(other: Other) -> list[dict[str, Any]]:
+    rows = [r.asDict() for r in other("SELECT * FROM {t}")]
+    return sorted(({k: v for k, v in r.items() if not k.startswith("_trinity_")} for r in rows), key=lambda r: r["k"])
+
+
+@pytest.mark.parametrize(("fmt", "kind"), CASES, indirect=["fmt"])
+def test_columns_of_others_stay(session: Session, fmt: str, kind: str) -> None:
+    table = make(session, fmt, kind)
+    other = Other(session, table)
+    add(table, (1, 1, "a"), (2, 1, "b"))
+    start = table.splits().version
+    other("ALTER TABLE {t} ADD COLUMN extra INT AFTER k")
+    other.append(k=7, extra=5, w=1, v="s")
+    session.sql(f"UPDATE {fmt}.default.t SET extra = 9 WHERE k = 1")
+    table.compact(full=True)
+    assert [(r["k"], r["extra"], r["v"]) for r in shown(table)] == [(1, 9, "a"), (2, None, "b"), (7, 5, "s")]
+    if fmt == "delta":
+        features = "'delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true'"
+        other(f"ALTER TABLE {{t}} SET TBLPROPERTIES ({features})")
+    other(
+        "ALTER TABLE {t} ADD COLUMN first STRING FIRST",  # before one that is older
+        "ALTER TABLE {t} RENAME COLUMN v TO said",
+        "ALTER TABLE {t} ALTER COLUMN extra TYPE BIGINT",
+        "ALTER TABLE {t} ALTER COLUMN said COMMENT 'theirs'",
+    )
+    other.append(first="new", k=8, extra=2**40, w=1, said="t")
+    session.sql(f"UPDATE {fmt}.default.t SET first = 'mine' WHERE k = 2")
+    expected = [
+        {"first": None, "k": 1, "extra": 9, "w": 1, "said": "a"},
+        {"first": "mine", "k": 2, "extra": None, "w": 1, "said": "b"},
+        {"first": None, "k": 7, "extra": 5, "w": 1, "said": "s"},
+        {"first": "new", "k": 8, "extra": 2**40, "w": 1, "said": "t"},
+    ]
+    assert shown(table) == expected
+    assert table.definition.column("said").comment == "theirs"
+    other("ALTER TABLE {t} DROP COLUMN extra")
+    table.compact(full=True)
+    add_again = pa.table({"k": pa.array([9], pa.int32()), "w": [1], "said": ["n"]})
+    (table.append if kind == "plain" else table.upsert)(add_again)
+    expected = [{k: v for k, v in row.items() if k != "extra"} for row in expected]
+    expected.append({"first": None, "k": 9, "w": 1, "said": "n"})
+    assert shown(table) == expected
+    assert seen(other) == expected
+    assert shown(table, start) == [{"k": 1, "w": 1, "v": "a"}, {"k": 2, "w": 1, "v": "b"}]
+
+
+def everything_refuses(session: Session, table: Table, says: str) -> None:
+    """Reads and writes alike, with one message, and nothing is committed."""
+    before = [r.version for r in table.history().collect()]
+    row = pa.table({"k": pa.array([1], pa.int32())})
+    calls: list[Callable[[], object]] = [
+        table.to_df,
+        table.log,
+        lambda: session.sql(f"SELECT * FROM {table.name}"),
+        lambda: table.upsert(row),
+        lambda: table.upsert(row, txn=("app", 1)),
+        lambda: table.delete("k = 1"),
+        lambda: session.sql(f"UPDATE {table.name} SET v = 'x'"),
+        lambda: session.sql(f"MERGE INTO {table.name} t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN DELETE"),
+        lambda: session.sql(f"TRUNCATE TABLE {table.name}"),
+        lambda: session.sql(f"ALTER TABLE {table.name} ADD COLUMN mine INT"),
+        table.compact,
+        table.vacuum,
+    ]
+    for call in calls:
+        refused("NOT_SUPPORTED", says, call)
+    assert [r.version for r in table.history().collect()] == before
+
+
+def test_deletion_vectors_are_refused_by_all_and_purged(session: Session) -> None:
+    table = make(session, "delta")
+    other = Other(session, table)
+    add(table, (1, 1, "a"), (2, 1, "b"), (3, 1, "c"))
+    other("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    add(table, (4, 1, "d"))  # the feature alone does no harm
+    before = table.splits().version
+    other("DELETE FROM {t} WHERE k = 2")
+    everything_refuses(session, table, r"REORG TABLE .* APPLY \(PURGE\)")
+    assert [r["k"] for r in shown(table, before)] == [1, 2, 3, 4]
+    other("REORG TABLE {t} APPLY (PURGE)")
+    assert [r["k"] for r in shown(table)] == [1, 3, 4]
+    add(table, (1, 2, "a2"))
+    table.compact(full=True)
+    table.vacuum("0 seconds")
+    assert [r["v"] for r in shown(table)] == ["a2", "c", "d"]
+
+
+def test_another_engines_vacuum_is_named(session: Session) -> None:
+    table = make(session, "delta")
+    add(table, (1, 1, "a"))
+    old = table.splits().version
+    add(table, (1, 2, "b"))
+    table.compact(full=True)
+    kept = table.splits().version
+    other = Other(session, table)
+    check = "spark.databricks.delta.retentionDurationCheck.enabled"
+    other.spark.conf.set(check, "false")
+    other("VACUUM {t} RETAIN 0 HOURS")
+    other.spark.conf.unset(check)
+    refused("INVALID_ARGUMENTS", f"Version {old} .* was vacuumed.* readable one is {kept}", lambda: table.to_df(old))
+    assert [r["v"] for r in shown(table)] == [r["v"] for r in shown(table, kept)] == ["b"]
+
+
+def test_settings_of_others_are_kept_or_refused(session: Session) -> None:
+    keyed, plain = make(session, "delta"), make(session, "delta", "plain", "p")
+    other = Other(session, keyed)
+    add(keyed, (1, 1, "a"))
+    other(
+        "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (w > 0)",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+        "ALTER TABLE {t} ALTER COLUMN v SET DEFAULT 'theirs'",
+        "ALTER TABLE {t} CLUSTER BY (w)",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 9 days')",
+    )
+    refused("CONSTRAINT_VIOLATION", "positive", lambda: add(keyed, (2, 0, "b")))
+    keyed.upsert(pa.table({"k": pa.array([2], pa.int32()), "w": [5]}))
+    keyed.delete([1])
+    assert shown(keyed) == [{"k": 2, "w": 5, "v": "theirs"}]
+    refused("NOT_SUPPORTED", "CLUSTER BY", lambda: session.sql("ALTER TABLE delta.default.t DROP COLUMN w"))
+    session.sql("ALTER TABLE delta.default.t ADD COLUMN mine INT")
+    session.sql("ALTER TABLE delta.default.t ALTER COLUMN v DROP DEFAULT")
+    session.sql("ALTER TABLE delta.default.t DROP CONSTRAINT positive")
+    keyed.compact(full=True)
+    [detail] = other("DESCRIBE DETAIL {t}")
+    assert detail.clusteringColumns == ["w"]
+    assert detail.properties["delta.logRetentionDuration"] == "interval 9 days"
+    assert "delta.constraints.positive" not in detail.properties
+    keyed.upsert(pa.table({"k": pa.array([3], pa.int32()), "w": [0]}))
+    assert [r["v"] for r in shown(keyed)] == ["theirs", None]
+
+    add(plain, (1, 1, "a"), (2, 1, "b"))
+    for setting in ("delta.enableChangeDataFeed", "delta.appendOnly"):
+        Other(session, plain)(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{setting}' = 'true')")
+        refused("NOT_SUPPORTED", setting, lambda: plain.delete("k = 1"))
+        add(plain, (3, 1, setting))
+        Other(session, plain)(f"ALTER TABLE {{t}} UNSET TBLPROPERTIES ('{setting}')")
+    plain.delete("k = 1")
+    assert [r["k"] for r in shown(plain)] == [2, 3, 3]
+
+
+REFUSALS = {
+    "ALTER TABLE {t} DROP COLUMN w": "'w', which is the watermark",
+    "ALTER TABLE {t} RENAME COLUMN _trinity_row_kind TO kind": "_trinity_row_kind",
+    "ALTER TABLE {t} ALTER COLUMN k DROP NOT NULL": "NOT NULL from column 'k'",
+    "ALTER TABLE {t} ADD COLUMN s STRUCT<a: INT>": "'s', whose part 'a'",
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("statement", REFUSALS)
+def test_what_cannot_be_taken_over_is_refused_by_name(session: Session, statement: str) -> None:
+    table = make(session, "delta")
+    add(table, (1, 1, "a"))
+    other = Other(session, table)
+    other("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    before = table.splits().version
+    other(statement)
+    everything_refuses(session, table, REFUSALS[statement])
+    assert shown(table, before) == [{"k": 1, "w": 1, "v": "a"}]
+    other(f"RESTORE TABLE {{t}} TO VERSION AS OF {before}")
+    add(table, (2, 1, "b"))
+    assert [r["v"] for r in shown(table)] == ["a", "b"]
+
+
+def test_spark_merges_whole_rows(session: Session) -> None:
+    """As docs/other-engines.md says: hidden columns make UPDATE SET * ask for schema evolution."""
+    table = make(session, "delta")
+    add(table, (1, 1, "a"), (2, 1, "b"))
+    Other(session, table)(
+        "MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (VALUES (2, 2L, 'b2'), (3, 1L, 'c')) s(k, w, v) "
+        "ON t.k = s.k WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    table.delete([1])
+    assert [(r["k"], r["v"]) for r in shown(table)] == [(2, "b2"), (3, "c")]
+
+
+def test_icebergs_readers_of_changes_pass_over_compaction(session: Session, tmp_path: Path) -> None:
+    table = make(session, "iceberg")
+    other = Other(session, table)
+    add(table, (1, 1, "a"), (2, 1, "b"))
+    add(table, (1, 2, "a2"))
+    table.delete([2])
+    table.compact(full=True)
+    add(table, (3, 1, "c"))
+    other("CALL iceberg.system.create_changelog_view(table => 'default.t', changelog_view => 'changes')")
+    changes = other("SELECT k, v, _change_type FROM changes WHERE _trinity_row_kind IS NULL ORDER BY k, v")
+    assert [tuple(r) for r in changes] == [(k, v, "INSERT") for k, v in [(1, "a"), (1, "a2"), (2, "b"), (3, "c")]]
+    stream = (
+        other.spark.readStream.format("iceberg").load(other.name).writeStream.format("memory").queryName("streamed")
+    )
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    stream.trigger(availableNow=True).start().awaitTermination()
+    streamed = other("SELECT k, v FROM streamed WHERE _trinity_row_kind IS NULL ORDER BY k, v")
+    assert [tuple(r) for r in streamed] == [(1, "a"), (1, "a2"), (2, "b"), (3, "c")]
+
+
+def test_icebergs_own_care_loses_nothing(session: Session) -> None:
+    """Expiry and the removal of orphans by Spark leave tombstones and transactions in place."""
+    table = make(session, "iceberg")
+    other = Other(session, table)
+    add(table, (1, 1, "a"), (2, 5, "b"))
+    table.upsert(pa.table({"k": pa.array([3], pa.int32()), "w": [1]}), txn=("app", 1))
+    table.delete([2])
+    table.compact(full=True)
+    old = table.splits().version
+    other.append(k=4, w=1, v="theirs")
+    other("CALL iceberg.system.expire_snapshots(table => 'default.t', older_than => TIMESTAMP '2099-01-01 00:00:00')")
+    for path in Path(table.location).rglob("*"):
+        os.utime(path, (time.time() - 30 * 86400,) * 2)
+    for listing in ("false", "true"):  # the one skips hidden folders, the other does not
+        call = f"CALL iceberg.system.remove_orphan_files(table => 'default.t', prefix_listing => {listing})"
+        assert [r for r in other(call) if "_trinity" in r[0]] == []
+    assert table.upsert(pa.table({"k": pa.array([3], pa.int32()), "w": [1]}), txn=("app", 1)).skipped
+    add(table, (2, 4, "late"))  # older than its tombstone
+    assert [r["k"] for r in shown(table)] == [1, 3, 4]
+    refused("INVALID_ARGUMENTS", f"no version {old} .*oldest readable one", lambda: table.to_df(old))
