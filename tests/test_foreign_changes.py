@@ -69,8 +69,8 @@ def shown(table: Table, version: int | None = None) -> list[dict[str, Any]]:
 
 
 def seen(other: Other) -> list[dict[str, Any]]:
-    rows = [r.asDict() for r in other("SELECT * FROM {t}")]
-    return sorted(({k: v for k, v in r.items() if not k.startswith("_trinity_")} for r in rows), key=lambda r: r["k"])
+    names = [c for c in other.spark.table(other.name).columns if not c.startswith("_trinity_")]
+    return [r.asDict() for r in other(f"SELECT {', '.join(names)} FROM {{t}} ORDER BY k")]
 
 
 @pytest.mark.parametrize(("fmt", "kind"), CASES, indirect=["fmt"])

@@ -692,10 +692,12 @@ def test_another_engine_writes(lake: DeltaConnector, table: TableHandle, spark: 
 
 
 def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
-    spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    code, message = code_of(lambda: lake.metadata.get_splits(table))
-    assert code == "NOT_SUPPORTED"
-    assert "deletionVectors" in message
+    spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.feature.variantType' = 'supported')")
+    for call in (lambda: lake.metadata.get_splits(table), lambda: lake.metadata.begin_insert(table)):
+        code, message = code_of(call)
+        assert code == "NOT_SUPPORTED"
+        assert "variantType" in message
+    assert lake.metadata.get_splits(dataclasses.replace(table, version=0)).version == 0
 
 
 def test_no_delta_in_spark(tmp_path: Path) -> None:
