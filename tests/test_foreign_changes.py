@@ -95,7 +95,7 @@ def test_columns_of_others_stay(session: Session, fmt: str, kind: str) -> None:
     )
     other.append(first="new", k=8, extra=2**40, w=1, said="t")
     session.sql(f"UPDATE {fmt}.default.t SET first = 'mine' WHERE k = 2")
-    expected = [
+    expected: list[dict[str, Any]] = [
         {"first": None, "k": 1, "extra": 9, "w": 1, "said": "a"},
         {"first": "mine", "k": 2, "extra": None, "w": 1, "said": "b"},
         {"first": None, "k": 7, "extra": 5, "w": 1, "said": "s"},
