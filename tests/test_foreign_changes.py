@@ -232,6 +232,16 @@ def test_what_cannot_be_taken_over_is_refused_by_name(session: Session, statemen
     assert [r["v"] for r in shown(table)] == ["a", "b"]
 
 
+def test_structs_of_mapped_tables_are_the_same_for_others(session: Session) -> None:
+    table = make(session, "delta")
+    session.sql("ALTER TABLE delta.default.t RENAME COLUMN v TO said")  # column mapping
+    session.sql("ALTER TABLE delta.default.t ADD COLUMN s STRUCT<a: INT, b: ARRAY<STRUCT<c: INT>>>")
+    session.sql("INSERT INTO delta.default.t SELECT 1, 1L, 'a', named_struct('a', 2, 'b', array(named_struct('c', 3)))")
+    expected = [(1, 2, 3)]
+    assert [tuple(r) for r in Other(session, table)("SELECT k, s.a, s.b[0].c FROM {t}")] == expected
+    assert [tuple(r) for r in session.sql("SELECT k, s.a, s.b[0].c FROM delta.default.t").collect()] == expected
+
+
 def test_spark_merges_whole_rows(session: Session) -> None:
     """As docs/other-engines.md says: hidden columns make UPDATE SET * ask for schema evolution."""
     table = make(session, "delta")

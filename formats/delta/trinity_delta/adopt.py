@@ -123,7 +123,7 @@ def check_removable(table: TableHandle, metadata: Mapping[str, Any], *, rewrites
     settings = metadata["configuration"]
     for key in (APPEND_ONLY, *([_FEED] if rewrites else [])):
         if str(settings.get(key, "false")).lower() == "true":
-            raise refused(table, f"'{key}' = 'true', under which Trinity changes no row of a plain table")
+            raise refused(table, f"'{key}' = 'true', under which Trinity takes no rows from files")
 
 
 def check_dropped(table: TableHandle, changed: TableDefinition, clustering: Collection[str]) -> None:

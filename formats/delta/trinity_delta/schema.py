@@ -154,11 +154,22 @@ def _changed(field: Mapping[str, Any], column: Column, mapped: bool) -> dict[str
     if mapped:
         metadata[PHYSICAL] = column.stored_name
     if parse_type(column.type).nested:  # what is inside does not change, and Delta has numbered it
-        new["type"] = field["type"]
+        new["type"] = _named_within(field["type"]) if mapped else field["type"]
     elif new["type"] != field["type"]:
         step = {"fromType": field["type"], "toType": new["type"]}
         metadata[_CHANGES] = [*metadata.get(_CHANGES, []), step]
     return {**new, "metadata": metadata}
+
+
+def _named_within(kind: Any) -> Any:
+    """A type whose fields are called the same in data files; Delta would give names of its own to new ones."""
+    if isinstance(kind, str):
+        return kind
+    found = {part: _named_within(value) for part, value in kind.items() if part != "fields"}
+    for field in kind.get("fields", ()):
+        metadata = {PHYSICAL: field["name"], **field["metadata"]}
+        found.setdefault("fields", []).append({**field, "type": _named_within(field["type"]), "metadata": metadata})
+    return found
 
 
 def configuration(definition: TableDefinition, *, new: bool, widened: bool = False) -> dict[str, str]:
