@@ -163,7 +163,7 @@ def _changed(field: Mapping[str, Any], column: Column, mapped: bool) -> dict[str
 
 def _named_within(kind: Any) -> Any:
     """A type whose fields are called the same in data files; Delta would give names of its own to new ones."""
-    if isinstance(kind, str):
+    if not isinstance(kind, dict):
         return kind
     found = {part: _named_within(value) for part, value in kind.items() if part != "fields"}
     for field in kind.get("fields", ()):

@@ -887,6 +887,9 @@ def test_the_metadata_names_the_sidecar_of_every_version(lake: IcebergConnector,
     assert len(named()) == 2
     assert named() <= present()
     assert len(lake.metadata.get_splits(table).sidecar) == 1
+    lake.metadata.truncate(table)
+    assert len(named()) == 3  # the new index, which says that there is no sidecar
+    assert named() <= present()
 
 
 def test_commits_are_called_what_iceberg_calls_them(lake: IcebergConnector, table: TableHandle) -> None:

@@ -22,7 +22,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
-from pyiceberg.table.update import AssertCurrentSchemaId
+from pyiceberg.table.update import AssertCurrentSchemaId, TableUpdate
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from trinity.errors import TrinityError
@@ -266,8 +266,9 @@ class IcebergMetadata(RowChanges):
             live, sidecar = self._snapshots.files(table, loaded, current, loaded.schema())
             if not live and not sidecar:
                 return CommitResult(version_of(current))
-            summary = {INDEX: FileIndex().save(store)} if sidecar else {}
-            change = Change("truncate", removed=frozenset(f.path for f in live), summary=summary)
+            name, updates = _put_index(FileIndex(), store, loaded) if sidecar else (None, ())
+            summary = {INDEX: name} if name else {}
+            change = Change("truncate", (), frozenset(f.path for f in live), summary, updates)
             return _result(commit_change(loaded, change), live)
 
         return self._commit(table, attempt)
@@ -299,9 +300,7 @@ class IcebergMetadata(RowChanges):
             entries = {n: e for n, e in index.files.items() if n not in gone}
             entries |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in files}
             index = FileIndex(entries, sidecar if replace_sidecar else index.sidecar)
-            name = index.save(store)
-            needed = {*indexes(loaded.metadata), name}
-            updates = (*stale_guards(loaded.metadata, needed), *guards(store, name, index.sidecar))
+            name, updates = _put_index(index, store, loaded)
             change = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True)
             return _result(commit_change(loaded, change), written)
 
@@ -384,6 +383,13 @@ class IcebergMetadata(RowChanges):
             sync=syncs_files(definition.properties),
         )
         return replace(table, version=version_of(snapshot)), definition, target
+
+
+def _put_index(index: FileIndex, store: ObjectStore, loaded: Table) -> tuple[str, tuple[TableUpdate, ...]]:
+    """Writes a file index: its name, and what else the commit that names it changes of the table."""
+    name = index.save(store)
+    stale = stale_guards(loaded.metadata, {*indexes(loaded.metadata), name})
+    return name, (*stale, *guards(store, name, index.sidecar))
 
 
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:
