@@ -198,6 +198,9 @@ def test_settings_of_others_are_kept_or_refused(session: Session) -> None:
     keyed.upsert(pa.table({"k": pa.array([3], pa.int32()), "w": [0]}))
     assert [r["v"] for r in shown(keyed)] == ["theirs", None]
 
+    other("ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    add(keyed, (3, 9, "b"))
+    refused("NOT_SUPPORTED", "delta.appendOnly", lambda: keyed.compact(full=True))
     add(plain, (1, 1, "a"), (2, 1, "b"))
     for setting in ("delta.enableChangeDataFeed", "delta.appendOnly"):
         Other(session, plain)(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{setting}' = 'true')")

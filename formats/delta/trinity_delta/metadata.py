@@ -213,7 +213,7 @@ class DeltaMetadata(FolderMetadata):
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         state = self._begin(table)
         pinned = replace(table, version=state.version)
-        if state.definition.external:
+        if state.definition.external or state.definition.keyed:  # row versions go that other engines see
             check_rewritable(table, state.metadata, state.protocol)
         return RewriteTableHandle(pinned, state.definition, _target(table, state), tuple(replaced))
 
@@ -226,6 +226,7 @@ class DeltaMetadata(FolderMetadata):
         store = ObjectStore(table.location)
 
         def change(state: State, started: DeltaTransaction) -> CommitResult:
+            state.check_writable(table)
             live = {f.path: (path, f) for path, f in state.files.items()}
             if gone := {f.path for f in rewrite.replaced} - live.keys():
                 raise TrinityError(
