@@ -226,7 +226,7 @@ class DeltaMetadata(FolderMetadata):
         store = ObjectStore(table.location)
 
         def change(state: State, started: DeltaTransaction) -> CommitResult:
-            state.check_writable(table)
+            self._check_columns(rewrite.table, rewrite.definition, state)
             live = {f.path: (path, f) for path, f in state.files.items()}
             if gone := {f.path for f in rewrite.replaced} - live.keys():
                 raise TrinityError(
@@ -251,7 +251,6 @@ class DeltaMetadata(FolderMetadata):
 
         Raises TRANSACTION_CONFLICT when rows of the files were deleted meanwhile.
         """
-        self._check_columns(rewrite.table, rewrite.definition, state)
         pinned = self._snapshots.load(rewrite.table)
         replaced = {f.path for f in rewrite.replaced}
         paths = [path for path, f in state.files.items() if f.path in replaced]
