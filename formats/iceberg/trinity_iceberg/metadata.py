@@ -72,7 +72,7 @@ from trinity_iceberg.schema import (
     with_field_ids,
 )
 from trinity_iceberg.snapshot import Snapshots, history_of, schema_of, snapshot_of
-from trinity_iceberg.swap import commit_updates, put_table
+from trinity_iceberg.swap import put_table
 
 __all__ = ["IcebergMetadata"]
 

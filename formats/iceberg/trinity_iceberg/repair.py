@@ -21,8 +21,9 @@ from sqlalchemy.orm import Session
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, TableHandle
 from trinity.storage import local_path, no_readable_version
+from trinity_iceberg.carried import lineage, version_of
 from trinity_iceberg.schema import DEFINITION
-from trinity_iceberg.snapshot import Snapshots, lineage, schema_of, version_of
+from trinity_iceberg.snapshot import Snapshots, schema_of
 from trinity_iceberg.swap import commit_updates
 
 __all__ = ["made_by_trinity", "metadata_file", "registered_at", "repair"]
