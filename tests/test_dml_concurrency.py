@@ -6,11 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import trinity
-from tests.threads import at_once
-from trinity import Session, TrinityError
+from tests.foreign import FIRST, KEYED, SECOND, pyarrow_files, rows_of
+from tests.iceberg import pyiceberg
+from tests.threads import at_once, meanwhile
+from trinity import Column, Session, TrinityError
 
 FULL = pytest.mark.full
 KINDS = {"plain": "", "keyed": ", PRIMARY KEY (id)"}
@@ -84,6 +88,37 @@ def test_a_statement_that_selects_nothing_makes_no_commit(session: Session, coun
     session.sql(f"DELETE FROM {counter} WHERE n IS NULL")
     session.sql(f"MERGE INTO {counter} t USING (SELECT 9 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
     assert session.table(counter).history().count() == before
+
+
+@pytest.mark.parametrize("fmt", [pytest.param("delta", marks=FULL), "iceberg"])
+def test_l7_what_another_engine_deleted_stays_deleted(
+    session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = session.create_table(f"{fmt}.default.counters", [Column("id", "int"), Column("n", "int")], ["id"])
+    table.upsert(pa.table({"id": pa.array([1], pa.int32()), "n": pa.array([0], pa.int32())}))
+
+    def delete() -> None:
+        if fmt == "delta":
+            session.spark.sql(f"DELETE FROM delta.`{table.location}` WHERE id = 1")
+        else:
+            pyiceberg(table).delete("id == 1")
+
+    meanwhile(monkeypatch, table, "begin_merge", delete)
+    session.sql(f"UPDATE {table.name} SET n = n + 1 WHERE id = 1")
+    assert table.to_df().collect() == []
+
+
+@pytest.mark.full
+def test_l7_files_that_left_a_folder_are_not_written_anew(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "files"
+    for rows in (FIRST, SECOND):
+        pyarrow_files(folder, rows.drop_columns(["p"]).filter(pc.is_valid(rows["id"])))
+    table = session.register("parquet.default.files", "parquet", str(folder), KEYED)
+    meanwhile(monkeypatch, table, "begin_merge", lambda: (folder / "1.parquet").unlink())
+    table.update("id = 2", {"v": "concat(v, '!')"})
+    assert rows_of(table) == {(1, "a"), (2, "b!"), (3, "c")}
 
 
 @pytest.mark.tiered

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
+from tests.threads import meanwhile
 from trinity import Column, Session, TrinityError
 from trinity.table import Table
 
@@ -49,20 +49,6 @@ def parquet_files(table: Table) -> set[Path]:
 def in_days(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     """Vacuums as if so many days had gone by."""
     monkeypatch.setattr("trinity.table.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S))
-
-
-def meanwhile(monkeypatch: pytest.MonkeyPatch, table: Table, call: str, happens: Callable[[], object]) -> None:
-    """Has something happen once, right after a call of the table's connector."""
-    metadata = table.connector.metadata
-    method = getattr(metadata, call)
-
-    def and_then(*arguments: object, **options: object) -> object:
-        monkeypatch.setattr(metadata, call, method)
-        found = method(*arguments, **options)
-        happens()
-        return found
-
-    monkeypatch.setattr(metadata, call, and_then)
 
 
 @pytest.mark.tiered

@@ -1,11 +1,15 @@
-"""Writers at once."""
+"""Writers at once, and within each other."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 
-__all__ = ["at_once"]
+import pytest
+
+from trinity.table import Table
+
+__all__ = ["at_once", "meanwhile"]
 
 
 def at_once(works: Sequence[Callable[[], object]]) -> list[Exception]:
@@ -26,3 +30,17 @@ def at_once(works: Sequence[Callable[[], object]]) -> list[Exception]:
     for thread in threads:
         thread.join()
     return errors
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, table: Table, call: str, happens: Callable[[], object]) -> None:
+    """Has something happen once, right after a call of the table's connector."""
+    metadata = table.connector.metadata
+    method = getattr(metadata, call)
+
+    def and_then(*arguments: object, **options: object) -> object:
+        monkeypatch.setattr(metadata, call, method)
+        found = method(*arguments, **options)
+        happens()
+        return found
+
+    monkeypatch.setattr(metadata, call, and_then)

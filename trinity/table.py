@@ -273,7 +273,7 @@ class Table:
         from trinity.engine.compact import compact
 
         splits = self.splits()
-        return compact(self.session.spark, self.connector, replace(self.handle, version=splits.version), splits, full)
+        return compact(self.session.spark, self.connector, self.handle, splits, full)
 
     def vacuum(self, retain: str = "7 days") -> VacuumResult:
         """Forgets versions that were replaced longer ago than ``retain``, and removes files that nothing needs.
@@ -381,14 +381,14 @@ class Table:
         """
         from trinity.engine.read import merged_read
 
-        looked = -1
+        looked: tuple[str, int] | None = None
 
         def look(definition: TableDefinition) -> TableDefinition:
             nonlocal looked
             splits = self.splits()
-            if splits.version != looked and not merged_read(self.session.spark, splits).where(violated).isEmpty():
+            seen, looked = looked, (splits.definition.id, splits.version)
+            if looked != seen and not merged_read(self.session.spark, splits).where(violated).isEmpty():
                 raise TrinityError("CONSTRAINT_VIOLATION", refusal)
-            looked = splits.version
             return definition
 
         look(self._altered(self.definition, [change]))

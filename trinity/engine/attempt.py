@@ -89,7 +89,7 @@ class Attempt:
         splits = table.splits()
         program = expanded(program, splits.definition)
         check_program(program, splits.definition)
-        pinned = replace(table.handle, version=splits.version)
+        pinned = table.handle.pinned(splits.version, splits.definition.id)
         merge = table.connector.metadata.begin_merge(pinned, update_case_columns(program))
         _same_version(merge.table, program)
         columns = program.source.columns if program.source is not None else ()
@@ -328,7 +328,8 @@ class Attempt:
 def _same_version(target: TableHandle, program: Program) -> None:
     """Source and subqueries must read the target at the version that is changed. Raises TRANSACTION_CONFLICT."""
     for read in program.reads:
-        if (read.catalog, read.location) == (target.catalog, target.location) and read.version != target.version:
+        same = (read.catalog, read.location) == (target.catalog, target.location)
+        if same and (read.id, read.version) != (target.id, target.version):
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
                 f"Table '{target.full_name}' was changed while {program.statement} was analysed.",

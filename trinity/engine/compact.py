@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine import by_column
+from trinity.engine.lasting import lasting
 from trinity.engine.partitions import by_partition, crowded, grouped_scan
 from trinity.engine.read import folded, with_key
 from trinity.engine.scan import bucket_types, log_scan, plain_scan, tiers, well_bucketed
@@ -58,6 +59,16 @@ def compact(
         splits: the version to fold.
         full: True folds everything into a new base; False only the log, unless it is large beside the base.
     """
+    table = table.pinned(splits.version, splits.definition.id)
+    from trinity.sql.errors import spark_errors
+
+    with lasting(connector, table), spark_errors():
+        return _compact(spark, connector, table, splits, full)
+
+
+def _compact(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, full: bool
+) -> CommitResult:
     base, log = tiers(splits.files)
     if splits.definition.external:
         return _winners_only(spark, connector, table, splits)

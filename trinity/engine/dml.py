@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from trinity.engine.attempt import Attempt
 from trinity.engine.cases import Counts, Program
 from trinity.engine.gateway import without_call_sites
+from trinity.engine.lasting import lasting
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s
 from trinity.storage import statement_turn
@@ -73,5 +74,12 @@ def _begun(table: Table, prepare: Prepare) -> Iterator[Attempt]:
     """One attempt; what Spark raises in it is raised as a TrinityError."""
     from trinity.sql.errors import spark_errors
 
-    with spark_errors(), without_call_sites(), prepare() as program, Attempt.begun(table, program) as attempt:
+    with (
+        spark_errors(),
+        without_call_sites(),
+        prepare() as program,
+        Attempt.begun(table, program) as attempt,
+        lasting(table.connector, attempt.merge.table),
+        spark_errors(),
+    ):
         yield attempt

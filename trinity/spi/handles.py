@@ -7,7 +7,7 @@ its sinks. An adapter may subclass a handle to carry more of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, SupportsIndex
 
 import pyarrow as pa
@@ -44,6 +44,7 @@ class TableHandle:
         catalog, schema, table: its name.
         location: absolute folder or URI of the table.
         version: the version that a statement is pinned to, or None for the newest.
+        id: :attr:`TableDefinition.id` of the table that a statement is pinned to, or None for whichever has the name.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that is no whole number.
@@ -54,6 +55,7 @@ class TableHandle:
     table: str
     location: str
     version: int | None = None
+    id: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.version, bool) or not (self.version is None or isinstance(self.version, SupportsIndex)):
@@ -66,6 +68,25 @@ class TableHandle:
     def full_name(self) -> str:
         """``catalog.schema.table``."""
         return f"{self.catalog}.{self.schema}.{self.table}"
+
+    def pinned(self, version: int | None, id: str) -> TableHandle:  # noqa: A002 - the attribute's name
+        """This handle for one table alone, should another come under its name, at a version or at its newest."""
+        return replace(self, version=version, id=id)
+
+    def check_same(self, id: str) -> None:  # noqa: A002 - the attribute's name
+        """Whether the table is still the one that the handle is pinned to. Asked whenever an adapter loads it.
+
+        Args:
+            id: of the table that has the name now.
+
+        Raises:
+            TrinityError: TRANSACTION_CONFLICT.
+        """
+        if self.id is not None and self.id != id:
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"Table '{self.full_name}' was dropped and made anew since this statement began; run it again.",
+            )
 
 
 @dataclass(frozen=True)

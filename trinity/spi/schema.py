@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -106,6 +107,8 @@ class TableDefinition:
         checks: CHECK constraints. The engine sees to them; an adapter only keeps them.
         external: True for a table that Trinity did not make: it has no hidden columns, and its files are not Trinity's
             to replace. Not part of :meth:`to_dict`.
+        id: which of all the tables that have had this name; empty for one made before there were ids, or where nobody
+            gives any. A format with ids of its own has it say those.
     """
 
     schema: str
@@ -117,6 +120,7 @@ class TableDefinition:
     dropped: tuple[Column, ...] = ()
     checks: tuple[Check, ...] = ()
     external: bool = False
+    id: str = field(default="", compare=False)
 
     @property
     def full_name(self) -> str:
@@ -192,6 +196,10 @@ class TableDefinition:
         """This definition with another key, names in any case. Raises COLUMN_NOT_FOUND."""
         return replace(self, primary_key=tuple(self.column(name).name for name in names))
 
+    def made(self) -> TableDefinition:
+        """This definition as that of a new table: under an id that no other has."""
+        return replace(self, id=uuid.uuid4().hex)
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form, read back by :meth:`from_dict`."""
         return {name: value for name, value in asdict(self).items() if name != "external"}
@@ -208,6 +216,7 @@ class TableDefinition:
             properties=dict(data["properties"]),
             dropped=tuple(Column(**c) for c in data.get("dropped", ())),
             checks=tuple(Check(**c) for c in data.get("checks", ())),
+            id=data.get("id", ""),
         ).numbered()
 
     def numbered(self) -> TableDefinition:

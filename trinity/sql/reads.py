@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -92,7 +91,7 @@ class Reads:
         name = table.name
         if (name, wanted) not in self._splits:
             splits = self._splits[name, wanted] = splits_of()
-            self._handles[name, wanted] = replace(table.handle, version=splits.version)
+            self._handles[name, wanted] = table.handle.pinned(splits.version, splits.definition.id)
         splits = self._splits[name, wanted]
         where = key_predicate(node, splits.definition) if node is not None else None
         if (name, wanted, where) not in self._views:

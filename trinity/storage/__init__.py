@@ -3,11 +3,12 @@
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folders import FolderCatalog, FolderMetadata
 from trinity.storage.foreign import adopted_definition, adopted_properties, foreign_definition, split_key
+from trinity.storage.hold import held
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
-from trinity.storage.orphans import delete_around, delete_orphans
+from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider, SinkFile, footer_statistics
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
-from trinity.storage.row_changes import ROW_ID, RowChanges, check_scope
+from trinity.storage.row_changes import ROW_ID, FileChange, RowChanges, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.store import AlreadyExists, Entry, ObjectStore, after_commit, file_uri, local_path, spark_path
 from trinity.storage.sync import make_folder, sync_file, sync_folders
@@ -21,6 +22,7 @@ __all__ = [
     "AlreadyExists",
     "CommitRaced",
     "Entry",
+    "FileChange",
     "FolderCatalog",
     "FolderMetadata",
     "ObjectStore",
@@ -39,6 +41,7 @@ __all__ = [
     "make_folder",
     "sync_file",
     "sync_folders",
+    "check_present",
     "check_scope",
     "columns_in",
     "commit_loop",
@@ -47,6 +50,7 @@ __all__ = [
     "file_uri",
     "footer_statistics",
     "foreign_definition",
+    "held",
     "identity_only",
     "local_path",
     "next_timestamp_ms",

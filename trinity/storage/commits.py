@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from trinity.errors import TrinityError
+from trinity.storage.hold import held
 
 __all__ = ["COMMIT_TIMEOUT_S", "CommitRaced", "commit_loop", "next_timestamp_ms", "statement_turn"]
 
@@ -56,11 +57,19 @@ _locks: defaultdict[str, _FifoLock] = defaultdict(_FifoLock)
 _locks_mutex = threading.Lock()
 
 
-def commit_loop(location: str, attempt: Callable[[], _T], timeout_s: float = COMMIT_TIMEOUT_S) -> _T:
+def commit_loop(
+    location: str, attempt: Callable[[], _T], timeout_s: float = COMMIT_TIMEOUT_S, *, alone: bool = False
+) -> _T:
     """Runs ``attempt`` until it does not raise :class:`CommitRaced`.
 
     ``attempt`` reloads the table, checks what it must, and commits. Writers of this process take turns;
-    between processes a growing, random pause keeps them apart.
+    between processes a growing, random pause keeps them apart. The table's folder stays in its place meanwhile.
+
+    Args:
+        location: the table's folder.
+        attempt: one attempt.
+        timeout_s: for how long there are further ones.
+        alone: True for an attempt that takes the folder away: no other process is within an attempt then.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT after ``timeout_s`` seconds; and whatever ``attempt`` raises.
@@ -72,7 +81,8 @@ def commit_loop(location: str, attempt: Callable[[], _T], timeout_s: float = COM
     with lock.held():
         while True:
             try:
-                return attempt()
+                with held(location, alone=alone):
+                    return attempt()
             except CommitRaced as raced:
                 if time.monotonic() > deadline:
                     raise TrinityError(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
+from trinity.storage.commits import commit_loop
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.store import local_path
 
@@ -123,4 +124,4 @@ class FolderMetadata(RowChanges):
         return self._folders.get_table(schema, table)
 
     def drop_table(self, table: TableHandle) -> None:
-        self._folders.drop_table(table)
+        commit_loop(table.location, lambda: self._folders.drop_table(table), alone=True)

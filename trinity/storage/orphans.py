@@ -1,12 +1,15 @@
-"""Removal of data files that no readable version needs; shared by the adapters' vacuum."""
+"""Removal of data files that no readable version needs, and what commits make of it; shared by the adapters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable, Collection, Iterable
 
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, TableHandle
 from trinity.storage.store import Entry, ObjectStore
 
-__all__ = ["delete_around", "delete_orphans"]
+__all__ = ["check_present", "delete_around", "delete_orphans"]
 
 
 def delete_around(delete: Callable[[], list[Entry]], forget: Callable[[], bool]) -> list[Entry]:
@@ -45,3 +48,18 @@ def delete_orphans(
     ]
     store.delete(entry.path for entry in orphans)
     return orphans
+
+
+def check_present(table: TableHandle, files: Iterable[DataFile]) -> None:
+    """Refuses files that a drop or a vacuum has removed since they were written; asked in each attempt at a commit.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT naming the file.
+    """
+    for file in files:
+        if not os.path.exists(file.path):
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"'{file.path}', written by this statement, is gone: table '{table.full_name}' was dropped and made "
+                "anew, or vacuumed, meanwhile. Run the statement again.",
+            )

@@ -157,7 +157,7 @@ class ParquetPageSink(PageSink):
             self._writer.close()
             if self._target.sync:
                 sync_file(self.path)
-        return [self._describe(self._footers[0]).to_fragment()]
+            return [self._describe(self._footers[0]).to_fragment()]
 
     def abort(self) -> None:
         """Removes the file."""
@@ -269,7 +269,7 @@ def _combine(chunks: list[Any]) -> ColumnStats:
 
 
 class _file_errors:
-    """Maps the operating system's errors to FILESYSTEM_ERROR, naming the file."""
+    """Maps the operating system's errors to FILESYSTEM_ERROR, naming the file; one taken away is a conflict."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -278,6 +278,12 @@ class _file_errors:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, FileNotFoundError):
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"'{self.path}' is gone while it was written: its table was dropped, or vacuumed, meanwhile. Run the "
+                "statement again.",
+            ) from error
         if isinstance(error, PermissionError):
             raise TrinityError("PERMISSION_DENIED", f"No permission to write '{self.path}'.") from error
         if isinstance(error, OSError):

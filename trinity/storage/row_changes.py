@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
@@ -15,7 +16,7 @@ from trinity.spi import (
     TableHandle,
 )
 
-__all__ = ["ROW_ID", "RowChanges", "check_scope"]
+__all__ = ["ROW_ID", "FileChange", "RowChanges", "check_scope"]
 
 ROW_ID = "_trinity_row_id"
 """Name of the row id column of a merge page."""
@@ -68,26 +69,52 @@ def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
     return RowChangeParadigm[wanted.upper()] if wanted else RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
 
 
-def check_scope(merge: MergeTableHandle, live: Iterable[DataFile], removed: Iterable[str] = ()) -> None:
+@dataclass(frozen=True)
+class FileChange:
+    """What one commit did to the files of a table. Compactions do nothing: the rows after one are those before it (L3).
+
+    Attributes:
+        version: the commit's.
+        added: the files that it added, whether or not they are still live; absolute paths.
+        removed: whether it removed files.
+    """
+
+    version: int
+    added: Sequence[DataFile] = ()
+    removed: bool = False
+
+
+def check_scope(
+    merge: MergeTableHandle,
+    others: Iterable[FileChange] | None,
+    live: Collection[str],
+    removed: Iterable[str] = (),
+) -> None:
     """Checks what a statement read against what others committed since it pinned its version (L7).
+
+    Live files alone do not tell: a truncation leaves none, and a compaction takes tombstones out of sight.
 
     Args:
         merge: the statement; its scope says what it read.
-        live: the files of the newest version as commits have them, absolute paths.
+        others: what each commit since then did, compactions left out; None when that is not known any more.
+        live: paths of the files of the newest version, absolute.
         removed: files that the statement replaces.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT naming the file.
+        TrinityError: TRANSACTION_CONFLICT naming the file or the version.
     """
-    pinned = merge.table.version or 0
-    names = merge.insert.definition.stored_names
-    present = set()
-    for file in live:
-        present.add(file.path)
-        if (file.commit or 0) > pinned and merge.scope.concerns(file.renamed(names)):
-            raise _conflict(merge, f"rows were committed in '{file.path}' after it")
+    if others is None:
+        raise _conflict(merge, "what was committed after it is not known any more")
+    definition = merge.insert.definition
+    names = definition.stored_names
+    for change in others:
+        for file in change.added:
+            if merge.scope.concerns(file.renamed(names)):
+                raise _conflict(merge, f"rows were committed in '{file.path}' after it")
+        if change.removed and definition.keyed:  # of a plain table the statement names the files that it read
+            raise _conflict(merge, f"version {change.version} removed rows after it")
     for path in (*merge.scope.files, *removed):
-        if path not in present:
+        if path not in live:
             raise _conflict(merge, f"'{path}' was replaced after it")
 
 

@@ -35,8 +35,8 @@ from trinity.spi import (
     stored_field,
 )
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
-from trinity.storage.orphans import delete_around, delete_orphans
-from trinity.storage.row_changes import RowChanges, check_scope
+from trinity.storage.orphans import check_present, delete_around, delete_orphans
+from trinity.storage.row_changes import FileChange, RowChanges, check_scope
 from trinity.storage.store import Entry, ObjectStore
 
 __all__ = ["TableVersion", "VersionedMetadata", "no_readable_version", "oldest_needed"]
@@ -69,7 +69,7 @@ class TableVersion:
     @classmethod
     def first(cls, definition: TableDefinition) -> TableVersion:
         """Version 0 of a new table."""
-        return cls(0, next_timestamp_ms(0), "create", definition, commit=uuid.uuid4().hex)
+        return cls(0, next_timestamp_ms(0), "create", definition.made(), commit=uuid.uuid4().hex)
 
 
 Change = Callable[[TableVersion], TableVersion | None]
@@ -143,7 +143,8 @@ class VersionedMetadata(RowChanges):
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         at = self._at(table)
-        return InsertTableHandle(replace(table, version=at.number), at.definition, self._target(table, at))
+        pinned = table.pinned(at.number, at.definition.id)
+        return InsertTableHandle(pinned, at.definition, self._target(table, at))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -153,6 +154,7 @@ class VersionedMetadata(RowChanges):
         def append(newest: TableVersion) -> TableVersion | None:
             if txn and newest.txns.get(txn[0], -1) >= txn[1]:
                 return None
+            check_present(insert.table, files)
             insert.check_demands(newest.definition)
             txns = {**newest.txns, **dict([txn] if txn else [])}
             return replace(newest, operation="append", files=(*newest.files, *files), txns=txns)
@@ -173,8 +175,9 @@ class VersionedMetadata(RowChanges):
         files, gone = from_merge_fragments(fragments)
 
         def change(newest: TableVersion) -> TableVersion:
+            check_present(merge.table, files)
             merge.insert.check_demands(newest.definition)
-            check_scope(merge, newest.files, gone)
+            check_scope(merge, self._changes(merge.table, newest), {f.path for f in newest.files}, gone)
             kept = [f for f in newest.files if f.path not in gone]
             return replace(newest, operation="merge", files=(*kept, *files))
 
@@ -195,7 +198,7 @@ class VersionedMetadata(RowChanges):
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         at = self._at(table)
-        pinned = replace(table, version=at.number)
+        pinned = table.pinned(at.number, at.definition.id)
         return RewriteTableHandle(pinned, at.definition, self._target(table, at), tuple(replaced))
 
     def finish_rewrite(
@@ -205,6 +208,7 @@ class VersionedMetadata(RowChanges):
         replaced = {f.path for f in rewrite.replaced}
 
         def swap(newest: TableVersion) -> TableVersion:
+            check_present(rewrite.table, files)
             if gone := replaced - {f.path for f in newest.files}:
                 raise TrinityError(
                     "TRANSACTION_CONFLICT",
@@ -252,7 +256,9 @@ class VersionedMetadata(RowChanges):
     # -- helpers ----------------------------------------------------------------------------------------
 
     def _newest(self, table: TableHandle) -> TableVersion:
-        return self.read_version(table, self.newest_version(table))
+        newest = self.read_version(table, self.newest_version(table))
+        table.check_same(newest.definition.id)
+        return newest
 
     def _at(self, table: TableHandle) -> TableVersion:
         """The handle's version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read (L10)."""
@@ -272,6 +278,20 @@ class VersionedMetadata(RowChanges):
         newest = self._newest(table)
         return [*(self.read_version(table, n) for n in range(newest.oldest, newest.number)), newest]
 
+    def _changes(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
+        """What was committed since a version, compactions left out; None once vacuum has forgotten that version."""
+        first = pinned.version or 0
+        if first < newest.oldest:
+            return None
+        versions = [self.read_version(pinned, n) for n in range(first, newest.number)]
+        found = []
+        for before, after in pairwise([*versions, newest]):
+            if after.operation != "compact":
+                known, now = ({f.path for f in version.files} for version in (before, after))
+                added = [f for f in after.files if f.path not in known]
+                found.append(FileChange(after.number, added, not known <= now))
+        return found
+
     def _target(self, table: TableHandle, at: TableVersion) -> WriteTarget:
         definition = at.definition
         storage, statistics = self.storage_schema(definition), statistics_columns(definition)
@@ -280,9 +300,11 @@ class VersionedMetadata(RowChanges):
 
     def _commit(self, table: TableHandle, change: Change) -> tuple[TableVersion, bool]:
         """Reload, check, commit, until no other writer comes between: the newest version, and whether it is ours."""
+        first = self._newest(table).definition
+        pinned = table.pinned(None, first.id)
 
         def attempt() -> tuple[TableVersion, bool]:
-            newest = self._newest(table)
+            newest = self._newest(pinned)
             changed = change(newest)
             if changed is None:
                 return newest, False
@@ -296,7 +318,7 @@ class VersionedMetadata(RowChanges):
             self._write(table, made)
             return made, True
 
-        return commit_loop(table.location, attempt, commit_timeout_s(self._newest(table).definition.properties))
+        return commit_loop(table.location, attempt, commit_timeout_s(first.properties))
 
     def _write(self, table: TableHandle, made: TableVersion) -> None:
         """Writes a version; whatever the answer is, one that is there and ours stands."""

@@ -208,6 +208,12 @@ class DeltaTransaction:
         self.read_version = int(transaction.readVersion())
         self._id = str(transaction.txnId())
 
+    @property
+    def table_id(self) -> str:
+        """The id of the table that the transaction started from."""
+        with delta_errors(self._name, self._location):
+            return str(self._transaction.metadata().id())
+
     def read_txn(self, application: str) -> None:
         """Declares a read of an application's record: a concurrent commit of the same one conflicts.
 

@@ -34,6 +34,7 @@ from trinity.storage import (
     FolderCatalog,
     FolderMetadata,
     ObjectStore,
+    check_present,
     check_scope,
     commit_loop,
     delete_around,
@@ -95,7 +96,7 @@ class DeltaMetadata(FolderMetadata):
             self._folders.drop_table(table)
             self._forget(table)
 
-        commit_loop(table.location, attempt)
+        commit_loop(table.location, attempt, alone=True)
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return made_by_trinity(table.location)
@@ -141,7 +142,7 @@ class DeltaMetadata(FolderMetadata):
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         state = self._begin(table)
-        pinned = replace(table, version=state.version)
+        pinned = table.pinned(state.version, state.definition.id)
         return InsertTableHandle(pinned, state.definition, _target(table, state))
 
     def finish_insert(
@@ -159,6 +160,7 @@ class DeltaMetadata(FolderMetadata):
             # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
             self._check_columns(insert.table, insert.definition, state)
+            check_present(table, files)
             insert.check_demands(state.definition)
             actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
             version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="Write")
@@ -182,7 +184,9 @@ class DeltaMetadata(FolderMetadata):
 
         def change(state: State, started: DeltaTransaction) -> CommitResult:
             started.read_whole_table()
-            check_scope(merge, state.files.values(), gone)
+            live = {f.path for f in state.files.values()}
+            check_scope(merge, self._snapshots.changes(merge.table, state), live, gone)
+            check_present(table, files)
             replaced = [(path, f) for path, f in state.files.items() if f.path in gone]
             actions = [remove(path, f, state.definition, changes=True) for path, f in replaced]
             self._check_columns(merge.insert.table, merge.insert.definition, state)
@@ -212,7 +216,7 @@ class DeltaMetadata(FolderMetadata):
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         state = self._begin(table)
-        pinned = replace(table, version=state.version)
+        pinned = table.pinned(state.version, state.definition.id)
         if state.definition.external or state.definition.keyed:  # row versions go that other engines see
             check_rewritable(table, state.metadata, state.protocol)
         return RewriteTableHandle(pinned, state.definition, _target(table, state), tuple(replaced))
@@ -227,6 +231,7 @@ class DeltaMetadata(FolderMetadata):
 
         def change(state: State, started: DeltaTransaction) -> CommitResult:
             self._check_columns(rewrite.table, rewrite.definition, state)
+            check_present(table, files)
             live = {f.path: (path, f) for path, f in state.files.items()}
             if gone := {f.path for f in rewrite.replaced} - live.keys():
                 raise TrinityError(
@@ -267,7 +272,8 @@ class DeltaMetadata(FolderMetadata):
         ]
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        table = replace(table, version=None)
+        state = self._snapshots.state(replace(table, version=None))
+        table = table.pinned(None, state.definition.id)
         oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
 
         def forget() -> bool:
@@ -341,7 +347,8 @@ class DeltaMetadata(FolderMetadata):
 
     def _commit(self, table: TableHandle, change: Callable[[State, DeltaTransaction], _T]) -> _T:
         """Reload, check, commit, until no other writer comes between."""
-        newest = replace(table, version=None)
+        first = self._snapshots.load(replace(table, version=None)).definition
+        newest = table.pinned(None, first.id)
 
         def attempt() -> _T:
             self._snapshots.load(newest)  # TABLE_NOT_FOUND before Delta makes a folder for its log
@@ -349,12 +356,14 @@ class DeltaMetadata(FolderMetadata):
             if started.read_version < 0:
                 raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
             state = self._snapshots.load(newest)
+            if state.definition.id != started.table_id:  # Delta remembers the table that was dropped elsewhere
+                self._jvm().forget(table.location)
+                raise CommitRaced(f"'{table.location}' holds another table now")
             if state.version != started.read_version:
                 raise CommitRaced(f"version {state.version} came while version {started.read_version} was read")
             return change(state, started)
 
-        properties = self._snapshots.load(newest).definition.properties
-        return commit_loop(table.location, attempt, commit_timeout_s(properties))
+        return commit_loop(table.location, attempt, commit_timeout_s(first.properties))
 
 
 def _own(configured: Mapping[str, str]) -> dict[str, str]:

@@ -19,13 +19,13 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, SplitSource, TableHandle
-from trinity.storage import no_readable_version
+from trinity.storage import FileChange, no_readable_version
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.repair import damaged
 from trinity_delta.schema import DEFINITION, storage_schema
-from trinity_delta.state import State, apply
+from trinity_delta.state import State, apply, file_change
 
 __all__ = ["Snapshots", "State", "is_table"]
 
@@ -100,6 +100,7 @@ class Snapshots:
                 if error.code == "BAD_DATA" and table.version is not None and 0 <= table.version < known.newest:
                     return _named(table, self._state(table, known, table.version))  # it may not need what is damaged
                 raise
+            table.check_same(current.definition.id)
             if table.version is None or table.version == known.newest:
                 return _named(table, current)
             oldest = max(current.oldest, _earliest(table))
@@ -162,6 +163,13 @@ class Snapshots:
             f"Version {state.version} of table '{table.full_name}' was vacuumed: its file '{gone}' is gone. The oldest "
             f"readable one is {oldest}, the newest {newest}.",
         )
+
+    def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
+        """What was committed since a version, compactions left out; None once a commit file of these is gone."""
+        versions = range((pinned.version or 0) + 1, newest.version + 1)
+        if any(_stamp(pinned, version) is None for version in versions):
+            return None
+        return [file_change(pinned, newest.definition, version, read_commit(pinned, version)) for version in versions]
 
     def newest_readable(self, table: TableHandle) -> tuple[int, State]:
         """(number of the newest version, the newest one that can be read). Raises BAD_DATA when none can."""
@@ -233,6 +241,7 @@ def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:
     try:
         actions = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
     except FileNotFoundError as error:
+        _commits(table)  # or the table was dropped meanwhile
         raise damaged(table.full_name, path, "missing") from error
     except ValueError as error:
         raise damaged(table.full_name, path, f"corrupt ({error})") from error

@@ -10,14 +10,14 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, TableDefinition, TableHandle, Tier
-from trinity.storage import local_path
+from trinity.storage import FileChange, local_path
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.stats import from_delta
 
-__all__ = ["State", "apply"]
+__all__ = ["State", "apply", "file_change"]
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,17 @@ def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequ
         except TrinityError as error:
             refusal = error
     changed = known is not None and definition != known
+    definition = replace(definition, id=metadata["id"])
     return State(0, 0, metadata, definition, protocol=protocol, changed=changed, refusal=refusal)
+
+
+def file_change(
+    table: TableHandle, definition: TableDefinition, version: int, actions: Iterable[Mapping[str, Any]]
+) -> FileChange:
+    """What a commit did to the files; those that Delta says change no data are a compaction's."""
+    added = [a["add"] for a in actions if "add" in a and a["add"]["dataChange"]]
+    removed = any(a["remove"]["dataChange"] for a in actions if "remove" in a)
+    return FileChange(version, [_file(table, a, definition, version, rebuilt=False) for a in added], removed)
 
 
 def _file(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,6 +50,7 @@ from trinity.spi import DataFile, TableHandle
 from trinity.storage import CommitRaced, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, carried, on_record, version_of
+from trinity_iceberg.changes import delete_files
 from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.snapshot import (
     live_manifests,
@@ -60,7 +60,7 @@ from trinity_iceberg.snapshot import (
 )
 from trinity_iceberg.swap import commit_updates, writing
 
-__all__ = ["Change", "check_deletes", "check_present", "commit_change"]
+__all__ = ["Change", "check_deletes", "commit_change"]
 
 MERGE_AT: Final = 16
 """So many manifests of one order of magnitude are merged into one: a read of n commits opens O(log n) manifests."""
@@ -276,25 +276,10 @@ class _Commit:
                 self.table.io.delete(path)
 
 
-def check_present(table: TableHandle, files: Sequence[DataFile]) -> None:
-    """Refuses files that a drop or a vacuum has removed since they were written (TRANSACTION_CONFLICT)."""
-    for file in files:
-        if not os.path.exists(file.path):
-            raise TrinityError(
-                "TRANSACTION_CONFLICT",
-                f"'{file.path}', written by this statement, is gone: table '{table.full_name}' was dropped and made "
-                "anew, or vacuumed, meanwhile. Run the statement again.",
-            )
-
-
 def check_deletes(pinned: TableHandle, table: Table) -> None:
     """Refuses to replace files of which another engine deleted rows since a version (TRANSACTION_CONFLICT)."""
     metadata = table.metadata
-    now, then = (
-        {m.manifest_path for m in read_manifests(table.io, snapshot) if m.content != ManifestContent.DATA}
-        for snapshot in (metadata.current_snapshot(), snapshot_of(pinned, metadata))
-    )
-    if now != then:
+    if delete_files(table, metadata.current_snapshot()) != delete_files(table, snapshot_of(pinned, metadata)):
         raise TrinityError(
             "TRANSACTION_CONFLICT", f"Rows of '{pinned.full_name}' were deleted meanwhile; compact again."
         )

@@ -18,12 +18,11 @@ from pyiceberg.exceptions import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    ValidationError,
 )
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
 from pyiceberg.table.update import AssertCurrentSchemaId, TableUpdate
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s, syncs_files
@@ -48,20 +47,24 @@ from trinity.storage import (
     Entry,
     ObjectStore,
     RowChanges,
+    check_present,
     check_scope,
     commit_loop,
     delete_around,
     delete_orphans,
+    held,
     local_path,
 )
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import CREATED, INDEX, TXN, carried, indexes, lineage, version_of
-from trinity_iceberg.commit import Change, check_deletes, check_present, commit_change
+from trinity_iceberg.changes import changes
+from trinity_iceberg.commit import Change, check_deletes, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_writable
 from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, guards, open_index, stale_guards
+from trinity_iceberg.load import load
 from trinity_iceberg.partition import check_names, check_partitions, named_now, partition_spec
-from trinity_iceberg.repair import made_by_trinity, metadata_file, registered_at, repair
+from trinity_iceberg.repair import made_by_trinity, registered_at, repair
 from trinity_iceberg.schema import (
     definition_of,
     definition_updates,
@@ -165,28 +168,30 @@ class IcebergMetadata(RowChanges):
             partition_spec=partition_spec(definition, columns),
             properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns)), **CREATED},
         )
-        put_table(self._iceberg, transaction, (self._catalog, schema, name))
+        with held(f"{self._warehouse}/{schema}") if self._warehouse else contextlib.nullcontext():
+            put_table(self._iceberg, transaction, (self._catalog, schema, name))
         handle = TableHandle(self._catalog, schema, name, "")
         return replace(handle, location=local_path(self._load(handle).metadata.location))
 
     def drop_table(self, table: TableHandle) -> None:
         folder = Path(table.location)
-        try:
-            self._iceberg.drop_table((table.schema, table.table))
-        except NoSuchTableError as error:
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
         # renamed first: a table of the same name can be made at once, and a crash leaves nothing under the name
         grave = folder.with_name(f".dropped-{folder.name}-{uuid.uuid4().hex}")
-        with contextlib.suppress(FileNotFoundError):
-            folder.rename(grave)
+        # none is made in the folder before it is moved, and none is committed to meanwhile
+        with held(str(folder.parent), alone=True), held(table.location, alone=True):
+            try:
+                self._iceberg.drop_table((table.schema, table.table))
+            except NoSuchTableError as error:
+                raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(grave)
         shutil.rmtree(grave, ignore_errors=True)
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return made_by_trinity(table)
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def attempt() -> None:
-            loaded = self._load(table)
+        def attempt(loaded: Table) -> None:
             definition = self._definition(loaded)
             changed = change(definition)
             if changed == definition:
@@ -217,8 +222,7 @@ class IcebergMetadata(RowChanges):
     ) -> CommitResult:
         files = from_fragments(list(fragments))
 
-        def attempt() -> CommitResult:
-            loaded = self._load(insert.table)
+        def attempt(loaded: Table) -> CommitResult:
             current = version_of(loaded.metadata.current_snapshot())
             kept = carried(loaded.metadata)
             recorded = json.loads(kept.get(TXN, "{}"))
@@ -245,11 +249,10 @@ class IcebergMetadata(RowChanges):
     ) -> CommitResult:
         files, gone = from_merge_fragments(fragments)
 
-        def attempt() -> CommitResult:
-            loaded = self._load(merge.table)
+        def attempt(loaded: Table) -> CommitResult:
             metadata = loaded.metadata
             live, _ = self._snapshots.files(merge.table, loaded, metadata.current_snapshot(), metadata.schema())
-            check_scope(merge, live, gone)
+            check_scope(merge, changes(self._snapshots, merge.table, loaded), {f.path for f in live}, gone)
             check_present(merge.table, files)
             merge.insert.check_demands(self._definition(loaded))
             added = named_now(files, merge.insert.definition, loaded)
@@ -260,8 +263,7 @@ class IcebergMetadata(RowChanges):
     def truncate(self, table: TableHandle) -> CommitResult:
         store = ObjectStore(table.location)
 
-        def attempt() -> CommitResult:
-            loaded = self._load(table)
+        def attempt(loaded: Table) -> CommitResult:
             current = loaded.metadata.current_snapshot()
             live, sidecar = self._snapshots.files(table, loaded, current, loaded.schema())
             if not live and not sidecar:
@@ -287,8 +289,7 @@ class IcebergMetadata(RowChanges):
         files = [f for f in written if f.tier is not Tier.SIDECAR]
         store = ObjectStore(rewrite.table.location)
 
-        def attempt() -> CommitResult:
-            loaded = self._load(rewrite.table)
+        def attempt(loaded: Table) -> CommitResult:
             check_present(rewrite.table, written)
             removed = frozenset(f.path for f in rewrite.replaced)
             added = named_now(files, rewrite.definition, loaded)
@@ -307,9 +308,12 @@ class IcebergMetadata(RowChanges):
         return self._commit(rewrite.table, attempt, rewrite.definition)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        loaded = self._load(table)
+        table = table.pinned(None, str(loaded.metadata.table_uuid))
+        definition = self._definition(loaded)
         gone = delete_around(
             lambda: self._delete_unneeded(table, older_than_ms),
-            lambda: self._commit(table, lambda: expire(self._load(table), older_than_ms)),
+            lambda: self._commit(table, lambda newest: expire(newest, older_than_ms), definition),
         )
         oldest = [version_of(s) for s in lineage(self._load(table).metadata)] or [0]
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
@@ -335,34 +339,20 @@ class IcebergMetadata(RowChanges):
         return TrinityError("SCHEMA_NOT_FOUND", f"Catalog '{self._catalog}' has no schema '{schema}'; it has {known}.")
 
     def _load(self, table: TableHandle) -> Table:
-        """The table as it is now. Raises TABLE_NOT_FOUND, BAD_DATA naming the metadata file."""
-        try:
-            return self._iceberg.load_table((table.schema, table.table))
-        except (NoSuchTableError, NoSuchNamespaceError) as error:
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
-        except SQLAlchemyError as error:
-            raise TrinityError("FILESYSTEM_ERROR", f"Catalog '{self._catalog}' cannot be read: {error}.") from error
-        except PermissionError as error:
-            raise TrinityError("PERMISSION_DENIED", f"No permission to read '{table.full_name}': {error}.") from error
-        except (OSError, ValidationError, ValueError, KeyError, TypeError) as error:
-            raise TrinityError(
-                "BAD_DATA",
-                f"Metadata file '{self._metadata_file(table)}' of table '{table.full_name}' is missing or damaged; "
-                f"restore it from a backup, or go back to what can be read by session.repair(): {error}.",
-            ) from error
-
-    def _metadata_file(self, table: TableHandle) -> str:
-        """The present metadata file, for a message about it: PyIceberg's errors seldom name it."""
-        location = metadata_file(self._iceberg, table)
-        return local_path(location) if location else f"{table.location}/metadata"
+        """The table as it is now. Raises as :func:`load`."""
+        return load(self._iceberg, table)
 
     def _definition(self, loaded: Table) -> TableDefinition:
         return definition_of(loaded.name(), loaded.metadata, loaded.schema())
 
-    def _commit(self, table: TableHandle, attempt: Callable[[], _T], definition: TableDefinition | None = None) -> _T:
-        """Tries for as long as the table's options say; they are loaded where no definition is at hand."""
-        properties = (definition or self._definition(self._load(table))).properties
-        return commit_loop(table.location, attempt, commit_timeout_s(properties))
+    def _commit(
+        self, table: TableHandle, attempt: Callable[[Table], _T], definition: TableDefinition | None = None
+    ) -> _T:
+        """Tries with the table as it is, for as long as its options say; they are loaded where none are at hand."""
+        if definition is None:
+            loaded = self._load(table)
+            table, definition = table.pinned(None, str(loaded.metadata.table_uuid)), self._definition(loaded)
+        return commit_loop(table.location, lambda: attempt(self._load(table)), commit_timeout_s(definition.properties))
 
     def _begin(self, table: TableHandle) -> tuple[TableHandle, TableDefinition, WriteTarget]:
         loaded = self._load(table)
@@ -382,7 +372,7 @@ class IcebergMetadata(RowChanges):
             partition_by=definition.partition_by,
             sync=syncs_files(definition.properties),
         )
-        return replace(table, version=version_of(snapshot)), definition, target
+        return table.pinned(version_of(snapshot), definition.id), definition, target
 
 
 def _put_index(index: FileIndex, store: ObjectStore, loaded: Table) -> tuple[str, tuple[TableUpdate, ...]]:

@@ -213,7 +213,8 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
         key = [schema.find_field(i).name for i in sorted(schema.identifier_field_ids)]
         full, foreign = (".".join(namespace), name), [_foreign(f) for f in ordered_fields(schema)]
         partition_by = partition_texts(metadata.spec(), schema)
-        return foreign_definition(full, foreign, partition_by, metadata.properties, PROPERTY_PREFIXES, key)
+        made = foreign_definition(full, foreign, partition_by, metadata.properties, PROPERTY_PREFIXES, key)
+        return replace(made, id=str(metadata.table_uuid))
     known = TableDefinition.from_dict({**stored, "schema": ".".join(namespace), "name": name})
     by_id = {c.field_id: c for c in (*known.visible, *known.dropped)}
     hidden = {c.name: c for c in known.columns if c.hidden}
@@ -226,7 +227,7 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
     dropped = {c.field_id: c for c in (*_ever(metadata), *found.dropped)}
     gone = tuple(c for i, c in dropped.items() if i not in {f.field_id for f in schema.fields})
     properties = adopted_properties(found.properties, metadata.properties, PROPERTY_PREFIXES)
-    return replace(found, dropped=gone, properties=properties)
+    return replace(found, dropped=gone, properties=properties, id=str(metadata.table_uuid))
 
 
 def _ever(metadata: TableMetadata) -> list[Column]:

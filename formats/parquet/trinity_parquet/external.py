@@ -30,7 +30,7 @@ from trinity.spi import (
     from_fragments,
     from_merge_fragments,
 )
-from trinity.storage import SingleTable, check_scope, commit_loop, file_uri, spark_path
+from trinity.storage import FileChange, SingleTable, check_scope, commit_loop, file_uri, spark_path
 from trinity_parquet.claims import STAGING
 from trinity_parquet.folder import Folder, Listing
 from trinity_parquet.schema import storage_schema
@@ -79,7 +79,7 @@ class FolderTable(SingleTable):
                 "again.",
             )
         pinned, definition = replace(table, version=listing.version), listing.definition((table.schema, table.table))
-        return InsertTableHandle(pinned, definition, _target(table, definition))
+        return FolderInsert(pinned, definition, _target(table, definition), frozenset(listing.times))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -101,8 +101,7 @@ class FolderTable(SingleTable):
         files, gone = from_merge_fragments(fragments)
 
         def check(listing: Listing) -> None:
-            # a file's own time tells what came after the version, which all of them are part of
-            check_scope(merge, [replace(f, commit=listing.times[f.path]) for f in listing.files], gone)
+            check_scope(merge, _changes(merge, listing), listing.times, gone)
 
         return self._publish(merge.insert, files, check)
 
@@ -175,6 +174,22 @@ class FolderTable(SingleTable):
             return commit_loop(table.location, attempt, commit_timeout_s(write.definition.properties))
         finally:
             self._folder.discard(write.target)
+
+
+@dataclass(frozen=True)
+class FolderInsert(InsertTableHandle):
+    """With the paths of the files that the folder held: no commit says later which have gone."""
+
+    files: frozenset[str]
+
+
+def _changes(merge: MergeTableHandle, listing: Listing) -> list[FileChange]:
+    """What was done to the folder since a statement began; compactions are among it, as they leave no mark."""
+    assert isinstance(merge.insert, FolderInsert)
+    pinned = merge.table.version or 0
+    same = {path for path, time in listing.times.items() if time <= pinned} & merge.insert.files
+    added = [f for f in listing.files if f.path not in same]
+    return [FileChange(listing.version, added, same != merge.insert.files)]
 
 
 def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:

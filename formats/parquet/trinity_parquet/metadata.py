@@ -35,6 +35,7 @@ from trinity.storage import (
     FolderCatalog,
     FolderMetadata,
     ObjectStore,
+    check_present,
     check_scope,
     commit_loop,
     delete_around,
@@ -71,7 +72,7 @@ class ParquetMetadata(FolderMetadata):
     def create_table(self, definition: TableDefinition) -> TableHandle:
         identity_only(definition, "Parquet")
         handle = self._folders.new_table(definition.schema, definition.name)
-        first = Change(0, next_timestamp_ms(0), "create", definition=definition)
+        first = Change(0, next_timestamp_ms(0), "create", definition=definition.made())
         try:
             put_manifest(ObjectStore(handle.location), first)
         except AlreadyExists as taken:
@@ -100,18 +101,20 @@ class ParquetMetadata(FolderMetadata):
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         state = self._snapshots.load(table)
-        pinned = replace(table, version=state.version)
+        pinned = table.pinned(state.version, state.definition.id)
         return InsertTableHandle(pinned, state.definition, _target(table, state.definition))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
     ) -> CommitResult:
         table = replace(insert.table, version=None)
-        files = _relative(table, from_fragments(list(fragments)))
+        written = from_fragments(list(fragments))
+        files = _relative(table, written)
 
         def change(state: State) -> Change | None:
             if txn and state.txns.get(txn[0], -1) >= txn[1]:
                 return None
+            check_present(table, written)
             insert.check_demands(state.definition)
             return _change("append", added=files, txns=dict([txn]) if txn else {})
 
@@ -135,8 +138,10 @@ class ParquetMetadata(FolderMetadata):
         store = ObjectStore(table.location)
 
         def change(state: State) -> Change:
+            check_present(table, files)
             merge.insert.check_demands(state.definition)
-            check_scope(merge, [f.moved(store.path(f.path)) for f in state.files.values()], gone)
+            live = {store.path(path) for path in state.files}
+            check_scope(merge, self._snapshots.changes(merge.table, state), live, gone)
             removed = frozenset(store.relative(path) for path in gone)
             return _change("merge", added=_relative(table, files), removed=removed)
 
@@ -157,17 +162,19 @@ class ParquetMetadata(FolderMetadata):
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         state = self._snapshots.load(table)
-        pinned = replace(table, version=state.version)
+        pinned = table.pinned(state.version, state.definition.id)
         return RewriteTableHandle(pinned, state.definition, _target(table, state.definition), tuple(replaced))
 
     def finish_rewrite(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
     ) -> CommitResult:
         table = replace(rewrite.table, version=None)
-        files = _relative(table, from_fragments(list(fragments)))
+        written = from_fragments(list(fragments))
+        files = _relative(table, written)
         replaced = {f.path for f in _relative(table, rewrite.replaced)}
 
         def change(state: State) -> Change:
+            check_present(table, written)
             if gone := replaced - state.files.keys():
                 raise TrinityError(
                     "TRANSACTION_CONFLICT",
@@ -180,7 +187,8 @@ class ParquetMetadata(FolderMetadata):
         return _result(state, files)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        table = replace(table, version=None)
+        state = self._snapshots.load(replace(table, version=None))
+        table = table.pinned(None, state.definition.id)
         oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
         store = ObjectStore(table.location)
 
@@ -227,7 +235,8 @@ class ParquetMetadata(FolderMetadata):
 
     def _commit(self, table: TableHandle, change: Callable[[State], Change | None]) -> tuple[State, bool]:
         """Reload, check, commit, until no other writer comes between. Returns the state and whether it committed."""
-        newest = replace(table, version=None)
+        first = self._snapshots.load(replace(table, version=None)).definition
+        newest = table.pinned(None, first.id)
 
         def attempt() -> tuple[State, bool]:
             state = self._snapshots.load(newest)
@@ -236,8 +245,7 @@ class ParquetMetadata(FolderMetadata):
                 return state, False
             return write_version(ObjectStore(table.location), state, wanted, self._interval), True
 
-        properties = self._snapshots.load(newest).definition.properties
-        return commit_loop(table.location, attempt, commit_timeout_s(properties))
+        return commit_loop(table.location, attempt, commit_timeout_s(first.properties))
 
 
 def _change(operation: str, **fields: object) -> Change:

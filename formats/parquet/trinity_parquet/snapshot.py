@@ -12,7 +12,7 @@ from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, SplitSource, TableHandle, Tier
-from trinity.storage import ObjectStore, no_readable_version
+from trinity.storage import FileChange, ObjectStore, no_readable_version
 from trinity_parquet.commit import LOG, REMEDY, Change, State, checkpoint_name, manifest_name, read_json, version_of
 from trinity_parquet.schema import storage_schema
 
@@ -34,10 +34,19 @@ class Snapshots:
         """The state of the handle's version, or of the newest.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND, INVALID_ARGUMENTS (no such version, or vacuumed), BAD_DATA.
+            TrinityError: TABLE_NOT_FOUND, INVALID_ARGUMENTS (no such version, or vacuumed), BAD_DATA;
+                TRANSACTION_CONFLICT for a table that was made anew.
         """
         store = ObjectStore(table.location)
-        born = _born(store, table)
+        while True:
+            born = _born(store, table)
+            try:
+                return self._load(store, table, born)
+            except TrinityError:
+                if _born(store, table) == born:  # else it was made anew while it was loaded
+                    raise
+
+    def _load(self, store: ObjectStore, table: TableHandle, born: int) -> State:
         newest = self._newest(store, table, born)
         try:
             current = self._state(store, table, born, newest)
@@ -45,6 +54,7 @@ class Snapshots:
             if error.code == "BAD_DATA" and table.version is not None and 0 <= table.version < newest:
                 return self._state(store, table, born, table.version)  # one that does not need what is damaged
             raise
+        table.check_same(current.definition.id)
         if table.version is None or table.version == newest:
             return current
         if not current.oldest <= table.version <= newest:
@@ -91,6 +101,19 @@ class Snapshots:
                 },
             )
             for c in changes
+        ]
+
+    def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
+        """What was committed since a version, compactions left out; None once vacuum has forgotten that version."""
+        first = pinned.version or 0
+        if first < newest.oldest:
+            return None
+        store = ObjectStore(pinned.location)
+        commits = [self._change(store, pinned, v) for v in range(first + 1, newest.version + 1)]
+        return [
+            FileChange(c.version, [f.moved(store.path(f.path)).at_commit(c.version) for f in c.added], bool(c.removed))
+            for c in commits
+            if c.operation != "compact"
         ]
 
     def newest_readable(self, table: TableHandle) -> tuple[int, State]:

@@ -79,7 +79,7 @@ def _versions(table: JournalTable, stored: Table) -> Iterator[Sequence[TableHand
     splits, spark = stored.splits(), stored.session.spark
     row_versions(spark, splits).createOrReplaceTempView(table.versions_view)
     try:
-        yield (replace(stored.handle, version=splits.version),)
+        yield (stored.handle.pinned(splits.version, splits.definition.id),)
     finally:
         spark.catalog.dropTempView(table.versions_view)
 

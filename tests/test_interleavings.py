@@ -1,0 +1,53 @@
+"""Every action within every other one, on every adapter: a serial order explains the result, or one failed (L7)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import trinity
+from trinity_conformance import connectors
+from trinity_conformance.interleavings import ACTIONS, cheap, interleave
+
+FULL = pytest.mark.full
+KINDS = {"keyed": True, "plain": False}
+PAIRS = list(product(ACTIONS, ACTIONS))
+TRIPLES = 40
+"""So many of a thousand for each kind of table."""
+
+
+@pytest.fixture
+def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[trinity.Session]:
+    """A session with a catalog ``c`` of the connector that the test names."""
+    options = {"connector": request.param, "warehouse": str(tmp_path)}
+    with trinity.connect(spark=spark, catalogs={"c": options}, catalog="c") as session:
+        yield session
+
+
+@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
+def test_l7_what_takes_no_job_within_a_statement(lake: trinity.Session) -> None:
+    """A quick part."""
+    for number, pair in enumerate(p for p in cheap() if p[0] == "update"):
+        interleave(lake, f"c.default.t{number}", pair, keyed=True)
+
+
+@FULL
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lake", connectors(), indirect=True)
+def test_l7_every_pair(lake: trinity.Session, kind: str) -> None:
+    for number, pair in enumerate(PAIRS):
+        interleave(lake, f"c.default.t{number}", pair, keyed=KINDS[kind])
+
+
+@FULL
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lake", ["parquet", "delta", "iceberg"], indirect=True)
+def test_l7_triples(lake: trinity.Session, kind: str) -> None:
+    drawn = random.Random(20).sample(list(product(ACTIONS, repeat=3)), TRIPLES)
+    for number, triple in enumerate(drawn):
+        interleave(lake, f"c.default.t{number}", triple, keyed=KINDS[kind])
