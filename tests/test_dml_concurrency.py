@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,7 @@ from tests.foreign import FIRST, KEYED, SECOND, pyarrow_files, rows_of
 from tests.iceberg import pyiceberg
 from tests.threads import at_once, meanwhile
 from trinity import Column, Session, TrinityError
+from trinity.spi import CommitResult
 
 FULL = pytest.mark.full
 KINDS = {"plain": "", "keyed": ", PRIMARY KEY (id)"}
@@ -116,7 +118,14 @@ def test_l7_files_that_left_a_folder_are_not_written_anew(
     for rows in (FIRST, SECOND):
         pyarrow_files(folder, rows.drop_columns(["p"]).filter(pc.is_valid(rows["id"])))
     table = session.register("parquet.default.files", "parquet", str(folder), KEYED)
-    meanwhile(monkeypatch, table, "begin_merge", lambda: (folder / "1.parquet").unlink())
+    finish = table.connector.metadata.finish_merge
+
+    def after_removal(*arguments: Any) -> CommitResult:
+        monkeypatch.setattr(table.connector.metadata, "finish_merge", finish)
+        (folder / "1.parquet").unlink()
+        return finish(*arguments)
+
+    monkeypatch.setattr(table.connector.metadata, "finish_merge", after_removal)
     table.update("id = 2", {"v": "concat(v, '!')"})
     assert rows_of(table) == {(1, "a"), (2, "b!"), (3, "c")}
 
