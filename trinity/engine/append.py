@@ -11,7 +11,7 @@ from trinity.engine.ingest import PageConformer, plan_ingest
 from trinity.engine.writer import REFUSAL, AppendTask, run_in_process, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
-from trinity.spi import CommitResult, InsertTableHandle, TransactionId
+from trinity.spi import STAMP, CommitResult, InsertTableHandle, TransactionId
 
 if TYPE_CHECKING:
     from trinity.table import Table
@@ -78,6 +78,11 @@ def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes
 def _conformer(table: Table, insert: InsertTableHandle, given: pa.Schema) -> PageConformer:
     definition = insert.definition
     present = {name.lower() for name in given.names}
+    if definition.stamped and STAMP in present:
+        raise TrinityError(
+            "COLUMN_NOT_FOUND",
+            f"The data for table '{table.name}' has a column '{STAMP}', which is Trinity's own; leave it out.",
+        )
     omitted = [c for c in definition.columns if c.name.lower() not in present]
     return plan_ingest(
         str(table.name),

@@ -55,7 +55,7 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataF
     register_bitmap_unions(spark, spec)
     _, log = tiers(splits.files)
     in_order = _may_have(splits, ROW_KIND) or not folds_without_order(spec)
-    rows = log_scan(spark, log, splits.sidecar, splits.storage, ordered=True, arrival=in_order, native=splits.native)
+    rows = log_scan(spark, splits, spec, log, splits.sidecar, ordered=True, arrival=in_order)
     rows = carrying(rows, splits)
     # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
     base = needed_base(splits, spec)

@@ -147,7 +147,7 @@ def _fold_log(
     """
     _, log = tiers(splits.files)
     rewrite = connector.metadata.begin_rewrite(table, log)
-    versions = log_scan(spark, log, (), splits.storage)
+    versions = log_scan(spark, splits, spec, log, stamps=True)
     if not spec.by_column:
         versions = winners(versions, spec)
     stored = [quoted(f.name) for f in splits.storage]
@@ -178,7 +178,7 @@ def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle,
     if not splits.files:
         return CommitResult(splits.version, skipped=True)
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
-    versions = log_scan(spark, splits.files, (), splits.storage, native=splits.native)
+    versions = log_scan(spark, splits, spec, splits.files)
     rows = winners(with_key(versions, splits, spec), spec)
     if nullable := [k for k in spec.key if any(f.stats.get(k, _UNKNOWN).nulls != 0 for f in splits.files)]:
         rows = rows.unionByName(versions.where(" OR ".join(f"{quoted(k)} IS NULL" for k in nullable)))

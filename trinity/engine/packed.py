@@ -9,7 +9,8 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Any, Final
 
-from trinity.engine.scan import POSITION_BITS, tiers
+from trinity.engine.order import POSITION_BITS, is_lost
+from trinity.engine.scan import tiers
 from trinity.merge.accumulate import PLACE
 from trinity.merge.groups import takes_part
 from trinity.merge.literal import quoted
@@ -41,6 +42,8 @@ def packed_orders(splits: SplitSource, spec: MergeSpec) -> dict[int, str]:
     log = tiers(splits.files)[1]
     # the places of these are not those of rows in files
     if not log or spec.ordering or splits.sidecar or splits.native is not None or not all(f.rows for f in log):
+        return {}
+    if is_lost(splits):
         return {}
     found = {number: _packed(group, splits, log) for number, group in enumerate(spec.groups)}
     return {number: order for number, order in found.items() if order is not None}

@@ -106,7 +106,7 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
         rows = with_key(by_column.versions(spark, splits, spec), splits, spec)
         return by_column.folded(below.of(rows), splits, spec)
     base, log = tiers(splits.files)
-    versions = log_scan(spark, log, splits.sidecar, splits.storage, native=splits.native)
+    versions = log_scan(spark, splits, spec, log, splits.sidecar)
     versions = below.of(with_key(versions, splits, spec))
     buckets = well_bucketed(base, splits.definition)
     if buckets:

@@ -18,9 +18,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
+from trinity.engine.order import POSITION_BITS, dated, restored
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.literal import quoted, text_literal
+from trinity.merge.spec import MergeSpec
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "POSITION_BITS",
     "bucket_types",
     "bucketed_scan",
     "empty_scan",
@@ -50,8 +51,6 @@ __all__ = [
     "well_bucketed",
 ]
 
-POSITION_BITS = 40
-"""An arrival is the place of the file, then so many bits for the row's position in it."""
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
 _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
@@ -127,41 +126,48 @@ def located_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Sch
 
 def log_scan(
     spark: SparkSession,
+    splits: SplitSource,
+    spec: MergeSpec,
     files: Sequence[DataFile],
-    sidecar: Sequence[DataFile],
-    storage: pa.Schema,
+    sidecar: Sequence[DataFile] = (),
     *,
     ordered: bool = False,
     arrival: bool = True,
-    native: NativeScan | None = None,
+    stamps: bool = False,
 ) -> DataFrame:
     """Row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
 
-    The arrival is the file's place among the files, then the row's place in its file. Rows of the
-    sidecar come before everything; they alone have a :data:`~trinity.merge.fold.SINCE`.
+    The arrival is the file's place among the files, then the row's place in its file; or what
+    :func:`~trinity.engine.order.restored` makes of it. Rows of the sidecar come before everything; they alone have a
+    :data:`~trinity.merge.fold.SINCE`.
 
     Args:
         spark: the session.
+        splits: the version.
+        spec: the table's options.
         files: the log.
         sidecar: what compaction put aside.
-        storage: storage schema.
         ordered: True when the sidecar has several rows of a key, and so their arrival.
         arrival: False when the order of the log does not matter: every row's arrival is then 0.
-        native: the format's own reader, when the log is not to be read file by file.
+        stamps: True when the rows are about to be stored anew (see :func:`~trinity.engine.order.dated`).
     """
-    if native is not None:
-        versions = _native_log(spark, files, native, storage)
+    storage = splits.storage
+    if splits.native is not None:
+        versions = _native_log(spark, files, splits.native, storage)
     else:
         in_order = sorted(files, key=arrival_order)
         versions = plain_scan(spark, in_order, storage)
         versions = _with_arrival(spark, versions, [f.name for f in in_order] if arrival else ())
+        versions = dated(versions, in_order, splits) if stamps else versions
+        versions = restored(versions, in_order, splits, spec) if arrival else versions
     if not sidecar:
         return versions
     aside = storage.append(pa.field(SINCE, pa.int64()))
     if ordered:
         return versions.unionByName(plain_scan(spark, sidecar, aside.append(pa.field(ARRIVAL, pa.int64()))))
     kept = plain_scan(spark, sidecar, aside)
-    return versions.unionByName(kept.selectExpr("*", f"-1L AS {ARRIVAL}"))
+    # (the sidecar is in no doubt)
+    return versions.unionByName(kept.selectExpr("*", f"-1L AS {ARRIVAL}"), allowMissingColumns=True)
 
 
 def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeScan, storage: pa.Schema) -> DataFrame:

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 
 from trinity.engine import by_column
 from trinity.engine.dialects import translated
+from trinity.engine.order import POSITION_BITS, restored
 from trinity.engine.read import logical, with_key
-from trinity.engine.scan import POSITION_BITS, tiers
+from trinity.engine.scan import tiers
 from trinity.engine.sparktypes import spark_type
 from trinity.engine.writer import DELETED
 from trinity.errors import TrinityError, nearest
@@ -79,14 +80,14 @@ def _live(scans: _Scans, splits: SplitSource, dialect: str) -> SqlRows:
     if spec.by_column:
         rows = _versions_by_column(scans, splits, spec, dialect)
         return by_column.folded(rows, splits, spec).where(f"NOT {DELETED}")
-    rows = scans.rows([*splits.sidecar, *splits.files], splits.storage, placed=True)
+    rows = scans.ordered([*splits.sidecar, *splits.files], splits, spec)
     newest = winners(with_key(rows, splits, spec), spec)
     return newest.where(f"NOT {is_deleted(spec, newest)}")
 
 
 def _versions_by_column(scans: _Scans, splits: SplitSource, spec: MergeSpec, dialect: str) -> SqlRows:
     _refuse_unsaid(splits, spec, dialect)
-    rows = with_key(scans.rows(tiers(splits.files)[1], splits.storage, placed=True), splits, spec)
+    rows = with_key(scans.ordered(tiers(splits.files)[1], splits, spec), splits, spec)
     rows = by_column.carrying(rows, splits)
     if splits.sidecar:  # whose rows are several of a key, and so know their arrival
         aside = splits.storage.append(pa.field(ARRIVAL, pa.int64()))
@@ -160,10 +161,17 @@ class _Scans:
             parts = [f"SELECT {', '.join(_constant(field, None) for field in storage)} WHERE false"]
         return SqlRows("\nUNION ALL\n".join(parts), [*dtypes, *((name, "bigint") for name in further)])
 
+    def ordered(self, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> SqlRows:
+        """The row versions of some files, in storage form with :data:`~trinity.merge.fold.ARRIVAL`."""
+        return restored(self.rows(files, splits.storage, placed=True), self._in_order(files), splits, spec)
+
+    def _in_order(self, files: Sequence[DataFile]) -> Sequence[DataFile]:
+        return files if self._foreign else sorted(files, key=arrival_order)
+
     def _alike(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
         """The files by what they call their columns, which ALTER TABLE may have changed between two of them."""
         found: dict[tuple[tuple[str, ...], ...], _Source] = {}
-        for place, file in enumerate(files if self._foreign else sorted(files, key=arrival_order)):
+        for place, file in enumerate(self._in_order(files)):
             schema = _schema(file)
             columns, legacy = _columns(schema, storage, file.partition if self._foreign else None)
             alike = columns, legacy, tuple(f"{f.name} {f.type}" for f in schema)

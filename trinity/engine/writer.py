@@ -118,7 +118,11 @@ class RewriteTask:
 
 def _as(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     # what was read from storage form fits into it: Spark only changes time zones and names inside nested types
-    return pa.record_batch([cast_array(page.column(f.name), f.type, f.name, "UTC") for f in schema], schema=schema)
+    present = set(page.schema.names)
+    # (of a table that has no column for them yet the rows have no stamps)
+    columns = [page.column(f.name) if f.name in present else pa.nulls(page.num_rows, f.type) for f in schema]
+    cast = [cast_array(c, f.type, f.name, "UTC") for c, f in zip(columns, schema, strict=True)]
+    return pa.record_batch(cast, schema=schema)
 
 
 _Route = tuple[PageSink, Callable[[pa.RecordBatch], pa.RecordBatch]]

@@ -13,13 +13,16 @@ from trinity.merge.rows import AnyRows, Rows
 from trinity.merge.spec import MergeEngine, MergeSpec
 from trinity.spi import ROW_KIND
 
-__all__ = ["ARRIVAL", "SINCE", "beats", "greater", "is_deleted", "winners"]
+__all__ = ["ARRIVAL", "SINCE", "UNSURE", "beats", "greater", "is_deleted", "winners"]
 
 ARRIVAL: Final = "_trinity_arrival"
 """BIGINT: place of a row version in the arrival order of one read; larger is later."""
 
 SINCE: Final = "_trinity_since"
 """BIGINT, in sidecar files: when compaction put the tombstone aside, milliseconds since the epoch (U4)."""
+
+UNSURE: Final = "_trinity_unsure"
+"""STRING, in rows whose order may be lost: why it is not known whether this one comes last, should it win (L3)."""
 
 _RANK: Final = "_trinity_rank"
 
@@ -33,7 +36,10 @@ def is_deleted(spec: MergeSpec, of: Rows) -> str:
         marks.append(_is_retract(spec.row_kind))
     if spec.hidden_row_kind:
         marks.append(f"{ROW_KIND} = 3")
-    return f"coalesce({' OR '.join(marks) or 'false'}, false)"
+    deleted = f"coalesce({' OR '.join(marks) or 'false'}, false)"
+    if UNSURE not in dict(of.dtypes):
+        return deleted
+    return f"IF({UNSURE} IS NOT NULL, CAST(raise_error({UNSURE}) AS BOOLEAN), {deleted})"
 
 
 def _is_tombstone(spec: MergeSpec, name: str, kind: str) -> str:

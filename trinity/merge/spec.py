@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from trinity.spi import CARRIED, ROW_KIND, TableDefinition, parse_type
+from trinity.spi import CARRIED, ROW_KIND, STAMP, TableDefinition, parse_type
 
 __all__ = ["FieldFunction", "MergeEngine", "MergeSpec", "SequenceGroup", "statistics_columns"]
 
@@ -163,6 +163,6 @@ def statistics_columns(definition: TableDefinition) -> tuple[str, ...]:
     primitive ones.
     """
     if definition.keyed:
-        return MergeSpec.of(definition).statistics
+        return (*MergeSpec.of(definition).statistics, *([STAMP] if definition.stamped else []))
     primitive = [c.name for c in definition.columns if not parse_type(c.type).nested]
     return tuple(primitive[:_MOST_STATISTICS])

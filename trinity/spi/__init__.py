@@ -13,6 +13,7 @@ from trinity.spi.files import (
     Bucket,
     ColumnStats,
     DataFile,
+    Origin,
     Tier,
     arrival_order,
     from_fragments,
@@ -39,6 +40,7 @@ from trinity.spi.schema import (
     CARRIED,
     HIDDEN_PREFIX,
     ROW_KIND,
+    STAMP,
     STORED_NAME,
     Check,
     Column,
@@ -46,6 +48,15 @@ from trinity.spi.schema import (
     stored_field,
 )
 from trinity.spi.sink import MergeSink, Operation, PageSink, RowChangeParadigm
+from trinity.spi.stamps import (
+    MOMENT_UNIT,
+    OLDEST,
+    RowOrder,
+    append_stamp,
+    came_after,
+    moment_of_append,
+    row_change_stamp,
+)
 from trinity.spi.types import DataType, arrow_type, parse_type, type_text
 
 __all__ = [
@@ -67,6 +78,7 @@ __all__ = [
     "HIDDEN_PREFIX",
     "CARRIED",
     "ROW_KIND",
+    "STAMP",
     "STORED_NAME",
     "Check",
     "Column",
@@ -85,12 +97,21 @@ __all__ = [
     "NATIVE_FILE",
     "NATIVE_ROW",
     "NativeScan",
+    "Origin",
     "SplitSource",
     "Tier",
     "arrival_order",
     "from_fragments",
     "from_merge_fragments",
     "removal",
+    # the order of rows
+    "MOMENT_UNIT",
+    "OLDEST",
+    "RowOrder",
+    "append_stamp",
+    "came_after",
+    "moment_of_append",
+    "row_change_stamp",
     # handles and results
     "CommitResult",
     "HistoryEntry",

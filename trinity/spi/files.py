@@ -15,6 +15,7 @@ __all__ = [
     "Bucket",
     "ColumnStats",
     "DataFile",
+    "Origin",
     "Tier",
     "arrival_order",
     "from_fragments",
@@ -32,6 +33,17 @@ class Tier(str, Enum):
     """Row versions as they were appended, or folded by a minor compaction."""
     SIDECAR = "sidecar"
     """What must outlive compaction: tombstones. Read only when there is a log."""
+
+
+class Origin(str, Enum):
+    """Who made a file, and so whether its commit number tells the order of its rows (L3)."""
+
+    OWN = "own"
+    """Trinity."""
+    ADDED = "added"
+    """Another engine, of new rows in the commit of that number."""
+    REWRITTEN = "rewritten"
+    """Another engine, of rows of any commits before; or it is not known that it did not."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,7 @@ class DataFile:
         partition: partition column -> value that all its rows have there, None for NULL.
         stats: column name -> statistics, of key and watermark columns at least.
         column_sizes: stored column path -> compressed bytes.
+        origin: whether another engine made the file. Not part of :meth:`to_dict`.
 
     Columns go by the names that the file itself has for them in a fragment, by those of the version's definition in a
     split source (see :attr:`TableDefinition.stored_names`).
@@ -93,6 +106,7 @@ class DataFile:
     partition: Mapping[str, Any] = field(default_factory=dict)
     stats: Mapping[str, ColumnStats] = field(default_factory=dict)
     column_sizes: Mapping[str, int] = field(default_factory=dict)
+    origin: Origin = Origin.OWN
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from trinity.spi.files import DataFile
 from trinity.spi.scan import NativeScan
 from trinity.spi.schema import TableDefinition
 from trinity.spi.sink import RowChangeParadigm
+from trinity.spi.stamps import RowOrder
 
 __all__ = [
     "CommitResult",
@@ -102,6 +103,8 @@ class WriteTarget:
         partition_by: partition fields over the physical columns, as in :attr:`TableDefinition.partition_by`; each file
             holds rows of one partition. Empty for files of any rows.
         sync: whether files and their folders must be on disk before a sink says that it has finished.
+        stamp: what rows have in :data:`~trinity.spi.STAMP`, unless they have something there; None for files without
+            that column.
     """
 
     folder: str
@@ -110,6 +113,7 @@ class WriteTarget:
     statement: str
     partition_by: tuple[str, ...] = ()
     sync: bool = True
+    stamp: int | None = None
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,7 @@ class SplitSource:
         files: live base and log files, each with its commit number.
         sidecar: files with tombstones that compaction took out of the base.
         native: how to read files that are not to be read one by one; ``storage`` then has the columns' own names.
+        order: what is remembered of the order of rows, for files that are not in the order of their commits.
     """
 
     version: int
@@ -221,6 +226,7 @@ class SplitSource:
     files: tuple[DataFile, ...]
     sidecar: tuple[DataFile, ...] = ()
     native: NativeScan | None = None
+    order: RowOrder = field(default_factory=RowOrder)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,17 @@ from trinity.errors import TrinityError, nearest
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.types import arrow_type
 
-__all__ = ["CARRIED", "HIDDEN_PREFIX", "ROW_KIND", "STORED_NAME", "Check", "Column", "TableDefinition", "stored_field"]
+__all__ = [
+    "CARRIED",
+    "HIDDEN_PREFIX",
+    "ROW_KIND",
+    "STAMP",
+    "STORED_NAME",
+    "Check",
+    "Column",
+    "TableDefinition",
+    "stored_field",
+]
 
 HIDDEN_PREFIX = "_trinity_"
 """Columns of this prefix are stored but never shown (design §4)."""
@@ -27,6 +37,11 @@ CARRIED = "_trinity_carried"
 """STRING: a mark for each column of :attr:`TableDefinition.ever`: 0 not carried; 1 carried, also when it is NULL; +
 carried as an ingested row carries it. NULL for an ingested row with every column. Only in ``partial-update`` and
 ``aggregation`` tables (P1)."""
+
+STAMP = "_trinity_order"
+"""BIGINT: when the row was written, in the terms of :mod:`trinity.spi.stamps`; NULL in rows of
+other engines. Files of keyed tables have it in formats whose files other engines may rewrite; the table itself has it
+from its first row change on (L3)."""
 
 STORED_NAME = b"trinity.stored_name"
 """Metadata of an Arrow field of a storage schema: what data files call the column, where that is another name."""
@@ -153,6 +168,15 @@ class TableDefinition:
     def keyed(self) -> bool:
         """True when the table has a primary key."""
         return bool(self.primary_key)
+
+    @property
+    def stamped(self) -> bool:
+        """True when rows say when they were written (:data:`STAMP`)."""
+        return any(c.name == STAMP for c in self.columns)
+
+    def with_stamps(self) -> TableDefinition:
+        """This definition, its rows saying when they were written."""
+        return self if self.stamped else self.with_columns([*self.columns, Column(STAMP, "bigint")])
 
     @property
     def partition_fields(self) -> tuple[PartitionField, ...]:

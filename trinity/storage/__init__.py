@@ -6,10 +6,17 @@ from trinity.storage.foreign import adopted_definition, adopted_properties, fore
 from trinity.storage.hold import held
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
-from trinity.storage.parquet_sink import ParquetPageSink, ParquetSinkProvider, SinkFile, footer_statistics
+from trinity.storage.parquet_sink import (
+    ParquetPageSink,
+    ParquetSinkProvider,
+    SinkFile,
+    footer_statistics,
+    is_sink_file,
+)
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, FileChange, RowChanges, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
+from trinity.storage.stamping import order_with, stamped, stamps_missing
 from trinity.storage.store import AlreadyExists, Entry, ObjectStore, after_commit, file_uri, local_path, spark_path
 from trinity.storage.sync import make_folder, sync_file, sync_folders
 from trinity.storage.versions import TableVersion, VersionedMetadata, no_readable_version, oldest_needed
@@ -52,13 +59,17 @@ __all__ = [
     "foreign_definition",
     "held",
     "identity_only",
+    "is_sink_file",
     "local_path",
     "next_timestamp_ms",
     "no_readable_version",
     "not_ours",
     "oldest_needed",
+    "order_with",
     "spark_path",
     "split_key",
+    "stamped",
+    "stamps_missing",
     "statement_turn",
     "stored_name",
     "stored_schema",

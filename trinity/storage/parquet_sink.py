@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
 from trinity.spi import (
+    STAMP,
     ColumnStats,
     DataFile,
     MergeSink,
@@ -37,6 +39,7 @@ __all__ = [
     "attempt_id",
     "file_name",
     "footer_statistics",
+    "is_sink_file",
     "sync_folders_of",
 ]
 
@@ -45,6 +48,7 @@ ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
 """A row group is closed at whichever comes first; one per Arrow batch would cost a tenth in size."""
 
 _SAMPLE: Final = 10_000
+_SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.parquet")
 
 
 class ParquetSinkProvider(PageSinkProvider):
@@ -98,6 +102,11 @@ def file_name(statement: str, sink: SinkId, file: SinkFile) -> str:
     number = f"-{file.number:06d}" if file.number is not None else ""
     bucket = f"_{sink.bucket.index:05d}.c000" if sink.bucket else ""
     return f"{statement}-{sink.order:06d}-{file.attempt}{number}{bucket}.parquet"
+
+
+def is_sink_file(name: str) -> bool:
+    """Whether :func:`file_name` gave the name, as no other engine gives names."""
+    return _SINK_FILE.fullmatch(name) is not None
 
 
 class ParquetPageSink(PageSink):
@@ -173,7 +182,8 @@ class ParquetPageSink(PageSink):
         """Writes what is buffered as a row group."""
         if not self._pages:
             return
-        table = pa.Table.from_batches(self._pages, self._target.storage).rename_columns(self._schema.names)
+        table = self._stamped(pa.Table.from_batches(self._pages, self._target.storage))
+        table = table.rename_columns(self._schema.names)
         self._pages, self._rows, self._bytes = [], 0, 0
         with _file_errors(self.path):
             if self._writer is None:
@@ -181,6 +191,13 @@ class ParquetPageSink(PageSink):
                 make_folder(folder) if self._target.sync else os.makedirs(folder, exist_ok=True)
                 self._writer = self._open(table)
             self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+
+    def _stamped(self, table: pa.Table) -> pa.Table:
+        place = table.schema.get_field_index(STAMP)
+        if self._target.stamp is None or place < 0:
+            return table
+        stamps = pc.fill_null(table.column(place), self._target.stamp)
+        return table.set_column(place, table.schema.field(place), stamps)
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         leaves = _leaves(self._schema)

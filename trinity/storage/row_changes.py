@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
@@ -14,6 +14,7 @@ from trinity.spi import (
     RowChangeParadigm,
     TableDefinition,
     TableHandle,
+    row_change_stamp,
 )
 
 __all__ = ["ROW_ID", "FileChange", "RowChanges", "check_scope"]
@@ -58,6 +59,9 @@ class RowChanges(ConnectorMetadata):
         self, table: TableHandle, update_case_columns: Mapping[int, tuple[str, ...]], retry: bool = True
     ) -> MergeTableHandle:
         insert = self.begin_insert(table)
+        if insert.target.stamp is not None:
+            stamp = row_change_stamp(insert.table.version or 0)
+            insert = replace(insert, target=replace(insert.target, stamp=stamp))
         return MergeTableHandle(insert.table, insert, dict(update_case_columns), _paradigm(insert.definition))
 
 

@@ -23,7 +23,9 @@ __all__ = [
     "TAG_ORDER",
     "TAG_TIER",
     "VACUUM_DOMAIN",
+    "Action",
     "add",
+    "domain",
     "new_metadata",
     "remove",
     "remove_added",
@@ -112,12 +114,12 @@ def transaction(txn: TransactionId) -> Action:
 def sidecar_list(files: Iterable[DataFile], store: ObjectStore) -> Action:
     """Names the files that are the sidecar from this commit on."""
     listed = [replace(f, path=store.relative(f.path)).to_dict() for f in files]
-    return _domain(SIDECAR_DOMAIN, listed)
+    return domain(SIDECAR_DOMAIN, listed)
 
 
 def vacuum_mark(oldest: int) -> Action:
     """Says which version is the oldest readable one."""
-    return _domain(VACUUM_DOMAIN, {"oldest": oldest})
+    return domain(VACUUM_DOMAIN, {"oldest": oldest})
 
 
 def new_metadata(definition: TableDefinition, checked: Mapping[str, str]) -> dict[str, Any]:
@@ -133,9 +135,10 @@ def new_metadata(definition: TableDefinition, checked: Mapping[str, str]) -> dic
     }
 
 
-def _domain(domain: str, content: Sequence[Any] | Mapping[str, Any]) -> Action:
+def domain(name: str, content: Sequence[Any] | Mapping[str, Any]) -> Action:
+    """Domain metadata of Trinity's: what a table keeps under a name until the next one."""
     text = json.dumps(content, separators=(",", ":"))
-    return {"domainMetadata": {"domain": domain, "configuration": text, "removed": False}}
+    return {"domainMetadata": {"domain": name, "configuration": text, "removed": False}}
 
 
 def _now_ms() -> int:

@@ -238,9 +238,14 @@ class DeltaTransaction:
         """Commits other values of fields of the ``metaData`` action."""
         with delta_errors(self._name, self._location):
             before = self._transaction.metadata()
-            present = json.loads(before.json())["metaData"]
-            self._transaction.updateMetadata(self._jvm.action({"metaData": {**present, **change}}), False)
+            self.update(change)
             self._commit([], self._jvm.altered(before, self._transaction.metadata()))
+
+    def update(self, change: Mapping[str, Any]) -> None:
+        """Gives fields of the ``metaData`` action other values with what is committed next."""
+        with delta_errors(self._name, self._location):
+            present = json.loads(self._transaction.metadata().json())["metaData"]
+            self._transaction.updateMetadata(self._jvm.action({"metaData": {**present, **change}}), False)
 
     def vacuum(self, mark: Action, retained_ms: int) -> None:
         """Commits what says that the files of versions older than ``retained_ms`` milliseconds are about to go."""

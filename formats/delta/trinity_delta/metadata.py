@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, statistics_columns, syncs_files
+from trinity.merge import commit_timeout_s
 from trinity.spi import (
+    OLDEST,
     CommitResult,
     ConnectorContext,
     DataFile,
@@ -24,7 +24,7 @@ from trinity.spi import (
     Tier,
     TransactionId,
     VacuumResult,
-    WriteTarget,
+    append_stamp,
     from_fragments,
     from_merge_fragments,
 )
@@ -40,10 +40,12 @@ from trinity.storage import (
     delete_around,
     delete_orphans,
     oldest_needed,
+    order_with,
+    stamps_missing,
 )
 from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.commit import add, new_metadata, remove, remove_added, sidecar_list, transaction, vacuum_mark
-from trinity_delta.external import check_rewritable, external_storage
+from trinity_delta.external import check_rewritable
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.partition import check_partitions
 from trinity_delta.repair import made_by_trinity, set_aside
@@ -55,10 +57,10 @@ from trinity_delta.schema import (
     definition_text,
     evolved,
     needs,
-    storage_schema,
 )
 from trinity_delta.snapshot import LOG, Snapshots, is_table
 from trinity_delta.state import State
+from trinity_delta.writing import order_actions, target_of
 
 __all__ = ["DeltaMetadata"]
 
@@ -143,7 +145,7 @@ class DeltaMetadata(FolderMetadata):
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         state = self._begin(table)
         pinned = table.pinned(state.version, state.definition.id)
-        return InsertTableHandle(pinned, state.definition, _target(table, state))
+        return InsertTableHandle(pinned, *target_of(table, state, append_stamp(state.version)))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -162,9 +164,11 @@ class DeltaMetadata(FolderMetadata):
             self._check_columns(insert.table, insert.definition, state)
             check_present(table, files)
             insert.check_demands(state.definition)
-            actions = [add(f, store, insert.definition, order=started.read_version + 1) for f in files]
-            version = started.commit([*actions, *([transaction(txn)] if txn else [])], operation="Write")
-            return _result(version, files)
+            number = state.version + 1
+            actions = [add(f, store, insert.definition, order=number) for f in files]
+            order = order_with(insert, state.order, state.version, state.files.values)
+            actions += [*order_actions(state.definition, order, number), *([transaction(txn)] if txn else [])]
+            return _result(started.commit(actions, operation="Write"), files)
 
         if not files and txn is None:
             return CommitResult(self._snapshots.load(table).version)
@@ -193,7 +197,14 @@ class DeltaMetadata(FolderMetadata):
             if gone:
                 check_removable(table, state.metadata, rewrites=bool(files))
             merge.insert.check_demands(state.definition)
-            actions += [add(f, store, merge.insert.definition, order=started.read_version + 1) for f in files]
+            definition = state.definition
+            if stamps_missing(merge.insert, definition):
+                definition = definition.with_stamps()
+                schema = evolved(state.metadata["schemaString"], definition, mapped=state.mapped)
+                settings = {"configuration": self._configuration(state, definition, widened=False)}
+                started.update({"schemaString": schema, **settings})
+            actions += [add(f, store, merge.insert.definition, order=state.version + 1) for f in files]
+            actions += order_actions(definition, state.order, state.version + 1)
             return _result(started.commit(actions, operation="Update"), files)
 
         return self._commit(table, change)
@@ -207,6 +218,8 @@ class DeltaMetadata(FolderMetadata):
             actions = [remove(path, f, state.definition, changes=True) for path, f in state.files.items()]
             if state.sidecar:
                 actions.append(sidecar_list((), store))
+            if actions:
+                actions += order_actions(state.definition, state.order.folded(state.version), state.version + 1)
             version = started.commit(actions, operation="Truncate") if actions else state.version
             return _result(version, list(state.files.values()))
 
@@ -219,7 +232,7 @@ class DeltaMetadata(FolderMetadata):
         pinned = table.pinned(state.version, state.definition.id)
         if state.definition.external or state.definition.keyed:  # row versions go that other engines see
             check_rewritable(table, state.metadata, state.protocol)
-        return RewriteTableHandle(pinned, state.definition, _target(table, state), tuple(replaced))
+        return RewriteTableHandle(pinned, *target_of(table, state, OLDEST), tuple(replaced))
 
     def finish_rewrite(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
@@ -245,6 +258,9 @@ class DeltaMetadata(FolderMetadata):
             actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
             if replace_sidecar and (aside or state.sidecar):
                 actions.append(sidecar_list(aside, store))
+            if actions:
+                order = state.order.folded(rewrite.table.version or 0) if replace_sidecar else state.order
+                actions += order_actions(state.definition, order, state.version + 1)
             return _result(started.commit(actions, operation="Optimize") if actions else state.version, files)
 
         return self._commit(table, change)
@@ -376,16 +392,6 @@ def _record(state: State, started: DeltaTransaction) -> None:
     if state.changed:
         recorded = {DEFINITION: definition_text(state.definition)}
         started.alter({"configuration": {**state.metadata["configuration"], **recorded}})
-
-
-def _target(table: TableHandle, state: State) -> WriteTarget:
-    definition = state.definition
-    external = definition.external
-    storage = external_storage(definition, state.metadata) if external else storage_schema(definition)
-    clustering = [c.name for c in definition.columns if c.stored_name in state.clustering]
-    statistics = tuple(dict.fromkeys((*statistics_columns(definition), *clustering)))
-    sync = syncs_files(definition.properties)
-    return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by, sync)
 
 
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from trinity.errors import TrinityError
-from trinity.spi import HistoryEntry, SplitSource, TableHandle
+from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
 from trinity.storage import FileChange, no_readable_version
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
+from trinity_delta.order import order_since
 from trinity_delta.repair import damaged
 from trinity_delta.schema import DEFINITION, storage_schema
 from trinity_delta.state import State, apply, file_change
@@ -131,6 +132,7 @@ class Snapshots:
             files,
             tuple(f.renamed(names) for f in state.sidecar),
             native,
+            state.order,
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
@@ -222,7 +224,12 @@ class Snapshots:
         if not any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a):
             first = _earliest_commit(table)
             actions = dated(actions, first, (read_commit(table, n) for n in range(first, version + 1)))
-        return apply(table, None, version, actions)
+        found = apply(table, None, version, actions)
+        if all(f.origin is Origin.OWN for f in found.files.values()):
+            return found
+        since = range(found.order.through + 1, version + 1)
+        commits = ((n, read_commit(table, n) if _stamp(table, n) else None) for n in since)
+        return replace(found, order=order_since(found.order, found.definition, version, commits))
 
 
 def _missing(state: State) -> str | None:

@@ -9,11 +9,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from trinity.errors import TrinityError
-from trinity.spi import Bucket, DataFile, TableDefinition, TableHandle, Tier
+from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
 from trinity.storage import FileChange, local_path
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
+from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.stats import from_delta
 
@@ -39,6 +40,7 @@ class State:
         clustering: columns by which Delta clusters the table, by the names that data files have for them.
         changed: whether other engines changed what Trinity's definition on record says.
         refusal: why the version cannot be read, or None.
+        order: what is remembered of the order of rows.
 
     Files go by the names that they have for their columns.
     """
@@ -56,6 +58,7 @@ class State:
     clustering: tuple[str, ...] = ()
     changed: bool = False
     refusal: TrinityError | None = None
+    order: RowOrder = field(default_factory=RowOrder)
 
     @property
     def mapped(self) -> bool:
@@ -95,14 +98,15 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     what = _described(table, state, found)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
     if what.definition.external:
-        apply_external(files, adds, found, lambda a, at: _file(table, a, what.definition, at, rebuilt=False), version)
+        apply_external(files, adds, found, lambda a, at: _file(table, a, what.definition, at), version)
     else:
         for gone in found.get("remove", []):
             files.pop(gone["path"], None)
             adds.pop(gone["path"], None)
         for added in found.get("add", []):
             # without a state before it, the version was rebuilt from a checkpoint: files of many commits come at once
-            files[added["path"]] = _file(table, added, what.definition, version, rebuilt=state is None)
+            origin = origin_of(added, alone=state is not None and "remove" not in found)
+            files[added["path"]] = _file(table, added, what.definition, version, origin, rebuilt=state is None)
             if added.get("deletionVector"):
                 adds[added["path"]] = added
     sidecar, oldest, clustering = _domains(table, state, found.get("domainMetadata", []))
@@ -116,6 +120,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         oldest=oldest,
         added=adds,
         clustering=clustering,
+        order=order_after(state.order if state else RowOrder(), found, what.definition, version),
     )
 
 
@@ -151,7 +156,13 @@ def file_change(
 
 
 def _file(
-    table: TableHandle, added: Mapping[str, Any], definition: TableDefinition, version: int, *, rebuilt: bool
+    table: TableHandle,
+    added: Mapping[str, Any],
+    definition: TableDefinition,
+    version: int,
+    origin: Origin = Origin.OWN,
+    *,
+    rebuilt: bool = False,
 ) -> DataFile:
     tags = added.get("tags") or {}
     path = unquote(added["path"])
@@ -167,6 +178,7 @@ def _file(
         bucket=_bucket(bucket) if bucket else None,
         partition=from_delta_partition(added.get("partitionValues") or {}, definition),
         stats=stats,
+        origin=origin,
     )
 
 

@@ -20,6 +20,7 @@ from trinity_iceberg.schema import DEFINITION
 __all__ = [
     "CREATED",
     "INDEX",
+    "ORDER",
     "OPERATION",
     "STATE",
     "TXN",
@@ -28,6 +29,7 @@ __all__ = [
     "indexes",
     "lineage",
     "on_record",
+    "order_at",
     "summary_of",
     "version_of",
 ]
@@ -38,8 +40,11 @@ TXN: Final = "trinity.txn"
 """Snapshot summary: JSON object application -> highest recorded version (L4); carried forward."""
 INDEX: Final = "trinity.index"
 """Snapshot summary: name of the file index below the table's folder; carried forward."""
+ORDER: Final = "trinity.row-order"
+"""Snapshot summary: the table's :class:`~trinity.spi.RowOrder`; carried forward."""
 STATE: Final = "trinity.state"
 """Table property: JSON object with what the newest Trinity commit carries, and its version."""
+_CARRIED: Final = (TXN, INDEX, ORDER)
 CREATED: Final = {STATE: '{"version": "1"}'}
 """Table property of a new table."""
 
@@ -75,6 +80,13 @@ def index_of(metadata: TableMetadata, snapshot: Snapshot) -> str | None:
     return _carried_at(metadata, known or [snapshot]).get(INDEX)
 
 
+def order_at(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[str | None, list[Snapshot]]:
+    """What a version carries of the order of rows, and the snapshots of other engines since that was put down."""
+    chain = [s for s in lineage(metadata) if version_of(s) <= version_of(snapshot)]
+    known = max((n for n, s in enumerate(chain) if OPERATION in summary_of(s)), default=-1)
+    return _carried_at(metadata, chain).get(ORDER), chain[known + 1 :]
+
+
 def indexes(metadata: TableMetadata, without: Collection[int] = ()) -> set[str]:
     """Names of the file indexes that the table's versions need, but for some, given by snapshot."""
     found = {_carried_by(s).get(INDEX) for s in metadata.snapshots if s.snapshot_id not in without}
@@ -90,9 +102,9 @@ def on_record(metadata: TableMetadata, version: int, found: Mapping[str, str]) -
         version: the commit's version.
         found: what it carries.
     """
-    if not found.keys() & {TXN, INDEX} and DEFINITION not in metadata.properties:
+    if not found.keys() & {*_CARRIED} and DEFINITION not in metadata.properties:
         return ()
-    text = json.dumps({"version": str(version), **{k: found[k] for k in (TXN, INDEX) if k in found}})
+    text = json.dumps({"version": str(version), **{k: found[k] for k in _CARRIED if k in found}})
     return (SetPropertiesUpdate(updates={STATE: text}),)
 
 
@@ -103,7 +115,7 @@ def _carried_at(metadata: TableMetadata, chain: Sequence[Snapshot]) -> dict[str,
     recorded = _recorded(metadata)
     # a later commit's record says nothing of an older version
     if recorded and (not chain or int(recorded["version"]) < version_of(chain[0])):
-        return {k: recorded[k] for k in (TXN, INDEX) if k in recorded}
+        return {k: recorded[k] for k in _CARRIED if k in recorded}
     if DEFINITION not in metadata.properties:
         return {}
     version = version_of(chain[-1] if chain else None)
@@ -122,7 +134,7 @@ def _recorded(metadata: TableMetadata) -> dict[str, str]:
 
 def _carried_by(snapshot: Snapshot) -> dict[str, str]:
     own = summary_of(snapshot)
-    return {k: own[k] for k in (TXN, INDEX) if k in own} if OPERATION in own else {}
+    return {k: own[k] for k in _CARRIED if k in own} if OPERATION in own else {}
 
 
 def summary_of(snapshot: Snapshot) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ import math
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from pyiceberg.avro.codecs import AvroCompressionCodec
@@ -46,12 +46,13 @@ from pyiceberg.table.update import (
 from pyiceberg.utils.properties import property_as_bool
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, TableHandle
+from trinity.spi import DataFile, RowOrder, TableHandle
 from trinity.storage import CommitRaced, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
-from trinity_iceberg.carried import OPERATION, carried, on_record, version_of
+from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
 from trinity_iceberg.changes import delete_files
 from trinity_iceberg.entries import deleted, existing, iceberg_file
+from trinity_iceberg.order import order_of
 from trinity_iceberg.snapshot import (
     live_manifests,
     read_entries,
@@ -78,6 +79,7 @@ class Change:
         updates: further changes of the table's metadata in the same commit.
         requirements: what must hold for them.
         rewrites: True for a compaction: what the table says is the same in other files.
+        order: what is to be remembered of the order of rows, where the commit changes it.
     """
 
     operation: str
@@ -87,6 +89,7 @@ class Change:
     updates: tuple[TableUpdate, ...] = ()
     requirements: tuple[TableRequirement, ...] = ()
     rewrites: bool = False
+    order: RowOrder | None = None
 
 
 def commit_change(table: Table, change: Change) -> int:
@@ -167,7 +170,11 @@ class _Commit:
         return Summary(operation=_operation(change), **found.additional_properties)
 
     def _own_summary(self, change: Change) -> dict[str, str]:
-        return {OPERATION: change.operation, **carried(self.metadata), **change.summary}
+        own = {OPERATION: change.operation, **carried(self.metadata), **change.summary}
+        if change.order or ORDER in own:
+            order = change.order or order_of(self.metadata)
+            own[ORDER] = replace(order, through=self.sequence).to_json()
+        return own
 
     def _added(self, files: Iterable[DataFile]) -> list[ManifestEntry]:
         schema, entries = self.table.schema(), []

@@ -18,8 +18,9 @@ from pyiceberg.table.update import RemoveStatisticsUpdate, SetStatisticsUpdate, 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Tier
 from trinity.storage import ObjectStore
+from trinity_iceberg.carried import indexes
 
-__all__ = ["SIDECAR_FOLDER", "FileIndex", "bad_data", "guards", "open_index", "sidecar_folder", "stale_guards"]
+__all__ = ["SIDECAR_FOLDER", "FileIndex", "bad_data", "open_index", "put_index", "sidecar_folder", "stale_guards"]
 
 SIDECAR_FOLDER: Final = "_trinity"
 _FILES: Final = 1 << 14
@@ -95,7 +96,7 @@ def open_index(store: ObjectStore, name: str | None) -> FileIndex:
 # -- guards -----------------------------------------------------------------------------------------------
 
 
-def guards(store: ObjectStore, name: str, sidecar: Collection[DataFile]) -> tuple[TableUpdate, ...]:
+def _guards(store: ObjectStore, name: str, sidecar: Collection[DataFile]) -> tuple[TableUpdate, ...]:
     """Updates that make a file index and its sidecar files of the table's: as statistics of no snapshot.
 
     An engine that removes orphan files keeps what the metadata names, and ``_trinity`` only if it skips hidden folders.
@@ -115,6 +116,13 @@ def guards(store: ObjectStore, name: str, sidecar: Collection[DataFile]) -> tupl
         for place, path in enumerate(paths)
     ]
     return tuple(SetStatisticsUpdate.model_validate({"statistics": file}) for file in files)
+
+
+def put_index(index: FileIndex, store: ObjectStore, metadata: TableMetadata) -> tuple[str, tuple[TableUpdate, ...]]:
+    """Writes a file index: its name, and what else the commit that names it changes of the table."""
+    name = index.save(store)
+    stale = stale_guards(metadata, {*indexes(metadata), name})
+    return name, (*stale, *_guards(store, name, index.sidecar))
 
 
 def stale_guards(metadata: TableMetadata, needed: Collection[str]) -> tuple[RemoveStatisticsUpdate, ...]:

@@ -21,18 +21,20 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
-from pyiceberg.table.update import AssertCurrentSchemaId, TableUpdate
+from pyiceberg.table.update import AssertCurrentSchemaId
 from sqlalchemy.exc import IntegrityError
 
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s, syncs_files
 from trinity.spi import (
+    OLDEST,
     CommitResult,
     DataFile,
     HistoryEntry,
     InsertTableHandle,
     MergeTableHandle,
     RewriteTableHandle,
+    RowOrder,
     SplitSource,
     TableDefinition,
     TableHandle,
@@ -40,6 +42,7 @@ from trinity.spi import (
     TransactionId,
     VacuumResult,
     WriteTarget,
+    append_stamp,
     from_fragments,
     from_merge_fragments,
 )
@@ -54,15 +57,17 @@ from trinity.storage import (
     delete_orphans,
     held,
     local_path,
+    stamped,
 )
 from trinity_iceberg.adopt import check_own_writable
-from trinity_iceberg.carried import CREATED, INDEX, TXN, carried, indexes, lineage, version_of
+from trinity_iceberg.carried import CREATED, INDEX, TXN, carried, lineage, version_of
 from trinity_iceberg.changes import changes
 from trinity_iceberg.commit import Change, check_deletes, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_writable
-from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, guards, open_index, stale_guards
+from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, open_index, put_index
 from trinity_iceberg.load import load
+from trinity_iceberg.order import folded_order
 from trinity_iceberg.partition import check_names, check_partitions, named_now, partition_spec
 from trinity_iceberg.repair import made_by_trinity, registered_at, repair
 from trinity_iceberg.schema import (
@@ -75,6 +80,7 @@ from trinity_iceberg.schema import (
     with_field_ids,
 )
 from trinity_iceberg.snapshot import Snapshots, history_of, schema_of, snapshot_of
+from trinity_iceberg.stamping import STAMP_FIELD, appended_order, stamp_updates
 from trinity_iceberg.swap import put_table
 
 __all__ = ["IcebergMetadata"]
@@ -214,8 +220,7 @@ class IcebergMetadata(RowChanges):
     # -- appends ----------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        pinned, definition, target = self._begin(table)
-        return InsertTableHandle(pinned, definition, target)
+        return InsertTableHandle(*self._begin(table, append_stamp))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -231,10 +236,13 @@ class IcebergMetadata(RowChanges):
             if not files and not txn:
                 return CommitResult(current)
             check_present(insert.table, files)
-            insert.check_demands(self._definition(loaded))
+            definition = self._definition(loaded)
+            insert.check_demands(definition)
             added = named_now(files, insert.definition, loaded)
             summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
-            return _result(commit_change(loaded, Change("append", added=added, summary=summary)), files)
+            order = appended_order(insert, definition, loaded, self._snapshots)
+            change = Change("append", added=added, summary=summary, order=order)
+            return _result(commit_change(loaded, change), files)
 
         return self._commit(insert.table, attempt, insert.definition)
 
@@ -250,13 +258,15 @@ class IcebergMetadata(RowChanges):
         files, gone = from_merge_fragments(fragments)
 
         def attempt(loaded: Table) -> CommitResult:
-            metadata = loaded.metadata
-            live, _ = self._snapshots.files(merge.table, loaded, metadata.current_snapshot(), metadata.schema())
-            check_scope(merge, changes(self._snapshots, merge.table, loaded), {f.path for f in live}, gone)
+            definition, live = self._definition(loaded), {f.path for f in self._snapshots.live(merge.table, loaded)}
+            check_scope(merge, changes(self._snapshots, merge.table, loaded), live, gone)
             check_present(merge.table, files)
-            merge.insert.check_demands(self._definition(loaded))
+            merge.insert.check_demands(definition)
             added = named_now(files, merge.insert.definition, loaded)
-            return _result(commit_change(loaded, Change("merge", added=added, removed=gone)), files)
+            updates, requirements = stamp_updates(loaded, definition, merge.insert)
+            order = RowOrder() if updates else None  # the first that there is to remember
+            change = Change("merge", added, gone, order=order, updates=updates, requirements=requirements)
+            return _result(commit_change(loaded, change), files)
 
         return self._commit(merge.table, attempt, merge.insert.definition)
 
@@ -268,9 +278,10 @@ class IcebergMetadata(RowChanges):
             live, sidecar = self._snapshots.files(table, loaded, current, loaded.schema())
             if not live and not sidecar:
                 return CommitResult(version_of(current))
-            name, updates = _put_index(FileIndex(), store, loaded) if sidecar else (None, ())
+            name, updates = put_index(FileIndex(), store, loaded.metadata) if sidecar else (None, ())
             summary = {INDEX: name} if name else {}
-            change = Change("truncate", (), frozenset(f.path for f in live), summary, updates)
+            order = folded_order(loaded.metadata, version_of(current))
+            change = Change("truncate", (), frozenset(f.path for f in live), summary, updates, order=order)
             return _result(commit_change(loaded, change), live)
 
         return self._commit(table, attempt)
@@ -278,8 +289,7 @@ class IcebergMetadata(RowChanges):
     # -- compaction and care ----------------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
-        pinned, definition, target = self._begin(table)
-        return RewriteTableHandle(pinned, definition, target, tuple(replaced))
+        return RewriteTableHandle(*self._begin(table, lambda _: OLDEST), tuple(replaced))
 
     def finish_rewrite(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
@@ -301,8 +311,9 @@ class IcebergMetadata(RowChanges):
             entries = {n: e for n, e in index.files.items() if n not in gone}
             entries |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in files}
             index = FileIndex(entries, sidecar if replace_sidecar else index.sidecar)
-            name, updates = _put_index(index, store, loaded)
-            change = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True)
+            name, updates = put_index(index, store, loaded.metadata)
+            order = folded_order(loaded.metadata, rewrite.table.version or 0) if replace_sidecar else None
+            change = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True, order=order)
             return _result(commit_change(loaded, change), written)
 
         return self._commit(rewrite.table, attempt, rewrite.definition)
@@ -354,7 +365,9 @@ class IcebergMetadata(RowChanges):
             table, definition = table.pinned(None, str(loaded.metadata.table_uuid)), self._definition(loaded)
         return commit_loop(table.location, lambda: attempt(self._load(table)), commit_timeout_s(definition.properties))
 
-    def _begin(self, table: TableHandle) -> tuple[TableHandle, TableDefinition, WriteTarget]:
+    def _begin(
+        self, table: TableHandle, stamp: Callable[[int], int]
+    ) -> tuple[TableHandle, TableDefinition, WriteTarget]:
         loaded = self._load(table)
         snapshot = snapshot_of(table, loaded.metadata)
         schema = schema_of(loaded.metadata, snapshot)
@@ -372,14 +385,8 @@ class IcebergMetadata(RowChanges):
             partition_by=definition.partition_by,
             sync=syncs_files(definition.properties),
         )
-        return table.pinned(version_of(snapshot), definition.id), definition, target
-
-
-def _put_index(index: FileIndex, store: ObjectStore, loaded: Table) -> tuple[str, tuple[TableUpdate, ...]]:
-    """Writes a file index: its name, and what else the commit that names it changes of the table."""
-    name = index.save(store)
-    stale = stale_guards(loaded.metadata, {*indexes(loaded.metadata), name})
-    return name, (*stale, *guards(store, name, index.sidecar))
+        pinned = table.pinned(version_of(snapshot), definition.id)
+        return (pinned, *stamped(definition, target, stamp(version_of(snapshot)), STAMP_FIELD))
 
 
 def _result(version: int, files: Sequence[DataFile]) -> CommitResult:

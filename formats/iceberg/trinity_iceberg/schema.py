@@ -23,6 +23,7 @@ from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncat
 from trinity.errors import TrinityError
 from trinity.spi import (
     HIDDEN_PREFIX,
+    STAMP,
     STORED_NAME,
     Column,
     ColumnStats,
@@ -36,6 +37,7 @@ from trinity.storage import FIELD_ID, READ_BY_ID, adopted_definition, adopted_pr
 
 __all__ = [
     "DEFINITION",
+    "STAMP_ID",
     "bounds",
     "column_stats",
     "definition_of",
@@ -62,6 +64,9 @@ BOUND_LENGTH: Final = 64
 """Longer bounds of strings and binaries are cut, as Iceberg writers do; they stay bounds."""
 MAX_STATISTICS: Final = 32
 """Bounds are kept for the key and for this many further columns: wide tables would have huge manifests."""
+
+STAMP_ID: Final = 1_000_000_000
+"""Field id of the column for stamps, which files have before the table has: no other column comes by it."""
 
 _PRIMITIVES: Final[Mapping[str, it.PrimitiveType]] = {
     "boolean": it.BooleanType(),
@@ -171,6 +176,7 @@ def _evolved(metadata: TableMetadata, before: TableDefinition, after: TableDefin
     known = {c.field_id: present[c.field_id] for c in before.visible if c.field_id is not None}
     required = {c.name for c in after.columns if not c.nullable or c.name in after.primary_key}
     ids = count(metadata.last_column_id + 1)
+    hidden.setdefault(STAMP, it.NestedField(STAMP_ID, STAMP, it.LongType(), False))
     fields = [
         hidden[c.name] if c.hidden else _field(known.get(c.field_id or 0), c, ids, c.name in required)
         for c in after.columns

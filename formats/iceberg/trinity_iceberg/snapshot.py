@@ -25,6 +25,7 @@ from trinity_iceberg.adopt import check_own_readable
 from trinity_iceberg.carried import OPERATION, index_of, indexes, lineage, version_of
 from trinity_iceberg.external import IcebergScan, check_readable
 from trinity_iceberg.index import bad_data, open_index
+from trinity_iceberg.order import order_of, origin_of
 from trinity_iceberg.partition import from_record
 from trinity_iceberg.schema import column_stats, definition_of, read_schema
 
@@ -164,6 +165,7 @@ class Snapshots:
             files=files,
             sidecar=sidecar,
             native=native,
+            order=order_of(metadata, snapshot),
         )
 
     def files(self, handle: TableHandle, table: Table, snapshot: Snapshot | None, schema: Schema) -> _Files:
@@ -172,6 +174,10 @@ class Snapshots:
             return (), ()
         key = (str(table.metadata.table_uuid), snapshot.snapshot_id, schema.schema_id)
         return self._versions.get(key, lambda: self._read(handle, table, snapshot, schema))
+
+    def live(self, handle: TableHandle, table: Table) -> tuple[DataFile, ...]:
+        """The live files of the newest version."""
+        return self.files(handle, table, table.metadata.current_snapshot(), table.schema())[0]
 
     def _read(self, handle: TableHandle, table: Table, snapshot: Snapshot, schema: Schema) -> _Files:
         store = ObjectStore(handle.location)
@@ -190,8 +196,12 @@ class Snapshots:
 
         def read() -> tuple[DataFile, ...]:
             columns, spec = _Columns(schema), table.specs()[manifest.partition_spec_id]
+            snapshots = {s.snapshot_id: s for s in table.metadata.snapshots}
             return tuple(
-                replace(_to_file(e, columns), partition=from_record(spec, schema, e.data_file.partition))
+                replace(
+                    _to_file(e, columns, snapshots.get(e.snapshot_id or 0)),
+                    partition=from_record(spec, schema, e.data_file.partition),
+                )
                 for e in read_entries(table.io, manifest)
             )
 
@@ -228,7 +238,7 @@ def schema_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Schema:
     return metadata.schema_by_id(snapshot.schema_id) or metadata.schema()
 
 
-def _to_file(entry: ManifestEntry, columns: _Columns) -> DataFile:
+def _to_file(entry: ManifestEntry, columns: _Columns, snapshot: Snapshot | None) -> DataFile:
     file = entry.data_file
     if file.file_format != FileFormat.PARQUET:
         raise TrinityError("NOT_SUPPORTED", f"Data file '{file.file_path}' is not Parquet, which is all Trinity reads.")
@@ -240,6 +250,7 @@ def _to_file(entry: ManifestEntry, columns: _Columns) -> DataFile:
         commit=entry.sequence_number,
         stats=_stats(file, columns),
         column_sizes={columns.paths[i]: size for i, size in sizes.items() if i in columns.paths},
+        origin=origin_of(file.file_path.rpartition("/")[2], snapshot),
     )
 
 

@@ -92,9 +92,9 @@ class WarehouseBackend:
         if stored is None:
             return placed
         definition = stored.definition
-        types = {c.name.lower(): c.type for c in definition.columns}
+        types = {c.name.lower(): c.type for c in definition.visible}
         _check(placed, definition.properties, types, [k.lower() for k in definition.primary_key])
-        columns = tuple(JournalColumn(c.name.lower(), c.type, c.type, c.default) for c in definition.columns)
+        columns = tuple(JournalColumn(c.name.lower(), c.type, c.type, c.default) for c in definition.visible)
         return replace(placed, columns=columns)
 
     def _stored(self, table: JournalTable) -> Table | None:

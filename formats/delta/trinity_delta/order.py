@@ -1,0 +1,85 @@
+"""The order of rows in Delta's terms: who made a file, and what the table remembers (L3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from trinity.spi import Origin, RowOrder, TableDefinition
+from trinity_delta.commit import TAG_TIER, Action, domain
+
+__all__ = ["order_action", "order_after", "order_since", "origin_of"]
+
+ORDER_DOMAIN: Final = "trinity.row-order"
+"""Domain metadata: the table's :class:`~trinity.spi.RowOrder`."""
+_COPYING: Final = ("UPDATE", "DELETE")
+"""Delta's operations that bring data, but no rows that were not there before."""
+
+
+def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
+    """Who made a file.
+
+    Args:
+        added: its ``add`` action.
+        alone: True when its commit is known, and removed no file.
+    """
+    if TAG_TIER in (added.get("tags") or {}):
+        return Origin.OWN
+    return Origin.ADDED if alone else Origin.REWRITTEN
+
+
+def order_after(order: RowOrder, found: Mapping[str, list[Any]], definition: TableDefinition, version: int) -> RowOrder:
+    """What is remembered after a commit.
+
+    Args:
+        order: what was remembered before.
+        found: the commit's actions by kind.
+        definition: the table after it.
+        version: its number.
+    """
+    for said in found.get("domainMetadata", ()):
+        if said["domain"] == ORDER_DOMAIN:
+            return RowOrder.from_json(said["configuration"])
+    if not definition.stamped or not any(_brings_rows(a, found) for a in found.get("add", ())):
+        return order
+    return replace(order, strangers=version)
+
+
+def _brings_rows(added: Mapping[str, Any], found: Mapping[str, list[Any]]) -> bool:
+    """Whether another engine's file may have rows that were not there before its commit."""
+    info = found.get("commitInfo", [{}])[0]
+    inserted = (info.get("operationMetrics") or {}).get("numTargetRowsInserted")
+    copied = info.get("operation") in _COPYING or (info.get("operation") == "MERGE" and inserted == "0")
+    return TAG_TIER not in (added.get("tags") or {}) and bool(added["dataChange"]) and not copied
+
+
+def order_since(
+    order: RowOrder,
+    definition: TableDefinition,
+    version: int,
+    commits: Iterable[tuple[int, Iterable[Mapping[str, Any]] | None]],
+) -> RowOrder:
+    """What is remembered at a version that was rebuilt from a checkpoint.
+
+    Args:
+        order: what the newest commit of Trinity's has remembered.
+        definition: the table.
+        version: the version.
+        commits: number and actions of the commits since then; None for one whose file is gone.
+    """
+    for number, actions in commits:
+        if actions is None:  # it may have added rows
+            return replace(order, strangers=version)
+        found: dict[str, list[Any]] = {}
+        for action in actions:
+            for kind, body in action.items():
+                found.setdefault(kind, []).append(body)
+        order = order_after(order, found, definition, number)
+    return order
+
+
+def order_action(order: RowOrder, version: int) -> Action:
+    """Remembers the order with the commit that is about to be the version."""
+    return domain(ORDER_DOMAIN, json.loads(replace(order, through=version).to_json()))

@@ -1,0 +1,65 @@
+"""The order of rows in Iceberg's terms: who made a file, and what the table remembers (L3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from trinity.spi import Origin, RowOrder
+from trinity.storage import is_sink_file
+from trinity_iceberg.carried import ORDER, carried, order_at, version_of
+from trinity_iceberg.schema import DEFINITION
+
+__all__ = ["folded_order", "order_after", "order_of", "origin_of"]
+
+
+def origin_of(name: str, snapshot: Snapshot | None) -> Origin:
+    """Who made a file.
+
+    Args:
+        name: the file's.
+        snapshot: the one that added it; None once that has expired.
+    """
+    if is_sink_file(name):
+        return Origin.OWN
+    known = snapshot is not None and snapshot.summary is not None and snapshot.summary.operation is Operation.APPEND
+    return Origin.ADDED if known else Origin.REWRITTEN
+
+
+def order_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> RowOrder:
+    """What is known at a version, or the newest, of the order of rows."""
+    snapshot = snapshot or metadata.current_snapshot()
+    said, others = order_at(metadata, snapshot) if DEFINITION in metadata.properties else (None, [])
+    return order_after(RowOrder.from_json(said), others, version_of(snapshot)) if said else RowOrder()
+
+
+def folded_order(metadata: TableMetadata, version: int) -> RowOrder | None:
+    """What is to be remembered of the order of rows once a version is folded; None where nothing is remembered."""
+    return order_of(metadata).folded(version) if ORDER in carried(metadata) else None
+
+
+def order_after(order: RowOrder, others: list[Snapshot], version: int) -> RowOrder:
+    """What is to be known of the order of rows after commits of other engines.
+
+    Args:
+        order: what Trinity's newest commit before them has remembered.
+        others: the snapshots since then, oldest first.
+        version: the newest version, in case that some of these have expired.
+    """
+    for snapshot in others:
+        number = snapshot.sequence_number or 0
+        if number != order.through + 1:
+            break
+        order = replace(order, through=number, strangers=number if _brings_rows(snapshot) else order.strangers)
+    return order if order.through >= version else replace(order, through=version, strangers=version)
+
+
+def _brings_rows(snapshot: Snapshot) -> bool:
+    """Whether a commit may have added rows that were not there before, and did not just copy rows."""
+    if snapshot.summary is None or snapshot.summary.operation is Operation.APPEND:
+        return True
+    own = snapshot.summary.additional_properties
+    added, deleted = (int(own.get(f"{kind}-records", 0)) for kind in ("added", "deleted"))
+    return snapshot.summary.operation is Operation.OVERWRITE and added > deleted

@@ -1,0 +1,242 @@
+"""Other engines rewrite files, and no delete and no UPDATE comes undone (L3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tests.iceberg import iceberg_spark
+from trinity import Column, Session, TrinityError
+from trinity.engine import append
+from trinity.spi import STAMP
+from trinity.table import Table
+
+COLUMNS = [
+    Column("k", "int"),
+    Column("w", "bigint"),
+    Column("n", "bigint"),
+    Column("v", "string"),
+    Column("x", "string"),
+    Column("gone", "boolean"),
+]
+ENGINES: dict[str, Mapping[str, str]] = {
+    "tombstone": {"watermark-key": "w", "tombstone-key": "gone"},
+    "hidden_row_kind": {"watermark-key": "w"},
+    "arrival": {"tombstone-key": "gone"},
+    "partial_update": {"merge-engine": "partial-update"},
+    "sequence_group": {
+        "merge-engine": "partial-update",
+        "fields.w.sequence-group": "n,v",
+        "fields.n.aggregate-function": "sum",
+    },
+    "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    "ordered_aggregation": {
+        "merge-engine": "aggregation",
+        "sequence.field": "w",
+        "fields.v.aggregate-function": "listagg",
+    },
+}
+CASES = [(fmt, engine, how) for fmt in ("delta", "iceberg") for engine in ENGINES for how in ("binpack", "sort")]
+FORMATS = pytest.mark.parametrize("fmt", ["iceberg", pytest.param("delta", marks=pytest.mark.full)])
+BOTH = pytest.mark.parametrize("fmt", ["delta", "iceberg"])
+
+
+def rows(keys: list[int], w: int = 5, v: str = "") -> pa.Table:
+    return pa.table(
+        {
+            "k": pa.array(keys, pa.int32()),
+            "w": pa.array([w] * len(keys), pa.int64()),
+            "n": pa.array(keys, pa.int64()),
+            "v": [v or f"{k}.{w}" for k in keys],
+            "x": [""] * len(keys),
+            "gone": pa.array([False] * len(keys)),
+        }
+    )
+
+
+def rewrite(session: Session, table: Table, how: str = "binpack") -> None:
+    """The format's own compaction, of all files; ``sort`` leaves no row behind the one that it was behind."""
+    if table.name.catalog == "delta":
+        session.spark.sql(f"OPTIMIZE delta.`{table.location}`" + (" ZORDER BY (x)" if how == "sort" else ""))
+        return
+    sorts = ", strategy => 'sort', sort_order => 'x DESC NULLS LAST'" if how == "sort" else ""
+    found = iceberg_spark(session).sql(
+        f"CALL iceberg.system.rewrite_data_files(table => 'default.{table.name.table}', "
+        f"options => map('rewrite-all', 'true'){sorts})"
+    )
+    assert found.collect()[0][0] > 0
+
+
+def added_by_spark(session: Session, table: Table, data: pa.Table) -> None:
+    spark = session.spark
+    if table.name.catalog == "delta":
+        spark.createDataFrame(data).write.format("delta").mode("append").save(table.location)
+        return
+    spark = iceberg_spark(session)
+    spark.createDataFrame(data).createOrReplaceTempView("added")
+    names = ", ".join(data.column_names)
+    spark.sql(f"INSERT INTO iceberg.default.{table.name.table} ({names}) SELECT {names} FROM added")
+
+
+def shown(table: Table) -> list[str]:
+    return sorted(map(repr, table.to_df().toArrow().to_pylist()))
+
+
+def seen_by_duckdb(table: Table) -> list[str]:
+    found = duckdb.sql(table.merge_view_sql("duckdb"))
+    assert found is not None
+    return sorted(map(repr, found.to_arrow_table().to_pylist()))
+
+
+def made(session: Session, fmt: str, engine: str, name: str = "t") -> Table:
+    return session.create_table(f"{fmt}.default.{name}", COLUMNS, ["k"], (), ENGINES[engine])
+
+
+@pytest.mark.parametrize(("fmt", "engine"), [("iceberg", "tombstone"), ("delta", "sequence_group")], indirect=["fmt"])
+def test_a_rewrite_undoes_nothing(session: Session, fmt: str, engine: str) -> None:
+    table = made(session, fmt, engine)
+    table.upsert(rows([1, 2, 3, 4]))
+    table.delete([2, 4])
+    table.update("k = 3", {"x": "'zzz'"})
+    table.upsert(rows([4]))
+    expected = shown(table)
+    rewrite(session, table, "sort")
+    assert shown(table) == expected
+    assert {r.k: r.x for r in table.to_df().collect()} == {1: "", 3: "zzz", 4: ""}
+    assert seen_by_duckdb(table) == expected
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("fmt", "engine", "how"), CASES, indirect=["fmt"])
+def test_rewrites_undo_nothing(session: Session, fmt: str, engine: str, how: str) -> None:
+    table, own = made(session, fmt, engine), made(session, "parquet", engine, "own")
+
+    def both(*steps: Callable[[Table], Any]) -> None:
+        for step in steps:
+            step(table)
+            step(own)
+
+    both(
+        lambda t: t.upsert(rows([1, 2, 3, 4, 5])),
+        lambda t: t.delete([2]),
+        lambda t: t.update("k = 3", {"x": "'zzz'"}),
+        lambda t: t.upsert(rows([6, 7])),
+        lambda t: t.delete([6]),
+        lambda t: t.upsert(rows([6])),
+        lambda t: t.update("k = 4", {"x": "NULL"}),
+    )
+    expected = shown(table)
+    rewrite(session, table, how)
+    assert shown(table) == expected == shown(own)
+    both(lambda t: t.delete([5]), lambda t: t.update("k = 1", {"x": "'more'"}))
+    rewrite(session, table, how)
+    table.compact()
+    both(lambda t: t.upsert(rows([5], 5)), lambda t: t.delete([7]))
+    rewrite(session, table, how)
+    both(lambda t: t.compact(full=True), lambda t: t.upsert(rows([2, 8])), lambda t: t.delete([8]))
+    rewrite(session, table, how)
+    assert shown(table) == shown(own)
+
+
+@FORMATS
+@pytest.mark.parametrize("earlier", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_an_append_that_a_delete_overtakes(
+    session: Session, fmt: str, earlier: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes after the delete, also where the delete gave the table the column by which that is known."""
+    table = made(session, fmt, "arrival")
+    table.upsert(rows([1, 2, 3]))
+    if earlier:
+        table.delete([3])
+    write_rows = append.write_rows
+
+    def overtaken(*arguments: Any) -> list[bytes]:
+        fragments = write_rows(*arguments)
+        table.delete([1, 2])
+        return fragments
+
+    monkeypatch.setattr(append, "write_rows", overtaken)
+    table.upsert(rows([1], v="late"))
+    monkeypatch.setattr(append, "write_rows", write_rows)
+    live = {1: "late"} if earlier else {1: "late", 3: "3.5"}
+    assert {r.k: r.v for r in table.to_df().collect()} == live
+    rewrite(session, table)
+    assert {r.k: r.v for r in table.to_df().collect()} == live
+    table.delete([1])
+    rewrite(session, table)
+    assert 1 not in {r.k for r in table.to_df().collect()}
+    table.compact(full=True)
+    assert table.splits().order.late == {}
+
+
+@pytest.mark.full
+@BOTH
+def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
+    """As long as nobody rewrites them their place is known; after that, a read that needs it says so."""
+    table = made(session, fmt, "arrival")
+    table.upsert(rows([1, 2, 3]))
+    table.delete([1])
+    added_by_spark(session, table, rows([1, 4], v="new"))
+    table.update("k = 2", {"x": "'changed'"})
+    expected = {1: "new", 2: "2.5", 3: "3.5", 4: "new"}
+    assert {r.k: r.v for r in table.to_df().collect()} == expected
+    rewrite(session, table)
+    assert {r.k: r.v for r in table.to_df(where="k > 1").collect()} == {k: v for k, v in expected.items() if k > 1}
+    for failing in (lambda: table.to_df().toArrow(), lambda: table.compact(full=True)):
+        with pytest.raises(Exception, match=r"row with key \(k = 1\).*UPDATE, a DELETE or a version that another"):
+            failing()
+    table.upsert(rows([1], v="anew"))
+    assert {r.k: r.v for r in table.to_df().collect()} == expected | {1: "anew"}
+    table.compact(full=True)
+    rewrite(session, table)
+    table.delete([4])
+    rewrite(session, table)
+    assert {r.k: r.v for r in table.to_df().collect()} == {1: "anew", 2: "2.5", 3: "3.5"}
+
+
+@pytest.mark.full
+@BOTH
+def test_a_minor_compaction_keeps_the_place_of_added_rows(session: Session, fmt: str) -> None:
+    table = made(session, fmt, "partial_update")
+    table.upsert(rows([*range(40)]))
+    table.compact(full=True)
+    table.delete([1, 2])
+    added_by_spark(session, table, rows([1], v="new"))
+    table.compact()
+    assert {f.tier.value for f in table.splits().files} == {"base", "log"}
+    rewrite(session, table)
+    assert {r.k: r.v for r in table.to_df(where="k < 4").collect()} == {0: "0.5", 1: "new", 3: "3.5"}
+
+
+@pytest.mark.full
+@BOTH
+def test_the_column_comes_with_the_first_row_change(session: Session, fmt: str) -> None:
+    table = made(session, fmt, "tombstone")
+    table.upsert(rows([1, 2]))
+    table.compact(full=True)
+    before = table.splits().version
+    assert STAMP not in [c.name for c in table.definition.columns]
+    table.delete([9])  # selects nothing
+    assert STAMP not in [c.name for c in table.definition.columns]
+    table.delete([2])
+    assert [c.name for c in table.definition.columns][-1] == STAMP
+    assert table.splits().version == before + 1
+    assert table.to_df().columns == [c.name for c in COLUMNS]
+    assert len(table.to_df(version=before).collect()) == 2
+    table.add_column(Column("more", "int"))
+    table.upsert(pa.table({"k": pa.array([3], pa.int32()), "w": [1], "more": pa.array([7], pa.int32())}))
+    rewrite(session, table)
+    assert sorted((r.k, r.more) for r in table.to_df().collect()) == [(1, None), (3, 7)]
+
+
+def test_nobody_rewrites_parquet(session: Session) -> None:
+    table = made(session, "parquet", "tombstone")
+    table.upsert(rows([1, 2]))
+    table.delete([2])
+    assert STAMP not in [c.name for c in table.definition.columns]
+    with pytest.raises(TrinityError, match=STAMP):
+        table.update("k = 1", {STAMP: "1"})
