@@ -21,6 +21,7 @@ from trinity.engine.column_checks import omitted_value, refusing_groups
 from trinity.engine.conditions import same_expression
 from trinity.engine.equalities import Equality
 from trinity.engine.sparktypes import spark_type
+from trinity.engine.three_valued import Use, three_valued_text
 from trinity.engine.writer import REFUSAL
 from trinity.errors import TrinityError, nearest
 from trinity.merge import MergeSpec
@@ -48,19 +49,28 @@ _JOINS: Final[Mapping[tuple[bool, bool], str]] = {
 def expanded(program: Program, definition: TableDefinition) -> Program:
     """The program with UPDATE SET * and INSERT * spelled out, and an INSERT's missing columns filled by DEFAULT.
 
+    Predicates on subqueries are spelled out where Spark does not know their NULL.
+
     Raises:
         TrinityError: COLUMN_NOT_FOUND when the source lacks a column that ``*`` needs, or a case names one that the
-            target lacks.
+            target lacks; NOT_SUPPORTED as :func:`three_valued_text`.
     """
-    return replace(program, cases=tuple(_expanded(case, program, definition) for case in program.cases))
+    cases = tuple(_expanded(case, program, definition) for case in program.cases)
+    return replace(program, cases=cases, on=_spelled_out(program.on, Use.JOIN))
+
+
+def _spelled_out(expression: Expression | None, use: Use) -> Expression | None:
+    return three_valued_text(expression, use) if isinstance(expression, str) else expression
 
 
 def _expanded(case: Case, program: Program, definition: TableDefinition) -> Case:
+    case = replace(case, condition=_spelled_out(case.condition, Use.FILTER))
     if case.operation not in (Operation.UPDATE, Operation.INSERT):
         return case
     given = _star(program, definition) if case.values is None else _named(case.values, definition)
     if case.operation is Operation.INSERT:
         given = {c.name: given.get(c.name, omitted_value(definition, c)) for c in definition.visible}
+    given = {name: three_valued_text(v, Use.VALUE) if isinstance(v, str) else v for name, v in given.items()}
     return replace(case, values=given)
 
 

@@ -36,9 +36,10 @@ def refuse_unknown(tree: exp.Expr, dialect: str) -> None:
         TrinityError: NOT_SUPPORTED naming it.
     """
     for node in tree.walk():
-        if dialect != "trino" and not isinstance(node, (*_QUERY, *_EXPRESSIONS)):
+        quantified = isinstance(node, exp.Any | exp.All)
+        if dialect != "trino" and not quantified and not isinstance(node, (*_QUERY, *_EXPRESSIONS)):
             raise _refused(node, dialect)
-        if isinstance(node, (exp.Any, exp.All)):
+        if quantified and not isinstance(node.this, exp.Query):  # of an array
             raise _refused(node, dialect)
         if isinstance(node, (exp.Like, exp.ILike)) and not _same_pattern(node, dialect):
             raise _refused(node, dialect)

@@ -18,7 +18,7 @@ from trinity.sql.errors import spark_errors
 from trinity.sql.parse import Statement, parse, parse_tokens, tokenize
 from trinity.sql.pieces import Piece
 from trinity.sql.query import run_text
-from trinity.sql.reads import Reads
+from trinity.sql.reads import Reads, spelled_out
 from trinity.sql.references import apply_edits, resolve
 from trinity.sql.scope import Known, Relation, Scope, Side, name_suffixes
 from trinity.sql.source import Source, read_source
@@ -125,9 +125,9 @@ class _Builder:
 
     def _spark(self, statement: Statement) -> Statement:
         """A query in Spark's dialect."""
-        if statement.dialect == "spark":
-            return statement
-        return parse(to_spark_text(statement.tree, statement.dialect, self._table_types), "spark")
+        if statement.dialect != "spark":
+            statement = parse(to_spark_text(statement.tree, statement.dialect, self._table_types), "spark")
+        return spelled_out(statement)
 
     def _table_types(self, node: exp.Table) -> dict[str, str]:
         """Types of a table's columns, for the translation from another dialect."""

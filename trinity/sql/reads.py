@@ -11,7 +11,7 @@ from sqlglot import exp
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.sql.errors import quiet, spark_errors
-from trinity.sql.parse import Statement
+from trinity.sql.parse import Statement, parse
 from trinity.sql.pushdown import key_predicate
 from trinity.sql.references import Edit, Reference, apply_edits, column_edits, find_references, is_inner_cte
 
@@ -22,7 +22,19 @@ if TYPE_CHECKING:
     from trinity.spi import SplitSource, TableHandle
     from trinity.table import Table
 
-__all__ = ["Reads"]
+__all__ = ["Reads", "spelled_out"]
+
+
+def spelled_out(statement: Statement) -> Statement:
+    """A statement in Spark's dialect, its INs that are used as values three-valued.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED as :func:`trinity.engine.three_valued.three_valued`.
+    """
+    from trinity.engine.three_valued import three_valued
+
+    tree = three_valued(statement.tree)
+    return statement if tree is statement.tree else parse(tree.sql(dialect="spark"), "spark")
 
 
 class Reads:
@@ -48,6 +60,7 @@ class Reads:
 
     def rewritten(self, statement: Statement) -> str:
         """The text of a statement in Spark's dialect, every Trinity table and WITH query replaced by a view."""
+        statement = spelled_out(statement)
         return apply_edits(statement.text, self.edits(statement, self.references(statement)))
 
     def references(self, statement: Statement) -> list[Reference]:
