@@ -14,6 +14,7 @@ from trinity.errors import TrinityError, nearest
 from trinity.merge import canonical_properties
 from trinity.names import TableName, split_name
 from trinity.spi import Column, CommitResult, Connector, ConnectorContext, TableDefinition
+from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,8 +116,8 @@ class Session:
     def timezone(self) -> str:
         """What a timestamp without zone means for a TIMESTAMP column: Spark's session time zone."""
         if self._spark is None and not _spark_runs():
-            return self._settings.get("spark.sql.session.timeZone", "UTC")
-        return self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
+            return normal_zone(self._settings.get("spark.sql.session.timeZone", "UTC"))
+        return normal_zone(self.spark.conf.get("spark.sql.session.timeZone") or "UTC")
 
     @property
     def catalogs(self) -> Mapping[str, Connector]:

@@ -27,6 +27,7 @@ from trinity.spi import (
     VacuumResult,
 )
 from trinity.storage import not_ours
+from trinity.zones import zone_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -98,10 +99,9 @@ class Table:
             TrinityError: INVALID_ARGUMENTS for an unknown or vacuumed version, naming the oldest readable one (L10);
                 BAD_DATA naming a corrupt or missing file.
         """
-        from trinity.engine.read import merged_read
+        from trinity.engine.read import filtered_read
 
-        rows = merged_read(self.session.spark, self.splits_at(version, timestamp), where)
-        return rows.where(where) if where else rows
+        return filtered_read(self.session.spark, self.splits_at(version, timestamp), where)
 
     def log(self, version: int | None = None) -> DataFrame:
         """The stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
@@ -150,8 +150,6 @@ class Table:
         return found[-1]
 
     def _epoch_ms(self, timestamp: str | dt.datetime) -> int:
-        from zoneinfo import ZoneInfo
-
         try:
             at = timestamp if isinstance(timestamp, dt.datetime) else dt.datetime.fromisoformat(timestamp)
         except (TypeError, ValueError) as error:
@@ -159,7 +157,7 @@ class Table:
                 "INVALID_ARGUMENTS", f"Timestamp '{timestamp}' is not ISO 8601, such as '2026-01-31 12:00:00'."
             ) from error
         if at.tzinfo is None:
-            at = at.replace(tzinfo=ZoneInfo(self.session.timezone))
+            at = at.replace(tzinfo=zone_of(self.session.timezone))
         return int(at.timestamp() * 1000)
 
     def history(self) -> DataFrame:

@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from trinity.engine.defaults import default_values
 from trinity.engine.ingest import PageConformer, plan_ingest
+from trinity.engine.settings import pinned
+from trinity.engine.sparktypes import arrow_frame
 from trinity.engine.writer import REFUSAL, AppendTask, run_in_process, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
@@ -58,7 +60,7 @@ def _checked(txn: TransactionId) -> TransactionId:
 def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes]:
     """Runs the append sinks over ``data`` and returns their fragments; commits nothing."""
     if insert.definition.checks and not is_spark_frame(data):  # conditions are Spark's
-        data = table.session.spark.createDataFrame(arrow_reader(data).read_all())
+        data = arrow_frame(table.session.spark, arrow_reader(data).read_all())
     if is_spark_frame(data):
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
@@ -68,7 +70,8 @@ def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes
         if insert.definition.checks:
             from trinity.engine.checks import checked_input
 
-            data = checked_input(data, insert.definition, str(table.name))
+            with pinned(table.session.spark):
+                data = checked_input(data, insert.definition, str(table.name))
         return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
     reader = arrow_reader(data)
     conformer = _conformer(table, insert, reader.schema)

@@ -86,10 +86,16 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
 
 def _cast_timestamp(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
     if array.type.tz is None and target.tz is not None:
-        array = pc.assume_timezone(array, timezone)
+        array = _instants(array, timezone)
     elif array.type.tz is not None and target.tz is None:
         array = pc.local_timestamp(array.cast(pa.timestamp(array.type.unit, timezone)))
     return array.cast(target, safe=True)
+
+
+def _instants(clocks: pa.Array, timezone: str) -> pa.Array:
+    """Clocks of a zone as instants, as Spark has it: the first of two, and one in a gap moved on by the gap."""
+    found = pc.assume_timezone(clocks, timezone, ambiguous="earliest", nonexistent="earliest")
+    return pc.add(found, pc.subtract(clocks, pc.local_timestamp(found)))
 
 
 def _cast_list(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:

@@ -17,6 +17,7 @@ from trinity.engine.lasting import lasting
 from trinity.engine.partitions import by_partition, crowded, grouped_scan
 from trinity.engine.read import folded, with_key
 from trinity.engine.scan import bucket_types, log_scan, plain_scan, tiers, well_bucketed
+from trinity.engine.settings import pinned
 from trinity.engine.writer import DELETED, RewriteTask, run_on_spark, sidecar_target
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE, is_deleted, winners
@@ -62,7 +63,7 @@ def compact(
     table = table.pinned(splits.version, splits.definition.id)
     from trinity.sql.errors import spark_errors
 
-    with lasting(connector, table), spark_errors():
+    with pinned(spark), lasting(connector, table), spark_errors():
         return _compact(spark, connector, table, splits, full)
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from trinity.engine.settings import pinned
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, arrow_type
 
@@ -35,7 +36,7 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
     from trinity.engine.assign import assigned
     from trinity.sql.errors import spark_errors
 
-    with spark_errors():
+    with spark_errors(), pinned(spark()):
         row = spark().sql("SELECT " + ", ".join(f"({c.default}) AS _{n}" for n, c in enumerate(given)))
         refusals = [
             assigned(F.col(field.name), field.dataType, column, definition.full_name, f"DEFAULT {column.default}")[1]
@@ -65,7 +66,8 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
 
     try:
         kind = column.type if not column.type.startswith(("char", "varchar")) else "string"
-        return spark().sql(f"SELECT CAST({column.default} AS {kind}) AS v").toArrow().column("v")[0].as_py()
+        with pinned(spark()):
+            return spark().sql(f"SELECT CAST({column.default} AS {kind}) AS v").toArrow().column("v")[0].as_py()
     except PySparkException as error:
         raise TrinityError(
             "INVALID_ARGUMENTS", f"DEFAULT {column.default} of column '{column.name}' cannot be evaluated: {error}."

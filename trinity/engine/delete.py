@@ -15,7 +15,8 @@ from trinity.engine.assign import as_stored, check_assignable
 from trinity.engine.cases import Case, Counts, Expression, Program, When
 from trinity.engine.equalities import in_type
 from trinity.engine.ingest import plan_ingest
-from trinity.engine.sparktypes import spark_type
+from trinity.engine.settings import pinned
+from trinity.engine.sparktypes import arrow_frame, spark_type
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
 from trinity.merge.literal import quoted
@@ -34,7 +35,8 @@ def delete_rows(table: Table, condition_or_keys: Any) -> CommitResult:
         case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
         program = Program("DELETE", (case,), target_alias=table.name.table)
     else:  # read once: a stream of keys is gone when the statement has to run again
-        keys = _key_frame(table, condition_or_keys)
+        with pinned(table.session.spark):
+            keys = _key_frame(table, condition_or_keys)
         on = " AND ".join(f"t.{quoted(k)} = s.{quoted(k)}" for k in keys.columns)
         program = Program("DELETE", (Case(When.MATCHED, Operation.DELETE),), keys, on)
     counts = dml.run(table, lambda: nullcontext(program))
@@ -70,8 +72,7 @@ def _key_frame(table: Table, what: Any) -> DataFrame:
     key = MergeSpec(spec.key)
     conformer = plan_ingest(str(table.name), only, key, only.to_arrow(), keys.schema, {}, table.session.timezone)
     pages = [conformer.conform(page) for page in keys.to_batches()]
-    schema = ", ".join(f"{quoted(c.name)} {spark_type(c.type)}" for c in columns)
-    return table.session.spark.createDataFrame(pa.Table.from_batches(pages, conformer.storage), schema).distinct()
+    return arrow_frame(table.session.spark, pa.Table.from_batches(pages, conformer.storage)).distinct()
 
 
 def _check_keys(table: Table, spec: MergeSpec, present: Collection[str]) -> None:

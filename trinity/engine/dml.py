@@ -12,6 +12,7 @@ from trinity.engine.attempt import Attempt
 from trinity.engine.cases import Counts, Program
 from trinity.engine.gateway import without_call_sites
 from trinity.engine.lasting import lasting
+from trinity.engine.settings import pinned
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s
 from trinity.storage import statement_turn
@@ -75,6 +76,7 @@ def _begun(table: Table, prepare: Prepare) -> Iterator[Attempt]:
     from trinity.sql.errors import spark_errors
 
     with (
+        pinned(table.session.spark),
         spark_errors(),
         without_call_sites(),
         prepare() as program,

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfoNotFoundError
 
 from sqlglot import exp
 
 from trinity.spi import parse_type
+from trinity.zones import zone_of
 
 __all__ = ["literal_value"]
 
@@ -66,7 +67,7 @@ def _kept(found: Any, cast: str, kind: str) -> bool:
 
 
 def _instant(value: dt.datetime, timezone: Callable[[], str]) -> dt.datetime:
-    return value if value.tzinfo else value.replace(tzinfo=ZoneInfo(timezone()))
+    return (value if value.tzinfo else value.replace(tzinfo=zone_of(timezone()))).astimezone(dt.timezone.utc)
 
 
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "decimal"})
@@ -120,12 +121,12 @@ _CONVERTERS: Final[dict[str, Callable[[str], Any]]] = {
     "timestamp_ntz": _clock,
 }
 _INTEGER_CASTS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-_ZONED_CASTS: Final = ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ")
 _CASTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _INTEGER_CASTS),
     **dict.fromkeys(("string", "varchar", "char"), ("TEXT",)),
     "date": ("DATE",),
-    "timestamp": _ZONED_CASTS,
-    "timestamp_ntz": ("DATE", "TIMESTAMPNTZ"),  # beside an instant it becomes one, as its zone's clock was changed
+    "timestamp": ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"),
+    # beside an instant Spark takes a clock for one of the session's zone, in which two clocks may be one instant
+    "timestamp_ntz": ("DATE", "TIMESTAMPNTZ"),
 }
 """Type of a column -> casts (names of sqlglot's types) that leave a literal's text as it is."""

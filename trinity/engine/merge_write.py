@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_type
-from pyspark.sql.types import ByteType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.pandas.types import to_arrow_type
 
 from trinity.engine.ingest import PageConformer
 from trinity.engine.merge_guard import FILLING, MergeGuard
@@ -26,6 +25,7 @@ from trinity.engine.writer import REFUSAL, map_in_arrow, raise_refusal, run_on_s
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
+from trinity.storage import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -247,7 +247,7 @@ def write_changes(
         placed = distribution.placed(changes, processor.row_id)
         found = run_on_spark(lambda order, pages: sink(order, task(pages)), placed)
     else:
-        stored = _spark_schema(storage, processor.row_id, from_arrow_type(row_id))
+        stored = spark_schema(arrow)
         prepared = map_in_arrow(changes, lambda pages: task(pages), stored)
         found = run_on_spark(sink, distribution.placed(prepared, processor.row_id))
     counts = {"updated": 0, "deleted": 0, "inserted": 0}
@@ -289,16 +289,3 @@ def write_upserts(
     held = [f for f in _nullable(insert.target.storage) if f.name in insert.definition.primary_key]
     task = _UpsertTask(provider, merge, case_number, conformer, pa.field(row_id, pa.struct(held)))
     return run_on_spark(task, rows)
-
-
-def _spark_schema(storage: pa.Schema, row_id: str, row_id_type: Any) -> StructType:
-    return StructType(
-        [
-            *from_arrow_schema(pa.schema([pa.field(f.name, f.type) for f in storage])).fields,
-            StructField(_PREFIX + OPERATION, ByteType()),
-            StructField(_PREFIX + CASE_NUMBER, IntegerType()),
-            StructField(row_id, row_id_type),
-            StructField(_PREFIX + INSERT_FROM_UPDATE, ByteType()),
-            StructField(_ERROR, StringType()),
-        ]
-    )

@@ -10,26 +10,27 @@ import pyarrow as pa
 import sqlglot
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 from sqlglot import exp
 
 from trinity.engine import by_column
 from trinity.engine.prune import prune
 from trinity.engine.scan import bucketed_scan, log_scan, native_rows, plain_scan, tiers, version_scan, well_bucketed
-from trinity.engine.sparktypes import spark_type
+from trinity.engine.settings import pinned
+from trinity.engine.sparktypes import arrow_frame, spark_type
 from trinity.engine.writer import DELETED
 from trinity.merge.fold import SINCE, beats, is_deleted, winners
 from trinity.merge.literal import quoted
 from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, Column, DataFile, SplitSource, parse_type
+from trinity.storage import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _BASE_WINS: Final = "_trinity_base_wins"
 
-__all__ = ["folded", "logical", "merged_read", "row_versions", "stored_winners", "with_key"]
+__all__ = ["filtered_read", "folded", "logical", "merged_read", "row_versions", "stored_winners", "with_key"]
 
 
 def merged_read(
@@ -55,6 +56,13 @@ def merged_read(
         splits = replace(splits, files=tuple(files))
         rows = _live(spark, splits, spec, _Below(_pushable(where, spec, splits), keys))
     return logical(rows, splits)
+
+
+def filtered_read(spark: SparkSession, splits: SplitSource, where: str | None) -> DataFrame:
+    """The rows of :func:`merged_read` that meet a predicate; all without one."""
+    with pinned(spark):
+        rows = merged_read(spark, splits, where)
+        return rows.where(where) if where else rows
 
 
 @dataclass(frozen=True)
@@ -141,8 +149,9 @@ def _meet(earlier: DataFrame, later: DataFrame, spec: MergeSpec, storage: pa.Sch
 
 def row_versions(spark: SparkSession, splits: SplitSource) -> DataFrame:
     """What ``log()`` shows: stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos``, ``_tier``."""
-    rows = _with_origin(spark, [*splits.files, *splits.sidecar], splits)
-    return logical(rows, splits, ("_commit_version", "_file", "_pos", "_tier"))
+    with pinned(spark):
+        rows = _with_origin(spark, [*splits.files, *splits.sidecar], splits)
+        return logical(rows, splits, ("_commit_version", "_file", "_pos", "_tier"))
 
 
 def _with_origin(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
@@ -153,7 +162,8 @@ def _with_origin(spark: SparkSession, files: Sequence[DataFile], splits: SplitSo
     if not files:
         origin = {"_commit_version": "bigint", "_file": "string", "_pos": "bigint", "_tier": "string"}
         return rows.select("*", *[F.lit(None).cast(kind).alias(name) for name, kind in origin.items()])
-    facts = spark.createDataFrame(
+    facts = arrow_frame(
+        spark,
         pa.table(
             {
                 NATIVE_FILE: [splits.native.name(f) if splits.native else f.name for f in files],
@@ -161,7 +171,7 @@ def _with_origin(spark: SparkSession, files: Sequence[DataFile], splits: SplitSo
                 "_file": [f.path for f in files],
                 "_tier": [f.tier.value for f in files],
             }
-        )
+        ),
     )
     if splits.native is None:
         rows = rows.selectExpr("*", f"_metadata.file_name AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
@@ -170,7 +180,7 @@ def _with_origin(spark: SparkSession, files: Sequence[DataFile], splits: SplitSo
 
 def logical(rows: AnyRows, splits: SplitSource, further: Sequence[str] = ()) -> AnyRows:
     """Storage form to what users see: visible columns under their names, in their types."""
-    stored = from_arrow_schema(splits.storage)
+    stored = spark_schema(splits.storage)
     columns = [
         _logical_column(field.name, field.dataType.simpleString(), column)
         for column, field in zip(splits.definition.columns, stored.fields, strict=True)

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.order import POSITION_BITS, dated, restored
+from trinity.engine.sparktypes import arrow_frame
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.literal import quoted, text_literal
@@ -33,7 +33,16 @@ from trinity.spi import (
     Tier,
     arrival_order,
 )
-from trinity.storage import FIELD_ID, READ_BY_ID, spark_path, stored_name, stored_schema
+from trinity.storage import (
+    FIELD_ID,
+    READ_BY_ID,
+    READ_OPTIONS,
+    read_files,
+    spark_path,
+    spark_schema,
+    stored_name,
+    stored_schema,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +82,7 @@ def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
     if not files:
         return empty_scan(spark, storage)
     with _missing_file_named():
-        rows = spark.read.schema(_file_schema(spark, storage)).parquet(*[spark_path(f.path) for f in files])
+        rows = read_files(spark, [f.path for f in files], _file_schema(spark, storage))
     return _named(rows, storage)
 
 
@@ -112,7 +121,7 @@ def _missing_file_named() -> Iterator[None]:
 
 def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
     """No rows, with the columns of the storage schema."""
-    return spark.createDataFrame(_bare(storage).empty_table())
+    return arrow_frame(spark, storage.empty_table())
 
 
 def located_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, row_id: str) -> DataFrame:
@@ -173,9 +182,8 @@ def log_scan(
 def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeScan, storage: pa.Schema) -> DataFrame:
     """Row versions with arrival and no ``SINCE``, from files that are in arrival order."""
     rows = native_rows(spark, files, native, storage)
-    ordinals = spark.createDataFrame(
-        pa.table({NATIVE_FILE: pa.array(map(native.name, files), pa.string()), _ORDINAL: range(len(files))})
-    )
+    names = pa.array(map(native.name, files), pa.string())
+    ordinals = arrow_frame(spark, pa.table({NATIVE_FILE: names, _ORDINAL: range(len(files))}))
     arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {NATIVE_ROW} AS {ARRIVAL}"
     joined = rows.join(F.broadcast(ordinals), NATIVE_FILE)
     return joined.selectExpr(*[quoted(f.name) for f in storage], arrival, _NOT_ASIDE)
@@ -233,7 +241,7 @@ def bucketed_scan(
         option.apply(schema),
         jvm.PythonUtils.toSeq([]),
         option.apply(spec),
-        jvm.PythonUtils.toScalaMap({}),
+        jvm.PythonUtils.toScalaMap(dict(READ_OPTIONS)),
         option.empty(),
     )
     with _missing_file_named():
@@ -243,7 +251,7 @@ def bucketed_scan(
 
 def _file_schema(spark: SparkSession, storage: pa.Schema) -> StructType:
     """What Spark asks of files: their names, and with ids where it is to go by these."""
-    schema = from_arrow_schema(_bare(stored_schema(storage)))
+    schema = spark_schema(stored_schema(storage))
     if not (storage.metadata or {}).items() & READ_BY_ID.items():
         return schema
     spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
@@ -261,8 +269,3 @@ def _named(rows: DataFrame, storage: pa.Schema) -> DataFrame:
     if rows.columns == storage.names:
         return rows
     return rows.selectExpr(*[f"{quoted(f)} AS {quoted(c)}" for f, c in zip(rows.columns, storage.names, strict=True)])
-
-
-def _bare(storage: pa.Schema) -> pa.Schema:
-    """Every column nullable: a read never fails on what a file lacks."""
-    return pa.schema([pa.field(f.name, f.type) for f in storage])

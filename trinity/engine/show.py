@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trinity.engine.sparktypes import arrow_frame
 from trinity.spi import arrow_type
 
 if TYPE_CHECKING:
@@ -29,4 +30,4 @@ def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
     values = zip(*rows, strict=True) if rows else ([] for _ in columns)
     arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
+    return arrow_frame(spark, pa.Table.from_arrays(arrays, schema=schema))

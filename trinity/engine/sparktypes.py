@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, parse_type
+from trinity.storage import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["check_time_type", "spark_type"]
+__all__ = ["arrow_frame", "check_time_type", "spark_type"]
 
 
 def spark_type(text: str) -> str:
@@ -25,6 +28,11 @@ def _shown(kind: DataType) -> DataType:
         return DataType("time", (6,))
     children = tuple(map(_shown, kind.children))
     return DataType(kind.name, kind.arguments, children, kind.fields)
+
+
+def arrow_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Arrow data as a DataFrame, in the types of :func:`~trinity.storage.spark_schema`."""
+    return spark.createDataFrame(rows, spark_schema(rows.schema))
 
 
 def check_time_type(columns: tuple[Column, ...], spark: SparkSession) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token
 
+from trinity.engine.settings import pinned
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.names import split_name
@@ -76,7 +77,7 @@ def run_text(session: Session, text: str) -> DataFrame:
     from pyspark.errors import PySparkException
 
     try:
-        with quiet():
+        with quiet(), pinned(session.spark, text):
             return session.spark.sql(text)
     except PySparkException as error:
         raise _missing_table(session, error) or from_spark(error) from error

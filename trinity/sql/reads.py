@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -130,13 +131,17 @@ class Reads:
             return reference.table.splits(travel.version)
         return reference.table.splits_at(None, self._instant(travel.timestamp))
 
-    def _instant(self, text: str) -> str:
-        """The time that a TIMESTAMP AS OF expression stands for, as text in the session's time zone."""
+    def _instant(self, text: str) -> dt.datetime:
+        """The time that a TIMESTAMP AS OF expression stands for."""
         with spark_errors():
-            value = self.session.spark.sql(f"SELECT CAST(CAST({text} AS TIMESTAMP) AS STRING)").head()
+            value = self.session.spark.sql(f"SELECT unix_micros(CAST({text} AS TIMESTAMP))").head()
         if value is None or value[0] is None:
             raise TrinityError("INVALID_ARGUMENTS", f"TIMESTAMP AS OF {text} is NULL; give a time.")
-        return str(value[0])
+        try:
+            return dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=value[0])
+        except OverflowError as error:
+            message = f"TIMESTAMP AS OF {text} is beyond the years 1 to 9999; give a time within."
+            raise TrinityError("INVALID_ARGUMENTS", message) from error
 
     def drop(self) -> None:
         """Removes the views; what was made from them does not need them any more."""

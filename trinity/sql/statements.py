@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from trinity.engine.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
 from trinity.sql import alter, create, ddl, dml, insert, query, show
 from trinity.sql.parse import MISSING, Statement, only_one, parse, split
@@ -43,9 +44,17 @@ def run(session: Session, text: str, dialect: str = "spark") -> DataFrame:
     except TrinityError as error:
         # Spark would take the WHERE of SELECT a FROM t WHERE for an alias, and return every row
         if error.code == "SYNTAX_ERROR" and MISSING not in error.message and dialect == "spark" and _is_one_query(text):
-            return query.run_unparsed(session, split(text)[0], error)
+            check_late_settings(session.spark, only)
+            with pinned(session.spark):
+                return query.run_unparsed(session, split(text)[0], error)
         raise
-    return _handler(statement)(session, statement)
+    handler = _handler(statement)
+    if statement.words(1)[0] in ("SET", "RESET"):  # of the user's own settings
+        return handler(session, statement)
+    if handler in _LAZY:
+        check_late_settings(session.spark, only)
+    with pinned(session.spark):
+        return handler(session, statement)
 
 
 def _is_one_query(text: str) -> bool:
@@ -98,6 +107,10 @@ _WORDS: Final[dict[str, _Handler]] = {
     "ALTER": alter.alter_as_text,
 }
 """For statements that sqlglot keeps as text, or reads in another way than we do."""
+
+
+_LAZY: Final = (query.run_query, _create, create.cache)
+"""Of statements whose rows, or those of a view, are made later."""
 
 
 def _handler(statement: Statement) -> _Handler:

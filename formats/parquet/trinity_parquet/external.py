@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from trinity.spi import (
     from_fragments,
     from_merge_fragments,
 )
-from trinity.storage import FileChange, SingleTable, check_scope, commit_loop, file_uri, spark_path
+from trinity.storage import FileChange, SingleTable, check_scope, commit_loop, file_uri, read_files, spark_schema
 from trinity_parquet.claims import STAGING
 from trinity_parquet.folder import Folder, Listing
 from trinity_parquet.schema import storage_schema
@@ -216,12 +216,9 @@ class _FolderScan(NativeScan):
     storage: pa.Schema
 
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        schema: Any = from_arrow_schema(self.storage)
         names = map(quoted, self.storage.names)
-        read = spark.read.schema(schema).option("basePath", self.location)
-        found = read.parquet(*[spark_path(f.path) for f in files])
+        schema = spark_schema(self.storage)
+        found = read_files(spark, [f.path for f in files], schema, {"basePath": self.location})
         return found.selectExpr(*names, f"_metadata.file_path AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
 
     def name(self, file: DataFile) -> str:

@@ -46,10 +46,13 @@ def literal(value: Any) -> str:
         return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"X'{bytes(value).hex()}'"
-    if isinstance(value, dt.datetime):
-        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+    if isinstance(value, dt.datetime):  # a clock becomes an instant of the session's zone where one is wanted
+        kind = "TIMESTAMP_LTZ" if value.tzinfo is not None else "TIMESTAMP_NTZ"
+        return f"{kind} '{value.isoformat(sep=' ')}'"
     if isinstance(value, dt.date):
         return f"DATE '{value.isoformat()}'"
+    if isinstance(value, dt.time) and value.tzinfo is None:
+        return f"TIME '{value.isoformat()}'"
     raise TrinityError("TYPE_MISMATCH", f"A parameter of type {type(value).__name__} has no counterpart in SQL.")
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.read import row_versions
+from trinity.engine.settings import pinned
 from trinity.journal.backends.base import Described, Result
 from trinity.journal.merged import Merged
 from trinity.journal.merged_returning import Returning
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["described", "run_change"]
 
 _COUNT: Final = "num_affected_rows"
+_INSTANT: Final = re.compile(r'"(type|elementType|keyType|valueType)":"timestamp"')
+"""The type TIMESTAMP in the JSON of a schema."""
 
 
 def described(rows: DataFrame) -> Result:
@@ -36,11 +41,25 @@ def described(rows: DataFrame) -> Result:
 
 
 def _fetched(rows: DataFrame) -> Result:
-    found = [tuple(r) for r in rows.collect()]
+    found = [tuple(r) for r in _with_clocks(rows).collect()]
     description: list[Described] = [
         (f.name, f.dataType.simpleString(), None, None, None, None, f.nullable) for f in rows.schema.fields
     ]
     return Result(description, iter(found), len(found))
+
+
+def _with_clocks(rows: DataFrame) -> DataFrame:
+    """The rows with their instants as clocks of the session's zone, in which naive parameters are taken.
+
+    Pyspark by itself gives those of the process's zone.
+    """
+    from pyspark.sql.types import StructType
+
+    clocks = StructType.fromJson(json.loads(_INSTANT.sub(r'"\1":"timestamp_ntz"', rows.schema.json())))
+    if clocks == rows.schema:
+        return rows
+    plain = rows.toDF(*[f"_{number}" for number in range(len(clocks))])
+    return plain.select(*[plain[f"_{number}"].cast(field.dataType) for number, field in enumerate(clocks)])
 
 
 def run_change(found: Merged, table: JournalTable, stored: Table) -> Result:
@@ -86,7 +105,8 @@ def _versions(table: JournalTable, stored: Table) -> Iterator[Sequence[TableHand
 
 def _returned(returning: Returning, table: JournalTable, stored: Table, splits: SplitSource) -> DataFrame:
     spark = stored.session.spark
-    row_versions(spark, splits).where(returning.rows).createOrReplaceTempView(table.returned_view)
+    with pinned(spark):
+        row_versions(spark, splits).where(returning.rows).createOrReplaceTempView(table.returned_view)
     try:
         return stored.session.sql(returning.query)
     finally:

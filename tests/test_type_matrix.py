@@ -1,0 +1,414 @@
+"""Every type by every way in and every way out, in several zones, under unfriendly settings of Spark (N3)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import trinity
+from tests.edges import CASES, COLUMNS, PRIMITIVES, edges, literal, plain, rows_of, within_python
+from trinity import Column, Session, dbapi
+from trinity.engine.prune import prune
+from trinity.spi import arrow_type
+from trinity.table import Table
+from trinity.zones import zone_of
+
+UTC: Final = dt.timezone.utc
+ZONES: Final = [
+    "America/New_York",
+    "Asia/Kolkata",
+    *(pytest.param(z, marks=pytest.mark.full) for z in ("UTC", "+05:30")),
+]
+
+
+@pytest.fixture(params=ZONES)
+def zone(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The zone of Spark's session, and of this process."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", request.param)
+    monkeypatch.setenv("TZ", "Asia/Kolkata" if request.param == "+05:30" else request.param)
+    time.tzset()
+    yield request.param
+    spark.conf.set("spark.sql.session.timeZone", before or "UTC")
+    monkeypatch.undo()
+    time.tzset()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test has its table."""
+
+    session: Session
+    warehouse: Path
+    name: str
+    keyed: bool
+
+    def made(self) -> Table:
+        return self.session.create_table(self.name, COLUMNS, ["k"] if self.keyed else [])
+
+    @property
+    def table(self) -> Table:
+        return self.session.table(self.name)
+
+    def write(self, rows: Any) -> None:
+        (self.table.upsert if self.keyed else self.table.append)(rows)
+
+    def view(self) -> None:
+        frame(self.session, edges()).createOrReplaceTempView("edge_rows")
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "keyed"])
+def place(request: pytest.FixtureRequest, session: Session, warehouse: Path, tiered_fmt: str) -> Place:
+    return Place(session, warehouse, f"{tiered_fmt}.default.t", request.param)
+
+
+def frame(session: Session, rows: pa.Table) -> DataFrame:
+    """The rows as a Spark DataFrame, of Spark's own types: TIMESTAMP_NTZ for timestamps without zone."""
+    schema: Any = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+    return session.spark.createDataFrame(rows, schema)
+
+
+def check(found: pa.Table, given: pa.Table | None = None) -> None:
+    """The columns that there are hold the values that went in."""
+    wanted = rows_of(edges() if given is None else given)
+    for name, values in rows_of(found.select([c for c in found.column_names if c == "k" or c in CASES])).items():
+        assert values == wanted[name], name
+
+
+# -- ways in ----------------------------------------------------------------------------------------------
+
+
+def by_arrow(place: Place) -> pa.Table:
+    place.made()
+    place.write(edges())
+    return edges()
+
+
+def by_frame(place: Place) -> pa.Table:
+    place.made()
+    place.write(frame(place.session, edges()))
+    return edges()
+
+
+def by_pandas(place: Place) -> pa.Table:
+    import pandas as pd
+
+    place.made()
+    rows = edges().select(["k", *PRIMITIVES])
+    place.write(rows.to_pandas(types_mapper=pd.ArrowDtype))
+    return rows
+
+
+def by_values(place: Place) -> pa.Table:
+    place.made()
+    rows = edges().select(["k", *PRIMITIVES])
+    lines = [", ".join([str(n), *(literal(CASES[c][0], edge(c, n)) for c in PRIMITIVES)]) for n in range(rows.num_rows)]
+    place.session.sql(f"INSERT INTO {place.name} (k, {', '.join(PRIMITIVES)}) VALUES ({'), ('.join(lines)})")
+    return rows
+
+
+def edge(column: str, number: int) -> Any:
+    values = CASES[column][1]
+    return values[number] if number < len(values) else None
+
+
+def by_insert(place: Place) -> pa.Table:
+    place.made()
+    place.view()
+    place.session.sql(f"INSERT INTO {place.name} SELECT * FROM edge_rows")
+    return edges()
+
+
+def by_merge(place: Place) -> pa.Table:
+    place.made()
+    place.write(edges().slice(3, 4))
+    place.view()
+    place.session.sql(f"""
+        MERGE INTO {place.name} t USING edge_rows s ON t.k = s.k
+        WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *""")
+    return edges()
+
+
+def by_ctas(place: Place) -> pa.Table:
+    place.view()
+    key = " TBLPROPERTIES ('primary-key' = 'k')" if place.keyed else ""
+    place.session.sql(f"CREATE TABLE {place.name}{key} AS SELECT * FROM edge_rows")
+    return edges()
+
+
+def by_parameters(place: Place) -> pa.Table:
+    place.made()
+    rows = within_python(edges()).select(["k", *PRIMITIVES])
+    line = f"({', '.join('?' for _ in rows.column_names)})"
+    with dbapi.connect(warehouse=str(place.warehouse)) as connection:
+        connection.cursor().execute(
+            f"INSERT INTO {place.name} ({', '.join(rows.column_names)}) VALUES {', '.join([line] * rows.num_rows)}",
+            [value for row in rows.to_pylist() for value in row.values()],
+        )
+    return rows
+
+
+WAYS_IN: Final[dict[str, Callable[[Place], pa.Table]]] = {
+    way.__name__.removeprefix("by_"): way
+    for way in (by_arrow, by_frame, by_pandas, by_values, by_insert, by_merge, by_ctas, by_parameters)
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_what_goes_in_comes_out(place: Place, zone: str, way: str) -> None:
+    given = WAYS_IN[way](place)
+    check(place.table.to_df().toArrow(), given)
+
+
+# -- ways out ---------------------------------------------------------------------------------------------
+
+
+def in_duckdb(table: Table) -> pa.Table:
+    return duckdb.connect().execute(table.merge_view_sql("duckdb")).to_arrow_table()
+
+
+def test_values_stay_as_they_are(place: Place, zone: str) -> None:
+    """Read, rewritten by UPDATE and MERGE, compacted; and read by DuckDB, which knows nothing of Spark's zones."""
+    by_arrow(place)
+    check(in_duckdb(place.table))
+    sql, name = place.session.sql, place.name
+    sql(f"UPDATE {name} SET c_int = c_int, c_ntz = c_ntz, n_list = n_list WHERE k < 6")
+    check(in_duckdb(place.table))
+    place.session.table(name).to_df().createOrReplaceTempView("own_rows")
+    sql(f"MERGE INTO {name} t USING own_rows s ON t.k = s.k AND t.c_date = s.c_date WHEN MATCHED THEN UPDATE SET *")
+    check(sql(f"SELECT * FROM {name}").toArrow())
+    place.table.compact(full=True)
+    check(in_duckdb(place.table))
+    check(place.table.to_df().toArrow())
+
+
+@pytest.mark.full
+def test_every_way_out_tells_the_same(place: Place, zone: str) -> None:
+    by_arrow(place)
+    for _ in range(2):
+        check(place.table.log().toArrow())
+        check(place.session.spark.sql(place.table.merge_view_sql("spark")).toArrow())
+        check(in_duckdb(place.table))
+        place.table.compact(full=True)
+    as_foreign(place)
+    check_python(place, zone)
+
+
+def as_foreign(place: Place) -> None:
+    """The table, which compaction has made one of live rows, as another warehouse's Trinity reads it."""
+    connector = place.name.split(".")[0]
+    with trinity.connect(place.warehouse.parent / "elsewhere") as other:
+        key = {"primary-key": "k"} if place.keyed else {}
+        if connector == "parquet":
+            folder = place.warehouse.parent / "folder"
+            folder.mkdir()
+            for number, file in enumerate(place.table.splits().files):
+                shutil.copy(file.path, folder / f"{number}.parquet")
+            key.pop("primary-key", None)
+        else:
+            folder = Path(place.table.location)
+        table = other.register("parquet.default.foreign", connector, folder, key)
+        check(table.to_df().toArrow())
+
+
+def check_python(place: Place, zone: str) -> None:
+    """What becomes Python values: instants are clocks of the session's zone, or of the process's, here the same."""
+    rows = within_python(edges()).select(["k", *PRIMITIVES])
+    where = f"k IN ({', '.join(map(str, rows.column('k').to_pylist()))})"
+    query = f"SELECT k, {', '.join(PRIMITIVES)} FROM {place.name} WHERE {where} ORDER BY k"
+    wanted = [tuple(clock(value, zone) for value in row.values()) for row in rows.to_pylist()]
+    collected = [tuple(clock(value, zone) for value in row) for row in place.session.sql(query).collect()]
+    assert list(map(repr, collected)) == list(map(repr, wanted))
+    with dbapi.connect(warehouse=str(place.warehouse)) as connection:
+        fetched = connection.cursor().execute(query).fetchall()
+    assert [repr(tuple(clock(v, zone) for v in row)) for row in fetched] == list(map(repr, wanted))
+    pandas = place.session.sql(query).toPandas()
+    assert [repr(clock(v.to_pydatetime(), zone)) for v in pandas["c_ntz"].dropna()] == [
+        repr(row["c_ntz"]) for row in rows.to_pylist() if row["c_ntz"] is not None
+    ]
+
+
+def clock(value: Any, zone: str) -> Any:
+    if isinstance(value, dt.datetime):
+        return (value.astimezone(zone_of(zone)) if value.tzinfo else value).replace(tzinfo=None, fold=0)
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def test_fetched_instants_are_those_of_the_session(session: Session, warehouse: Path, zone: str) -> None:
+    """Whatever the process's own zone is: what a naive parameter means is what a fetched value means."""
+    os.environ["TZ"] = "Australia/Eucla"
+    time.tzset()
+    session.sql("CREATE TABLE t (k INT, at TIMESTAMP, clock TIMESTAMP_NTZ, day DATE, times ARRAY<TIMESTAMP>)")
+    gap = dt.datetime(2024, 3, 10, 2, 30)
+    values = [1, dt.datetime(2024, 7, 1, 12), gap, dt.date(2024, 7, 1)]
+    with dbapi.connect(warehouse=str(warehouse)) as connection:
+        cursor = connection.cursor()
+        cursor.execute("INSERT INTO t VALUES (?, ?, ?, ?, array(TIMESTAMP '2024-07-01 12:00:00'))", values)
+        assert cursor.execute("SELECT * FROM t").fetchall() == [(*values, [values[1]])]
+        assert cursor.execute("SELECT k FROM t WHERE at = ? AND clock = ?", values[1:3]).fetchall() == [(1,)]
+        assert [c[1] for c in cursor.execute("SELECT at, clock FROM t").description or ()] == [
+            "timestamp",
+            "timestamp_ntz",
+        ]
+
+
+def test_clocks_become_instants_as_in_spark(session: Session, zone: str) -> None:
+    """Also those that a zone has twice, or not at all; from Arrow, from SQL, and for a DataFrame."""
+    session.sql("CREATE TABLE t (k INT, at TIMESTAMP)")
+    texts = ["2024-03-10 02:30:00", "2024-11-03 01:30:00", "1883-11-18 12:01:00", "1000-01-01 00:00:00"]
+    clocks = pa.array([dt.datetime.fromisoformat(text) for text in texts], pa.timestamp("us"))
+    session.table("t").append(pa.table({"k": pa.array(range(len(texts)), pa.int32()), "at": clocks}))
+    session.sql(f"INSERT INTO t VALUES {', '.join(f'({n}, TIMESTAMP_NTZ {t!r})' for n, t in enumerate(texts))}")
+    found = session.sql("SELECT k, count(DISTINCT at) AS n, min(CAST(at AS STRING)) AS s FROM t GROUP BY k").collect()
+    assert {r.n for r in found} == {1}
+    wanted = {n: session.spark.sql(f"SELECT CAST(TIMESTAMP '{t}' AS STRING)").head()[0] for n, t in enumerate(texts)}  # type: ignore[index]
+    assert {r.k: r.s for r in found} == wanted
+
+
+# -- predicates -------------------------------------------------------------------------------------------
+
+OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq, "<=>": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    ">=": operator.ge,
+}  # fmt: skip
+ORDERED: Final = [c for c in PRIMITIVES if c not in ("c_float", "c_double", "c_boolean")]
+
+
+def predicates(column: str) -> Iterator[tuple[str, frozenset[int]]]:
+    """(a predicate, the keys of the rows that meet it)."""
+    kind, values = CASES[column]
+    texts = {n: literal(kind, v) for n, v in enumerate(values)}
+    for n, value in enumerate(values):
+        for sign, test in OPERATORS.items():
+            yield f"{column} {sign} {texts[n]}", frozenset(k for k, v in enumerate(values) if test(v, value))
+    for n, m in ((n, m) for n in texts for m in texts if n < m):
+        low, high = sorted((n, m), key=lambda k: values[k])
+        within = frozenset(k for k, v in enumerate(values) if values[low] <= v <= values[high])
+        yield f"{column} BETWEEN {texts[low]} AND {texts[high]}", within
+        yield (
+            f"{column} IN ({texts[n]}, {texts[m]})",
+            frozenset(k for k, v in enumerate(values) if v in (values[n], values[m])),
+        )
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["row by row", "one file"])
+def test_no_file_is_left_out_that_has_a_row(session: Session, tiered_fmt: str, whole: bool) -> None:
+    """Statistics of each format, one row in a file and all in one, against every predicate."""
+    table = session.create_table(f"{tiered_fmt}.default.t", COLUMNS)
+    for part in [edges()] if whole else [edges().slice(n, 1) for n in range(edges().num_rows)]:
+        table.append(part)
+    splits = table.splits()
+    files = sorted(splits.files, key=lambda f: f.commit or 0)
+    for predicate, keys in (found for column in ORDERED for found in predicates(column)):
+        for timezone in ("UTC", "America/New_York"):
+            kept = prune(files, splits.definition, predicate, None, partial(str, timezone))
+            assert kept or not keys, predicate
+            assert whole or all(files[key] in kept for key in keys), predicate
+
+
+def asked(place: Place, predicates: dict[str, frozenset[int]]) -> None:
+    parts = [f"SELECT {n} AS n, k FROM {place.name} WHERE {p}" for n, p in enumerate(predicates)]
+    found: dict[int, set[int]] = {n: set() for n in range(len(parts))}
+    for row in place.session.sql(" UNION ALL ".join(parts)).collect():
+        found[row.n].add(row.k)
+    for n, (predicate, keys) in enumerate(predicates.items()):
+        assert found[n] == keys, predicate
+
+
+def test_a_day_that_the_old_calendar_lacks(place: Place) -> None:
+    """10 October 1582: Spark's own filter of files must not take it for another."""
+    by_arrow(place)
+    place.table.compact(full=True)
+    day, instant, clock = (literal(CASES[c][0], CASES[c][1][n]) for c, n in (("c_date", 2), ("c_ts", 6), ("c_ntz", 6)))
+    asked(
+        place,
+        {
+            f"c_date = {day}": frozenset((2,)),
+            f"c_date >= {day} AND c_date < DATE '1582-10-11'": frozenset((2,)),
+            f"c_ts = {instant}": frozenset((6,)),
+            f"c_ntz = {clock}": frozenset((6,)),
+        },
+    )
+    assert place.table.to_df().where(f"c_date = {day}").count() == 1
+    assert place.session.sql(f"UPDATE {place.name} SET c_int = 1 WHERE c_date = {day}").first()[0] == 1  # type: ignore[index]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("column", ORDERED)
+def test_predicates_find_their_rows(place: Place, zone: str, column: str) -> None:
+    """Through Spark's own filters of files too."""
+    by_arrow(place)
+    place.table.compact(full=True)
+    asked(place, dict(predicates(column)))
+
+
+# -- keys and watermarks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("column", [c for c in PRIMITIVES if c != "c_boolean"])
+def test_every_type_is_a_key(session: Session, fmt: str, zone: str, column: str) -> None:
+    kind, given = CASES[column]
+    values = [v for n, v in enumerate(given) if not (v == 0 and v in given[:n])]  # -0.0 and 0.0 are one key (K2)
+    table = session.create_table(f"{fmt}.default.t", [Column("k", kind), Column("v", "int")], ["k"])
+    keys = pa.array(values, arrow_type(kind))
+    table.upsert(pa.table({"k": keys, "v": pa.array([1] * len(values), pa.int32())}))
+    table.upsert(frame(session, pa.table({"k": keys, "v": pa.array([2] * len(values), pa.int32())})))
+    for _ in range(2):
+        found = table.to_df().toArrow()
+        read = dict(zip(plain(found.column("k")), found.column("v").to_pylist(), strict=True))
+        wanted = {("0.0" if p == "-0.0" else p): 2 for p in plain(keys)}
+        assert read == wanted
+        table.compact(full=True)
+    table.delete(pa.table({"k": keys}))
+    assert table.to_df().count() == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
+def test_every_type_is_a_watermark(session: Session, fmt: str, zone: str, engine: str) -> None:
+    """The row of the largest value wins, in whichever order they come (K3)."""
+    for column in PRIMITIVES:
+        kind, values = CASES[column]
+        options = (
+            {"watermark-key": "w"}
+            if engine == "deduplicate"
+            else {"merge-engine": engine, "fields.w.sequence-group": "v"}
+        )
+        name = f"{fmt}.default.t_{column}"
+        table = session.create_table(
+            name, [Column("k", "int"), Column("w", kind), Column("v", "int")], ["k"], properties=options
+        )
+        rows = pa.table(
+            {
+                "k": pa.array([n % 2 for n in range(2 * len(values))], pa.int32()),
+                "w": pa.array([v for v in values for _ in range(2)], arrow_type(kind)),
+                "v": pa.array([n // 2 for n in range(2 * len(values))], pa.int32()),
+            }
+        )
+        table.upsert(rows.slice(0, 3))
+        table.upsert(rows.slice(3))
+        order = [(_rank(v), n) for n, v in enumerate(values)]
+        best = max(order)[1]
+        for _ in range(2):
+            assert {r.v for r in table.to_df().select("v").collect()} == {best}, column
+            table.compact(full=True)
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    return (True, 0) if value != value else (False, value)

@@ -1,0 +1,145 @@
+"""Settings of the user's Spark that change what SQL means: at Spark's defaults while Trinity analyses and writes (N3).
+
+Spark takes most of them into an expression as it is analysed, so that a lazy DataFrame keeps the meaning that it had
+when it was made, whatever the settings are when it is collected.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.errors import TrinityError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_late_settings", "pinned"]
+
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.ansi.relationPrecedence": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.crossJoin.enabled": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.mapKeyDedupPolicy": "exception",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.storeAssignmentPolicy": "ansi",
+    "spark.sql.timestampType": "timestamp_ltz",
+}
+"""Settings -> Spark's own defaults, in lower case."""
+_LEGACY: Final = "spark.sql.legacy."
+_OWN: Final = frozenset({"spark.sql.legacy.bucketedTableScan.outputOrdering"})
+"""Ours: a legacy setting that says nothing of what SQL means."""
+_JAVA_TIMES: Final = "spark.sql.datetime.java8API.enabled"
+"""Without it Spark filters files by dates of a calendar that lacks 5 to 14 October 1582; left on."""
+_SET: Final = re.compile(r"^\((spark\.sql\.[\w.]+),(.*)\)$", re.MULTILINE)
+_SUBSTITUTE: Final = "spark.sql.variable.substitute"
+"""By default Spark puts a variable of its own in the place of ``${name}``, in literals too."""
+_LATE: Final = (
+    (
+        "spark.sql.legacy.timeParserPolicy",
+        r"\b(?:try_)?(?:to_date|to_timestamp(?:_ltz|_ntz)?|to_time|date_format|(?:from_|to_)?unix(?:_timestamp|time))\s*\(",
+    ),
+    (
+        "spark.sql.mapKeyDedupPolicy",
+        r"\b(?:map|map_concat|map_from_arrays|map_from_entries|str_to_map|transform_keys)\s*\(",
+    ),
+)
+"""Setting that Spark asks only as rows are made -> the functions that it changes."""
+_lock: Final = threading.Lock()
+_held: Final[dict[str, tuple[int, dict[str, str | None]]]] = {}
+"""JVM session -> how many hold its settings, and what they were before the first."""
+
+
+@contextmanager
+def pinned(spark: SparkSession, text: str = "") -> Iterator[None]:
+    """Holds the settings that change what SQL means at Spark's defaults; what others have set comes back after it.
+
+    Several threads may hold those of one session.
+
+    Args:
+        spark: the session.
+        text: a statement; ``${`` in it is text (N2).
+    """
+    session: Any = getattr(spark, "_jsparkSession", None)
+    if session is None:  # Spark Connect has no session to look into
+        yield
+        return
+    with _lock:
+        name, changed = str(session.sessionUUID()), _changed(spark, session, text)
+        held, before = _held.get(name, (0, {}))
+        if held or changed:
+            _held[name] = (held + 1, {**changed, **before})
+        for key in changed:
+            if key in _DEFAULTS:
+                spark.conf.set(key, _DEFAULTS[key].upper())
+            elif key == _SUBSTITUTE:
+                spark.conf.set(key, "false")
+            else:
+                spark.conf.unset(key)
+    try:
+        yield
+    finally:
+        if held or changed:
+            with _lock:
+                _release(spark, name)
+
+
+def _changed(spark: SparkSession, session: Any, text: str) -> dict[str, str | None]:
+    """The settings that are other than they should be, with their values."""
+    found = dict(_SET.findall(session.sessionState().conf().getAllConfs().mkString("\n")))
+    if found.get(_JAVA_TIMES, "").lower() != "true":
+        spark.conf.set(_JAVA_TIMES, "true")
+    unlike: dict[str, str | None] = {
+        key: found[key] for key, default in _DEFAULTS.items() if found.get(key, default).lower() != default
+    }
+    if "${" in text and found.get(_SUBSTITUTE) != "false":
+        unlike[_SUBSTITUTE] = found.get(_SUBSTITUTE)
+    return unlike | {k: v for k, v in found.items() if k.startswith(_LEGACY) and k not in _OWN}
+
+
+def _release(spark: SparkSession, name: str) -> None:
+    count, before = _held[name]
+    if count > 1:
+        _held[name] = (count - 1, before)
+        return
+    del _held[name]
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
+
+
+def check_late_settings(spark: SparkSession, text: str) -> None:
+    """Refuses a query whose answer hangs on a setting that Spark asks only when it is collected.
+
+    Args:
+        spark: the session, as the user has set it.
+        text: the query.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID naming the setting.
+    """
+    for key, functions in _LATE:
+        value = spark.conf.get(key, None)
+        used = re.search(functions, text, re.IGNORECASE)
+        if used and value is not None and value.lower() not in ("exception", "corrected"):
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"The answer of {used[0].rstrip('( ')} would depend on {key}={value}, which Spark asks as the query is "
+                f"collected; unset it: spark.conf.unset('{key}').",
+            )

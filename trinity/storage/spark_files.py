@@ -1,0 +1,55 @@
+"""Parquet files through Spark's reader, which must not take from the user's settings how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from trinity.storage.store import spark_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["READ_OPTIONS", "read_files", "spark_schema"]
+
+READ_OPTIONS: Final[Mapping[str, str]] = {
+    # of files that do not say by which calendar they were written
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    # a file that is not read is rows that are not there
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    # a path is a file, whatever it looks like
+    "recursiveFileLookup": "false",
+    "mergeSchema": "false",
+}
+"""Options of a read that are stronger than settings of the session (N3)."""
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """An Arrow schema as Spark's, every column nullable and without metadata.
+
+    A timestamp without zone is a TIMESTAMP_NTZ. Pyspark by itself takes it for a TIMESTAMP, whose values move with the
+    session's zone (N3).
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(pa.schema([(f.name, f.type) for f in schema]), prefer_timestamp_ntz=True)
+
+
+def read_files(
+    spark: SparkSession, paths: Sequence[str], schema: StructType, options: Mapping[str, str] | None = None
+) -> DataFrame:
+    """Rows of Parquet files, whatever the session's settings say of how to read them.
+
+    Args:
+        spark: the session.
+        paths: of the files.
+        schema: what is wanted of them; a column that a file lacks is NULL.
+        options: further options of the reader.
+    """
+    read = spark.read.schema(schema).options(**{**READ_OPTIONS, **(options or {})})
+    return read.parquet(*map(spark_path, paths))
