@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
@@ -99,14 +99,21 @@ def _looked_at(
     values = {} if whole else {c: e.value for c, e in equalities.items()}
     named = source.alias(program.source_alias)
     bounded = [c for c in values if parse_type(definition.column(c).type).name in _BOUNDED]
-    wanted = [f(values[c]) for c in bounded for f in (F.min, F.max)]
+    known = {c: _within_python(v) if definition.column(c).type == "date" else v for c, v in values.items()}
+    wanted = [f(known[c]) for c in bounded for f in (F.min, F.max)]
     found = list(named.agg(F.count(F.lit(1)), *wanted).collect()[0])
     rows = int(found[0])
     bounds = {c: (found[1 + 2 * i], found[2 + 2 * i]) for i, c in enumerate(bounded)}
     joined = named.select(*[v.alias(c) for c, v in values.items()]) if values and rows <= SMALL else None
     few = bool(bounded) and 1 < rows <= FEW and files > 1
-    points = _points(named.select(*[values[c].alias(c) for c in bounded])) if few else {}
+    points = _points(named.select(*[known[c].alias(c) for c in bounded])) if few else {}
     return Source(rows, {c: b for c, b in bounds.items() if b[0] is not None}, joined, points)
+
+
+def _within_python(day: Column) -> Column:
+    """A date of the years 1 to 9999: beyond them, where Python has none and no file tells its bounds, the nearest."""
+    first, last = F.expr("DATE '0001-01-01'"), F.expr("DATE '9999-12-31'")
+    return F.when(day < first, first).when(day > last, last).otherwise(day)
 
 
 def _points(values: DataFrame) -> dict[str, list[Any]]:

@@ -49,6 +49,8 @@ ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
 
 _SAMPLE: Final = 10_000
 _SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.parquet")
+_SPARK: Final = b"org.apache.spark.version"
+_LEGACY_CALENDAR: Final = b"org.apache.spark.legacyDateTime"
 
 
 class ParquetSinkProvider(PageSinkProvider):
@@ -265,7 +267,12 @@ def _column_sizes(footer: pq.FileMetaData) -> dict[str, int]:
 
 
 def footer_statistics(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[str, ColumnStats]:
-    """Bounds of top-level columns, from the footer's row groups."""
+    """Bounds of top-level columns, from the footer's row groups.
+
+    A bound is left out that Python cannot hold (years beyond 1 to 9999), or whose calendar is not today's: files that
+    Spark wrote by the Julian one say so.
+    """
+    julian = _LEGACY_CALENDAR in (footer.metadata or {}) or (footer.metadata or {}).get(_SPARK, b"3") < b"3"
     wanted = {
         footer.schema.column(i).path: i for i in range(footer.num_columns) if footer.schema.column(i).path in columns
     }
@@ -274,6 +281,8 @@ def footer_statistics(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[s
         chunks = [footer.row_group(g).column(index).statistics for g in range(footer.num_row_groups)]
         if all(c is not None and c.has_null_count for c in chunks):
             found[name] = _combine(chunks)
+            if julian and footer.schema.column(index).logical_type.type in ("DATE", "TIMESTAMP"):
+                found[name] = ColumnStats(nulls=found[name].nulls)
     return found
 
 
@@ -282,7 +291,15 @@ def _combine(chunks: list[Any]) -> ColumnStats:
     filled = [c for c in chunks if c.num_values > 0]
     if not filled or not all(c.has_min_max for c in filled):
         return ColumnStats(nulls=nulls)
-    return ColumnStats(min(c.min for c in filled), max(c.max for c in filled), nulls)
+    lows, highs = [_bound(c, "min") for c in filled], [_bound(c, "max") for c in filled]
+    return ColumnStats(None if None in lows else min(lows), None if None in highs else max(highs), nulls)
+
+
+def _bound(chunk: Any, side: str) -> Any:
+    try:
+        return getattr(chunk, side)
+    except (OverflowError, ValueError):
+        return None
 
 
 class _file_errors:

@@ -134,7 +134,10 @@ def from_record(spec: PartitionSpec, schema: Schema, record: Record) -> dict[str
         if field.name in columns and not isinstance(field.transform, IdentityTransform):  # not the column's values
             continue
         source = schema.find_field(field.source_id).field_type
-        found[_key(field, schema)] = python_value(field.transform.result_type(source), record[place])
+        try:
+            found[_key(field, schema)] = python_value(field.transform.result_type(source), record[place])
+        except (OverflowError, ValueError):  # of another writer, in a year that Python does not have: not known
+            continue
     return found
 
 

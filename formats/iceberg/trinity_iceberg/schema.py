@@ -372,11 +372,18 @@ def column_stats(kind: it.IcebergType, low: bytes | None, high: bytes | None, nu
 def _value(kind: it.IcebergType, data: bytes | None) -> Any:
     if data is None or not isinstance(kind, it.PrimitiveType):
         return None
-    return python_value(kind, from_bytes(kind, data))
+    try:
+        return python_value(kind, from_bytes(kind, data))
+    except (OverflowError, ValueError):
+        return None
 
 
 def python_value(kind: it.IcebergType, value: Any) -> Any:
-    """A value as Iceberg's metadata holds it (dates and times as numbers) in Python's type."""
+    """A value as Iceberg's metadata holds it (dates and times as numbers) in Python's type.
+
+    Raises:
+        OverflowError, ValueError: for a year that Python does not have.
+    """
     if value is None:
         return None
     if isinstance(kind, it.DateType):
