@@ -85,8 +85,9 @@ def frame(session: Session, rows: pa.Table) -> DataFrame:
 def check(found: pa.Table, given: pa.Table | None = None) -> None:
     """The columns that there are hold the values that went in."""
     wanted = rows_of(edges() if given is None else given)
-    for name, values in rows_of(found.select([c for c in found.column_names if c == "k" or c in CASES])).items():
-        assert values == wanted[name], name
+    values = rows_of(found.select(["k", *wanted]))
+    for name in wanted:
+        assert values[name] == wanted[name], name
 
 
 # -- ways in ----------------------------------------------------------------------------------------------
@@ -355,6 +356,27 @@ def test_predicates_find_their_rows(place: Place, zone: str, column: str) -> Non
     by_arrow(place)
     place.table.compact(full=True)
     asked(place, dict(predicates(column)))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("column", ["c_date", "c_ts", "c_ntz"])
+def test_times_partition(session: Session, fmt: str, zone: str, column: str) -> None:
+    """Values of partitions are kept as text, or as numbers, elsewhere than in the files."""
+    rows = within_python(edges()).select(["k", column])
+    columns = [Column("k", "int"), Column(column, CASES[column][0])]
+    table = session.create_table(f"{fmt}.default.t", columns, partition_by=[column])
+    table.append(rows)
+    table.append(frame(session, rows))
+    for key, value in zip(rows.column("k").to_pylist(), plain(rows.column(column)), strict=True):
+        if value is not None:
+            where = f"{column} = {literal(CASES[column][0], value)}"
+            found = session.sql(f"SELECT k, {column} FROM {table.name} WHERE {where}").toArrow()
+            assert found.column("k").to_pylist() == [key] * 2
+            assert plain(found.column(column)) == [value] * 2
+    session.sql(f"DELETE FROM {table.name} WHERE {column} >= {literal(CASES[column][0], CASES[column][1][0])}")
+    found = table.to_df().toArrow()
+    wanted = [v for v in plain(rows.column(column)) if v is None or v < CASES[column][1][0]]
+    assert sorted(plain(found.column(column)), key=str) == sorted(wanted * 2, key=str)
 
 
 # -- keys and watermarks ----------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
         kind = column.type if not column.type.startswith(("char", "varchar")) else "string"
         with pinned(spark()):
             return spark().sql(f"SELECT CAST({column.default} AS {kind}) AS v").toArrow().column("v")[0].as_py()
-    except PySparkException as error:
+    except (PySparkException, OverflowError, ValueError) as error:  # the last two of a year that Python lacks
         raise TrinityError(
             "INVALID_ARGUMENTS", f"DEFAULT {column.default} of column '{column.name}' cannot be evaluated: {error}."
         ) from error

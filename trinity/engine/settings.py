@@ -45,7 +45,8 @@ _OWN: Final = frozenset({"spark.sql.legacy.bucketedTableScan.outputOrdering"})
 """Ours: a legacy setting that says nothing of what SQL means."""
 _JAVA_TIMES: Final = "spark.sql.datetime.java8API.enabled"
 """Without it Spark filters files by dates of a calendar that lacks 5 to 14 October 1582; left on."""
-_SET: Final = re.compile(r"^\((spark\.sql\.[\w.]+),(.*)\)$", re.MULTILINE)
+_SET: Final = re.compile(r"^(spark\.sql\.[\w.]+) -> (.*)$", re.MULTILINE)
+"""A setting in the text that Scala makes of a map."""
 _SUBSTITUTE: Final = "spark.sql.variable.substitute"
 """By default Spark puts a variable of its own in the place of ``${name}``, in literals too."""
 _LATE: Final = (

@@ -204,7 +204,7 @@ class Folder:
     def _read(self, name: str, path: str, modified_ns: int, size: int) -> _Found:
         try:
             footer = pq.read_metadata(path)
-            schema = footer.schema.to_arrow_schema().remove_metadata()
+            schema = _instants(footer, footer.schema.to_arrow_schema().remove_metadata())
         except (pa.ArrowException, OSError) as error:
             raise TrinityError("BAD_DATA", f"'{path}' of table '{name}' is no Parquet file: {error}.") from error
         plain = [f.name for f in schema if not (pa.types.is_nested(f.type) or pa.types.is_floating(f.type))]
@@ -212,6 +212,13 @@ class Folder:
         folders = dict(_hive(part) for part in below if "=" in part)
         stats = footer_statistics(footer, tuple(plain))
         return _Found(path, modified_ns, size, footer.num_rows, schema, stats, folders)
+
+
+def _instants(footer: pq.FileMetaData, schema: pa.Schema) -> pa.Schema:
+    """INT96, the oldest form of a timestamp, as the instant that it is: Arrow takes it for nanoseconds without zone."""
+    columns = (footer.schema.column(i) for i in range(footer.num_columns))
+    oldest = {column.path for column in columns if column.physical_type == "INT96"}
+    return pa.schema([f.with_type(arrow_type("timestamp")) if f.name in oldest else f for f in schema])
 
 
 def foreign_format(folder: Path) -> str | None:
