@@ -178,6 +178,21 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
     return [bytes(result.fragment) for result in results]
 
 
+def sound(page: pa.RecordBatch) -> pa.RecordBatch:
+    """A page of Spark's with all its offsets: the JVM has none for a list without items, and Arrow's kernels crash."""
+    if page.num_rows == 0:
+        return pa.RecordBatch.from_pylist([], schema=page.schema)
+    every = pa.array(range(page.num_rows), pa.int64())
+    columns = [c.take(every) if _is_deep(c.type) else c for c in page.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=page.schema)
+
+
+def _is_deep(kind: pa.DataType) -> bool:
+    """True for a list within another type, which may have no item where that one is NULL or empty."""
+    children = [kind.field(number).type for number in range(kind.num_fields)]
+    return any((pa.types.is_nested(child) and not pa.types.is_struct(child)) or _is_deep(child) for child in children)
+
+
 Pages = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -185,9 +200,9 @@ def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
     """``mapInArrow``, which looks columns up by name and takes dots and backticks there for syntax."""
     names = list(rows.columns)
     if not any(sign in name for name in names for sign in ".`"):
-        return rows.mapInArrow(function, schema)
+        return rows.mapInArrow(lambda pages: function(map(sound, pages)), schema)
     plain = rows.toDF(*[f"_{number}" for number in range(len(names))])
-    return plain.mapInArrow(lambda pages: function(page.rename_columns(names) for page in pages), schema)
+    return plain.mapInArrow(lambda pages: function(sound(page).rename_columns(names) for page in pages), schema)
 
 
 def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:
