@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tests.edges import AFTER_9999, BEFORE_CHRIST, plain
-from tests.foreign import Write, cases, pyarrow_files, spark_delta, spark_iceberg
+from tests.foreign import Write, cases, pyarrow_files, spark_iceberg
 from trinity import Session
 
 DAY: Final = 86_400_000_000
@@ -30,7 +30,7 @@ def rows(*days: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize(("connector", "write"), cases(pyarrow_files, spark_delta, spark_iceberg))
+@pytest.mark.parametrize(("connector", "write"), cases(pyarrow_files, spark_iceberg))
 def test_years_that_python_lacks(session: Session, tmp_path: Path, connector: str, write: Write) -> None:
     """Bounds in such years are not known: the table is readable, and the rows are found."""
     folder = tmp_path / "theirs"
@@ -64,7 +64,7 @@ def test_files_of_the_julian_calendar(session: Session, spark: SparkSession, tmp
     assert [r.day for r in session.sql("SELECT day FROM theirs WHERE day = DATE '1200-01-01'").collect()] == [old]
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "UTC"])
+@pytest.mark.parametrize("zone", ["America/New_York", pytest.param("UTC", marks=pytest.mark.full)])
 def test_int96_is_an_instant(session: Session, spark: SparkSession, tmp_path: Path, zone: str) -> None:
     """The oldest form of a timestamp, which says neither its calendar nor its zone."""
     folder = tmp_path / "theirs"
