@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tests.edges import AFTER_9999, BEFORE_CHRIST, plain
-from tests.foreign import Write, cases, pyarrow_files, spark_iceberg
-from trinity import Session
+from tests.foreign import Write, cases, delta_rs, pyarrow_files, spark_iceberg
+from trinity import Session, TrinityError
 
 DAY: Final = 86_400_000_000
 
@@ -86,3 +86,18 @@ def test_int96_is_an_instant(session: Session, spark: SparkSession, tmp_path: Pa
         spark.conf.unset("spark.sql.parquet.int96RebaseModeInRead")
         for key, value in before.items():
             spark.conf.set(key, str(value))
+
+
+def test_what_would_change_another_reader_is_refused(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    """Delta's own reader takes the calendar from the session alone."""
+    delta_rs(tmp_path / "theirs", rows(0))
+    table = session.register("theirs", "delta", tmp_path / "theirs", {})
+    key = "spark.sql.parquet.datetimeRebaseModeInRead"
+    spark.conf.set(key, "LEGACY")
+    try:
+        with pytest.raises(TrinityError, match=key) as refused:
+            table.to_df()
+        assert refused.value.code == "CONFIGURATION_INVALID"
+    finally:
+        spark.conf.unset(key)
+    assert table.to_df().count() == 1

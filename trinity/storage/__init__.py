@@ -16,7 +16,7 @@ from trinity.storage.parquet_sink import (
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, FileChange, RowChanges, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
-from trinity.storage.spark_files import READ_OPTIONS, read_files, spark_schema
+from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
 from trinity.storage.stamping import order_with, stamped, stamps_missing
 from trinity.storage.store import AlreadyExists, Entry, ObjectStore, after_commit, file_uri, local_path, spark_path
 from trinity.storage.sync import make_folder, sync_file, sync_folders
@@ -50,6 +50,7 @@ __all__ = [
     "make_folder",
     "sync_file",
     "sync_folders",
+    "check_calendar",
     "check_present",
     "check_scope",
     "columns_in",

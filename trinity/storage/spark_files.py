@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from trinity.errors import TrinityError
 from trinity.storage.store import spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["READ_OPTIONS", "read_files", "spark_schema"]
+__all__ = ["READ_OPTIONS", "check_calendar", "read_files", "spark_schema"]
 
 READ_OPTIONS: Final[Mapping[str, str]] = {
     # of files that do not say by which calendar they were written
@@ -38,6 +39,22 @@ def spark_schema(schema: pa.Schema) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(pa.schema([(f.name, f.type) for f in schema]), prefer_timestamp_ntz=True)
+
+
+def check_calendar(spark: SparkSession, table: str) -> None:
+    """Refuses a read by a format's own reader, which takes no options, where settings say that days are Julian.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID naming the setting.
+    """
+    for kind in ("datetime", "int96"):
+        key = f"spark.sql.parquet.{kind}RebaseModeInRead"
+        if (spark.conf.get(key, None) or "").upper() == "LEGACY":
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Table '{table}' is read by its format's own reader, which under {key}=LEGACY takes its dates for "
+                "those of the Julian calendar; set it to CORRECTED.",
+            )
 
 
 def read_files(

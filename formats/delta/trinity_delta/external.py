@@ -24,7 +24,7 @@ from trinity.spi import (
     parse_type,
     stored_field,
 )
-from trinity.storage import FIELD_ID, file_uri, foreign_definition
+from trinity.storage import FIELD_ID, check_calendar, file_uri, foreign_definition
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.schema import CONSTRAINT, DEFAULT, PHYSICAL, TEXT
 
@@ -180,6 +180,7 @@ class DeltaScan(NativeScan):
         self._added = added
 
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
+        check_calendar(spark, self._table.full_name)
         if _mode(self._metadata) == "id":  # Delta insists on these for columns that are found by id
             for direction in ("read", "write"):
                 spark.conf.set(f"spark.sql.parquet.fieldId.{direction}.enabled", "true")
