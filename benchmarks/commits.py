@@ -1,10 +1,11 @@
-"""Small commits, beside the same rows appended by the format's own writer in Spark."""
+"""Small commits, beside the format's own writer in Spark; and many rows by the database API, beside Arrow data."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +13,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, DataFrameWriter
 
 from benchmarks.timing import Result, in_turns
-from trinity import Column, Session
+from trinity import Column, Session, dbapi
 from trinity.table import Table
 
 __all__ = ["CommitBench"]
 
 _NATIVE: Final = "native.default.commits"
+_ROWS: Final = 10_000
 _COMMITS: Final = 12
 """Per round: more than Delta's own writer makes between two checkpoints."""
 
@@ -59,10 +61,27 @@ class CommitBench:
         yield Result("commit of one row", self.catalog, ours / _COMMITS, reference / _COMMITS, 1.0)
         synced, left = in_turns(self.runs, lambda: upserts(table), lambda: upserts(unsynced))
         yield Result("commit, synced", self.catalog, synced / _COMMITS, left / _COMMITS, 1.5, 0.01)
+        yield self._many()
 
     def _table(self, name: str, properties: Mapping[str, str] | None = None) -> Table:
         columns = [Column("id", "bigint"), Column("v", "bigint")]
         return self.session.create_table(f"{self.catalog}.default.{name}", columns, ["id"], properties=properties)
+
+    def _many(self) -> Result:
+        """``executemany()`` of an INSERT, beside ``table.upsert(arrow)`` of the same rows from Python."""
+        columns = [Column("id", "bigint"), Column("name", "string"), Column("price", "decimal(8,2)")]
+        table = self.session.create_table(f"{self.catalog}.default.many", columns, ["id"])
+        rows = [(i, f"name {i}", Decimal(i) / 4) for i in range(_ROWS)]
+        types = [pa.int64(), pa.string(), pa.decimal128(8, 2)]
+
+        def upsert() -> None:
+            arrays = [pa.array(v, t) for v, t in zip(zip(*rows, strict=True), types, strict=True)]
+            table.upsert(pa.Table.from_arrays(arrays, names=[c.name for c in columns]))
+
+        with dbapi.connect(warehouse=self.folder / "warehouse") as connection:
+            insert = f"INSERT INTO {table.name} VALUES (?, ?, ?)"
+            ours, reference = in_turns(self.runs, lambda: connection.cursor().executemany(insert, rows), upsert)
+        return Result("executemany, 10,000 rows", self.catalog, ours, reference, 2.0)
 
     def _append(self, rows: DataFrame) -> None:
         if self.catalog == "iceberg":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -78,23 +78,21 @@ class Cursor:
         self._rowcount = self._result.rowcount
         return self
 
-    def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Cursor:
+    def executemany(self, operation: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Cursor:
         """Runs one statement for each list of parameters; ``rowcount`` is the sum.
 
+        An INSERT of one row of VALUES is one statement with all lists: all rows are stored, or none. On PostgreSQL so
+        are others; on Trinity tables each list is a statement of its own, and those before a failure stay.
+
         Raises:
-            ProgrammingError: the statement returns rows.
+            Error: as :meth:`execute`, naming the position of the list, from 1; ProgrammingError when the statement
+                returns rows.
         """
         self._check()
-        total = 0
-        for parameters in seq_of_parameters:
-            self.execute(operation, parameters)
-            if self.description is not None:
-                self._result = None
-                raise ProgrammingError(
-                    "INVALID_ARGUMENTS", "executemany() of a statement that returns rows; use execute()."
-                )
-            total += max(self._rowcount, 0)
-        self._result, self._rowcount = None, total
+        self._result, self._rowcount = None, -1
+        rows = _lists(seq_of_parameters)
+        with raised_here():
+            self._rowcount = self.connection.backend.execute_many(operation, rows) if rows else 0
         return self
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
@@ -151,3 +149,16 @@ def _values(parameters: Any) -> list[Any]:
             f"Parameters are a sequence of values, one for each '?', not {type(parameters).__name__}.",
         )
     return list(parameters)
+
+
+def _lists(given: Any) -> list[Sequence[Any]]:
+    rows = _values(given)
+    if set(map(type, rows)) <= {tuple, list}:
+        return rows
+    found: list[Sequence[Any]] = []
+    for values in rows:
+        try:
+            found.append(_values(values))
+        except ProgrammingError as error:
+            raise ProgrammingError(error.code, f"Row {len(found) + 1}: {error.message}") from error
+    return found

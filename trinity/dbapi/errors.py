@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trinity.errors import ErrorCode, TrinityError
+from trinity.journal.batches import RowError
 
 __all__ = [
     "DataError", "DatabaseError", "Error", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
@@ -122,12 +123,24 @@ def raised_here() -> Iterator[None]:
     """Turns errors of Trinity and of the backend's driver into those of PEP 249."""
     try:
         yield
-    except TrinityError as error:
-        found = translated(error)
-        if found is error:
+    except Exception as error:
+        found = _known(error)
+        if found is None or found is error:
             raise
         raise found from error
-    except Exception as error:
-        if type(error).__module__.split(".")[0] != "psycopg":
-            raise
-        raise _from_psycopg(error) from error
+
+
+def _known(error: Exception) -> Error | None:
+    """The exception of PEP 249 for an error of Trinity or of a driver; None for any other."""
+    if isinstance(error, TrinityError):
+        return translated(error)
+    if isinstance(error, RowError):
+        inner = _known(error.error)
+        return inner and _at_row(inner, error)
+    return _from_psycopg(error) if type(error).__module__.split(".")[0] == "psycopg" else None
+
+
+def _at_row(error: Error, row: RowError) -> Error:
+    found = type(error)(error.code, f"{RowError.place(row.row, row.count)}{error.message}")
+    found.sqlstate = error.sqlstate
+    return found

@@ -10,7 +10,7 @@ from trinity.engine.defaults import default_values
 from trinity.engine.ingest import PageConformer, plan_ingest
 from trinity.engine.settings import pinned
 from trinity.engine.sparktypes import arrow_frame
-from trinity.engine.writer import REFUSAL, AppendTask, run_in_process, run_on_spark
+from trinity.engine.writer import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
 from trinity.spi import STAMP, CommitResult, InsertTableHandle, TransactionId
@@ -18,7 +18,7 @@ from trinity.spi import STAMP, CommitResult, InsertTableHandle, TransactionId
 if TYPE_CHECKING:
     from trinity.table import Table
 
-__all__ = ["append_rows", "arrow_reader", "is_spark_frame", "write_rows"]
+__all__ = ["append_rows", "arrow_reader", "check_rows", "is_spark_frame", "write_rows"]
 
 
 def append_rows(table: Table, data: Any, txn: TransactionId | None, *, keyed: bool) -> CommitResult:
@@ -76,6 +76,22 @@ def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes
     reader = arrow_reader(data)
     conformer = _conformer(table, insert, reader.schema)
     return run_in_process(AppendTask(table.connector.sinks, insert.target, conformer), reader)
+
+
+def check_rows(table: Table, data: pa.Table) -> None:
+    """Raises what an append of the data would refuse a row for; writes nothing."""
+    insert = table.connector.metadata.begin_insert(table.handle)
+    conformer = _conformer(table, insert, data.schema)
+    for page in data.to_batches():
+        conformer.conform(page)
+    if insert.definition.checks and data.num_rows:
+        from trinity.engine.checks import checked_input
+        from trinity.sql.errors import spark_errors
+
+        with spark_errors():
+            rows = table.session.spark.createDataFrame(data)
+            found = checked_input(rows, insert.definition, str(table.name)).toArrow()
+        raise_refusal(found.column(REFUSAL).combine_chunks())
 
 
 def _conformer(table: Table, insert: InsertTableHandle, given: pa.Schema) -> PageConformer:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Backend", "Described", "Result"]
+from trinity.journal.batches import RowError, returns_rows
+
+__all__ = ["Backend", "Described", "Result", "one_by_one"]
 
 Described = tuple[str, Any, int | None, int | None, int | None, int | None, bool | None]
 """One item of PEP 249's ``description``."""
@@ -27,6 +29,24 @@ class Result:
     rowcount: int
 
 
+def one_by_one(backend: Backend, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+    """Runs a statement once for each list of parameters; the sum of the counts.
+
+    Raises:
+        RowError: a list fails, or the statement returns rows (INVALID_ARGUMENTS).
+    """
+    total = 0
+    for row, values in enumerate(rows, 1):
+        try:
+            result = backend.execute(sql, values)
+            if result.description is not None:
+                raise returns_rows()
+        except Exception as error:
+            raise RowError(row, len(rows), error) from error
+        total += max(result.rowcount, 0)
+    return total
+
+
 class Backend(Protocol):
     """Runs statements for one connection.
 
@@ -42,6 +62,13 @@ class Backend(Protocol):
 
     def execute(self, sql: str, parameters: Sequence[Any]) -> Result:
         """Runs one statement with ``?`` parameters."""
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Runs one statement for each list of parameters, of which there is one at least; the sum of the counts.
+
+        Raises:
+            RowError: one of the lists fails.
+        """
 
     def explain(self, sql: str) -> list[str]:
         """The statements that :meth:`execute` would send, in order."""

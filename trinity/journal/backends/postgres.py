@@ -14,11 +14,14 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.journal.archive import archive_statements
-from trinity.journal.backends.base import Described, Result
+from trinity.journal.backends.base import Described, Result, one_by_one
+from trinity.journal.backends.postgres_batches import as_query
 from trinity.journal.backends.postgres_catalog import described
 from trinity.journal.backends.postgres_locks import Locks, fail
-from trinity.journal.binding import LOCKED_KEYS
+from trinity.journal.batches import check_counts, first_failing, returns_rows
+from trinity.journal.binding import LOCKED_KEYS, number
 from trinity.journal.model import LoadedModel
+from trinity.journal.refusals import words_of
 from trinity.journal.rewrite import Rewritten, rewrite
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalTable
@@ -88,6 +91,58 @@ class PostgresBackend:
             result = self._run(found.sql, [parameters[i] for i in found.parameters], found)
         self._notice(found, sql)
         return result
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Runs a statement with many lists of parameters: INSERT, UPDATE, DELETE and MERGE for all of them, or none.
+
+        Raises:
+            RowError: a list fails; which one is found by trying parts of them, each taken back.
+            TrinityError, psycopg.Error: the statement or the transaction fails, whatever the lists.
+        """
+        found = self._rewrite(sql)
+        check_counts(rows, found.count)
+        if found.returns:
+            raise returns_rows()
+        if words_of(number(sql, self.dialect))[0] not in ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH"):
+            return one_by_one(self, sql, rows)
+        try:
+            with self._all_or_nothing():
+                count = self._together(found, sql, rows)
+                return count if count is not None else one_by_one(self, sql, rows)
+        except (TrinityError, psycopg.Error) as error:
+            if not _of_a_row(error):
+                raise
+
+            def attempt(count: int) -> None:
+                with self._all_or_nothing():
+                    self._together(found, sql, rows[:count])
+                    raise psycopg.Rollback
+
+            row = first_failing(len(rows), attempt)
+            if row is None:
+                raise
+            raise row from error
+
+    def _together(self, found: Rewritten, sql: str, rows: Sequence[Sequence[Any]]) -> int | None:
+        """Sends all lists at once; None where each is a statement of its own."""
+        if found.kind == "plain":
+            first = self.execute(sql, rows[0])
+            if first.description is not None:
+                raise returns_rows()
+            cursor = self._connection.cursor()
+            if rows[1:]:
+                cursor.executemany(found.sql, rows[1:])
+            return max(first.rowcount, 0) + max(cursor.rowcount, 0)
+        query = as_query(sql, found.table, rows) if found.table is not None else None
+        return self.execute(*query).rowcount if query is not None else None
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Takes back what an error leaves behind; a transaction that is open, or is opened here, goes on."""
+        if self._connection.info.transaction_status == TransactionStatus.IDLE and not self._connection.autocommit:
+            self._connection.execute("SHOW transaction_isolation")  # begins it, and sees nothing yet
+        with self._connection.transaction():
+            yield
 
     def _rewrite(self, sql: str) -> Rewritten:
         if self._stale and self._usable():
@@ -226,6 +281,13 @@ class PostgresBackend:
             for statement, values in archive_statements(found, retention):
                 counts.append(self._connection.execute(statement, values or None).rowcount)
         return counts[0], counts[1] if len(counts) > 1 else 0
+
+
+def _of_a_row(error: TrinityError | psycopg.Error) -> bool:
+    """Whether one row may be the cause: not others' transactions, a lost connection, nor the statement itself."""
+    if isinstance(error, (psycopg.OperationalError, psycopg.InternalError)):
+        return False
+    return isinstance(error, TrinityError) or not (error.sqlstate or "").startswith("42")
 
 
 def _description(cursor: psycopg.Cursor[Any]) -> list[Described] | None:

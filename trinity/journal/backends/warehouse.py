@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.journal.backends.base import Result
+from trinity.journal.backends.base import Result, one_by_one
 from trinity.journal.backends.literals import with_literals
+from trinity.journal.backends.warehouse_batches import append_rows, insert_journalled
 from trinity.journal.backends.warehouse_changes import described, run_change
+from trinity.journal.batches import Batch, batch_of, check_counts, returns_rows
+from trinity.journal.binding import number
 from trinity.journal.merged import Merged, rewrite_merged
 from trinity.journal.model import LoadedModel
 from trinity.journal.scopes import Scopes
@@ -115,6 +118,33 @@ class WarehouseBackend:
         if found.defines or text.lstrip()[:6].upper() in ("CREATE", "ALTER ", "DROP T", "DROP S") or found.sql == text:
             self._model = self._described() if self._model.tables else self._model
         return result
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Runs a statement with many lists of parameters; an INSERT of one row of VALUES stores them in one commit.
+
+        Raises:
+            RowError: a list fails. Of such an INSERT nothing is stored then; of others what came before is.
+            TrinityError: storing failed for another reason.
+        """
+        check_counts(rows, number(sql, self.dialect).count)
+        batch = batch_of(sql, self.dialect) if len(rows) > 1 else None
+        if batch is not None and (stored := self._insert_many(batch, rows)) is not None:
+            return stored
+        if self._rewrite(with_literals(sql, rows[0])).returning is not None:
+            raise returns_rows()
+        return one_by_one(self, sql, rows)
+
+    def _insert_many(self, batch: Batch, rows: Sequence[Sequence[Any]]) -> int | None:
+        """Stores the rows of an INSERT at once; None where it has to be run row by row."""
+        named = exp.to_table(batch.target, dialect=self.dialect)
+        journalled = Scopes(self._model, self.dialect).find(named)
+        if journalled is None:
+            table = self.session.find_table(self.session.table_name([p.name for p in named.parts]))
+            return append_rows(table, batch, rows) if table is not None else None
+        table = self._stored(journalled)
+        if table is None:
+            return None
+        return insert_journalled(table, journalled, batch, rows, lambda sql: self.execute(sql, ()).rowcount)
 
     def _rewrite(self, text: str) -> Merged:
         if not self._model.tables:
