@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from trinity.errors import TrinityError, nearest
 from trinity.merge import MergeSpec
+from trinity.names import LENGTH, checked_name
 from trinity.spi import Check, TableDefinition
 
 __all__ = ["check_name", "constrained_columns", "naming_checks", "refuse_folded", "with_check", "without_check"]
@@ -46,9 +47,10 @@ def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
     """With one more constraint, for rows to come; the caller sees to the rows that are there.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a name that is taken; see :func:`refuse_folded` and
-            :func:`constrained_columns`.
+        TrinityError: INVALID_ARGUMENTS for a name that is taken, or cannot name anything (N1); see
+            :func:`refuse_folded` and :func:`constrained_columns`.
     """
+    checked_name(check.name, "CHECK constraint")
     if any(c.name.lower() == check.name.lower() for c in definition.checks):
         raise TrinityError(
             "INVALID_ARGUMENTS", f"Table '{definition.full_name}' has a CHECK constraint '{check.name}' already."
@@ -92,7 +94,8 @@ def check_name(table: str, columns: Iterable[str], taken: Iterable[str]) -> str:
     """
     named, others = list(columns), {name.lower() for name in taken}
     stem = "_".join([table, *(named if len(named) == 1 else []), "check"])
-    names = (stem + (str(number) if number else "") for number in range(len(others) + 1))
+    ends = (str(number) if number else "" for number in range(len(others) + 1))
+    names = (stem[: LENGTH - len(end)] + end for end in ends)
     return next(name for name in names if name.lower() not in others)
 
 

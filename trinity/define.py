@@ -10,6 +10,7 @@ import sqlglot
 from trinity.checks import with_check
 from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec, canonical_properties
+from trinity.names import checked_name
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
 
 __all__ = ["check_column", "define_table"]
@@ -99,7 +100,8 @@ def _check_columns(table: str, columns: Sequence[Column]) -> None:
 
 
 def check_column(table: str, column: Column) -> None:
-    """Refuses a hidden name (INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
+    """Refuses a hidden name, or none (N1, INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
+    checked_name(column.name, "Column")
     if column.name.lower().startswith(HIDDEN_PREFIX):
         raise TrinityError(
             "INVALID_ARGUMENTS", f"Column '{column.name}': names that begin with {HIDDEN_PREFIX} are Trinity's own."

@@ -8,9 +8,10 @@ from typing import Final
 
 from trinity.errors import TrinityError
 
-__all__ = ["TableName", "checked_name", "split_name"]
+__all__ = ["LENGTH", "TableName", "checked_name", "split_name"]
 
-_LENGTH: Final = 255
+LENGTH: Final = 255
+"""Characters of a name, at most."""
 _PART: Final = re.compile(r'`((?:[^`]|``)+)`|"((?:[^"]|"")+)"|([^.`"]+)')
 
 
@@ -65,12 +66,12 @@ def checked_name(name: str, what: str) -> str:
         TrinityError: INVALID_ARGUMENTS for an empty name, one of more than 255 characters, with NUL, or with half of a
             surrogate pair.
     """
-    shown = name if len(name) <= _LENGTH else f"{name[:40]}..."
+    shown = name if len(name) <= LENGTH else f"{name[:40]}..."
     wrong = None
     if not name:
         wrong = "is empty"
-    elif len(name) > _LENGTH:
-        wrong = f"has {len(name)} characters, and {_LENGTH} are the most"
+    elif len(name) > LENGTH:
+        wrong = f"has {len(name)} characters, and {LENGTH} are the most"
     elif "\0" in name:
         wrong = "holds the character NUL"
     elif any("\ud800" <= c <= "\udfff" for c in name):

@@ -12,7 +12,7 @@ from trinity.catalogs import Catalogs
 from trinity.define import define_table
 from trinity.errors import TrinityError, nearest
 from trinity.merge import canonical_properties
-from trinity.names import TableName, split_name
+from trinity.names import TableName, checked_name, split_name
 from trinity.spi import Column, CommitResult, Connector, ConnectorContext, TableDefinition
 from trinity.zones import normal_zone
 
@@ -152,12 +152,13 @@ class Session:
         """The full name for one to three parts, relative to the current catalog and schema; lower case.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for more parts, CATALOG_NOT_FOUND.
+            TrinityError: INVALID_ARGUMENTS for more parts, or what cannot name anything (N1); CATALOG_NOT_FOUND.
         """
-        lower = [p.lower() for p in parts]
-        if not 1 <= len(lower) <= 3 or not all(lower):
+        if not 1 <= len(parts) <= 3:
             message = f"'{'.'.join(parts)}' is no table name: write catalog.schema.table."
             raise TrinityError("INVALID_ARGUMENTS", message)
+        kinds = ("Catalog", "Schema", "Table")[3 - len(parts) :]
+        lower = [checked_name(part.lower(), kind) for part, kind in zip(parts, kinds, strict=True)]
         name = TableName(*[self.current_catalog, self.current_schema][: 3 - len(lower)], *lower)
         self.connector(name.catalog)
         return name

@@ -5,8 +5,9 @@ A file is put if absent, so that two processes cannot take one name.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
+import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["Registration", "Registry"]
 
 FOLDER: Final = "_trinity/external"
+_MOST: Final = 200
+"""Letters of a file's or folder's name, so that a disk takes it with what is added to it."""
+_DIGEST: Final = "%-"
+"""What a longer name's digest begins with, and no quoted text."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ class Registry:
         if not self._store.exists(_file(name)):
             return None
         try:
-            data = json.loads(self._store.get(_file(name)))
+            data = {**json.loads(self._store.get(_file(name)))}
+            data.pop("name", None)  # older files lack it
             return Registration(**{**data, "primary_key": tuple(data["primary_key"])})
         except FileNotFoundError:  # dropped since
             return None
@@ -97,7 +103,7 @@ class Registry:
     def add(self, name: TableName, registration: Registration) -> None:
         """Registers a table. Raises TABLE_ALREADY_EXISTS."""
         try:
-            self._store.put_if_absent(_file(name), _encode(registration))
+            self._store.put_if_absent(_file(name), _encode(name, registration))
         except AlreadyExists as taken:
             raise TrinityError(
                 "TABLE_ALREADY_EXISTS", f"Table '{name}' is registered already; drop it first, which leaves its files."
@@ -106,8 +112,8 @@ class Registry:
     def change(self, name: TableName, registration: Registration) -> None:
         """Replaces a registration, whole or not at all."""
         target = Path(self._store.path(_file(name)))
-        temporary = target.with_name(f".{target.name}.{os.getpid()}")
-        temporary.write_bytes(_encode(registration))
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        temporary.write_bytes(_encode(name, registration))
         sync_file(temporary)
         temporary.replace(target)
         after_commit(f"'{target}' is in place, its folder not synced", lambda: sync_folders([target.parent]))
@@ -119,8 +125,8 @@ class Registry:
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Names that are registered in a schema, sorted."""
         folder = Path(self._store.path(_folder(catalog, schema)))
-        names = [p.name for p in folder.glob("*.json")] if folder.is_dir() else []
-        return sorted(unquote(n.removesuffix(".json")) for n in names if not n.startswith("."))
+        files = [p for p in folder.glob("*.json") if not p.name.startswith(".")] if folder.is_dir() else []
+        return sorted(map(_name, files))
 
 
 def _folder(catalog: str, schema: str) -> str:
@@ -131,9 +137,19 @@ def _file(name: TableName) -> str:
     return f"{_folder(name.catalog, name.schema)}/{_quoted(name.table)}.json"
 
 
+def _name(file: Path) -> str:
+    if not file.stem.startswith(_DIGEST):
+        return unquote(file.stem)
+    try:
+        return str(json.loads(file.read_bytes())["name"])
+    except (OSError, ValueError, KeyError, TypeError):  # damaged: its reader says so
+        return file.stem
+
+
 def _quoted(part: str) -> str:
-    return quote(part, safe="").replace(".", "%2E")
+    text = quote(part, safe="").replace(".", "%2E")
+    return text if len(text) <= _MOST else _DIGEST + hashlib.sha256(part.encode()).hexdigest()
 
 
-def _encode(registration: Registration) -> bytes:
-    return json.dumps(asdict(registration), indent=1).encode()
+def _encode(name: TableName, registration: Registration) -> bytes:
+    return json.dumps({"name": name.table, **asdict(registration)}, indent=1).encode()

@@ -63,7 +63,7 @@ class MemoryMetadata(VersionedMetadata):
             tables = self._tables(definition.schema)
             if definition.name in tables:
                 raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{definition.full_name}' exists already.")
-            location = f"{self._folder}/{definition.name}-{uuid.uuid4().hex}"
+            location = f"{self._folder}/{uuid.uuid4().hex}"
             handle = TableHandle(self._catalog, definition.schema, definition.name, location)
             self._versions[location] = [TableVersion.first(definition)]
             tables[definition.name] = handle

@@ -9,6 +9,7 @@ from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
+from trinity.names import checked_name
 
 if TYPE_CHECKING:
     from trinity.session import Session, TableName
@@ -78,13 +79,13 @@ def schema_name(session: Session, given: list[str]) -> tuple[str, str]:
     """(catalog, schema) for ``schema`` or ``catalog.schema``; lower case.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for more parts, CATALOG_NOT_FOUND.
+        TrinityError: INVALID_ARGUMENTS for more parts, or what cannot name anything (N1); CATALOG_NOT_FOUND.
     """
     if not 1 <= len(given) <= 2:
         raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no schema name: write catalog.schema.")
     catalog = given[0].lower() if len(given) == 2 else session.current_catalog
     session.connector(catalog)
-    return catalog, given[-1].lower()
+    return catalog, checked_name(given[-1].lower(), "Schema")
 
 
 def quoted_name(name: str) -> str:

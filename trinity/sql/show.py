@@ -83,7 +83,7 @@ class _Arguments:
 def _pattern(like: str, sql_like: bool) -> re.Pattern[str]:
     """Spark's patterns know * and |, other dialects' % and _; % is taken in both."""
     meaning = {"%": ".*", "_": "."} if sql_like else {"%": ".*", "*": ".*", "|": "|"}
-    return re.compile("|".join(["".join(meaning.get(c, re.escape(c)) for c in like)]), re.IGNORECASE)
+    return re.compile("|".join(["".join(meaning.get(c, re.escape(c)) for c in like)]), re.IGNORECASE | re.DOTALL)
 
 
 def _names(session: Session, column: str, names: Iterable[str]) -> DataFrame:

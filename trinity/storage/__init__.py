@@ -1,8 +1,10 @@
 """What adapters share: the storage seam, the Parquet sink, the commit loop, folder catalogs, vacuum."""
 
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
+from trinity.storage.folder_names import escaped, folder_name, unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata
 from trinity.storage.foreign import adopted_definition, adopted_properties, foreign_definition, split_key
+from trinity.storage.graves import bury, check_only_graves, sweep
 from trinity.storage.hold import held
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
@@ -47,23 +49,25 @@ __all__ = [
     "adopted_definition",
     "adopted_properties",
     "after_commit",
-    "make_folder",
-    "sync_file",
-    "sync_folders",
+    "bury",
     "check_calendar",
+    "check_only_graves",
     "check_present",
     "check_scope",
     "columns_in",
     "commit_loop",
     "delete_around",
     "delete_orphans",
+    "escaped",
     "file_uri",
+    "folder_name",
     "footer_statistics",
     "foreign_definition",
     "held",
     "identity_only",
     "is_sink_file",
     "local_path",
+    "make_folder",
     "next_timestamp_ms",
     "no_readable_version",
     "not_ours",
@@ -78,4 +82,8 @@ __all__ = [
     "statement_turn",
     "stored_name",
     "stored_schema",
+    "sweep",
+    "sync_file",
+    "sync_folders",
+    "unescaped",
 ]

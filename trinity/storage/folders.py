@@ -1,15 +1,18 @@
-"""A catalog that is a folder: ``<warehouse>/<schema>/<table>``. Shared by formats whose tables are folders."""
+"""A catalog that is a folder: ``<warehouse>/<schema>/<table>``. Shared by formats whose tables are folders.
+
+How names are spelled there: :mod:`trinity.storage.folder_names`.
+"""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage.commits import commit_loop
+from trinity.storage.folder_names import NamedFolders
+from trinity.storage.graves import bury, check_only_graves, sweep
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.store import local_path
 
@@ -30,6 +33,7 @@ class FolderCatalog:
     def __init__(self, catalog: str, warehouse: str, is_table: Callable[[Path], bool]) -> None:
         self.catalog = catalog
         self.root = Path(local_path(warehouse))
+        self._named = NamedFolders(self.root)
         self._is_table = is_table
         try:
             (self.root / DEFAULT_SCHEMA).mkdir(parents=True, exist_ok=True)
@@ -39,18 +43,29 @@ class FolderCatalog:
             ) from error
 
     def list_schemas(self) -> list[str]:
-        """Names of the schema folders, sorted."""
-        return sorted(p.name for p in self.root.iterdir() if p.is_dir() and p.name[0] not in "._")
+        """Names of the schemas, sorted."""
+        return self._named.names(self.root, lambda _: True)
 
     def create_schema(self, schema: str) -> None:
-        """Makes the folder. Raises SCHEMA_ALREADY_EXISTS."""
+        """Makes the folder. Raises SCHEMA_ALREADY_EXISTS, INVALID_ARGUMENTS (N1), FILESYSTEM_ERROR."""
+        folder = self._named.place(schema)
+        self._named.keep(schema)
         try:
-            (self.root / schema).mkdir()
+            folder.mkdir()
         except FileExistsError as error:
             raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self.catalog}.{schema}' exists already.") from error
+        except OSError as error:
+            raise TrinityError(
+                "FILESYSTEM_ERROR", f"Folder '{folder}' of schema '{self.catalog}.{schema}' cannot be made: {error}."
+            ) from error
 
     def drop_schema(self, schema: str) -> None:
-        """Removes the folder. Raises SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY; NOT_SUPPORTED for ``default``."""
+        """Removes the folder, which is empty but for graves.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND; SCHEMA_NOT_EMPTY naming tables, or files that are nothing of Trinity's;
+                NOT_SUPPORTED for ``default``.
+        """
         if schema == DEFAULT_SCHEMA:
             raise TrinityError("NOT_SUPPORTED", f"Schema '{self.catalog}.{schema}' always exists; drop its tables.")
         if tables := self.list_tables(schema):
@@ -58,15 +73,23 @@ class FolderCatalog:
                 "SCHEMA_NOT_EMPTY",
                 f"Schema '{self.catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
             )
-        shutil.rmtree(self.folder_of(schema))
+        folder = self.folder_of(schema)
+        check_only_graves(folder, f"{self.catalog}.{schema}")
+        sweep(folder)
+        try:
+            folder.rmdir()
+        except OSError as error:  # a table was made in it meanwhile, or it is a link
+            raise TrinityError(
+                "FILESYSTEM_ERROR", f"Folder '{folder}' of schema '{self.catalog}.{schema}' cannot be removed: {error}."
+            ) from error
 
     def list_tables(self, schema: str) -> list[str]:
-        """Names of the table folders of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
-        return sorted(p.name for p in self.folder_of(schema).iterdir() if p.is_dir() and self._is_table(p))
+        """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
+        return self._named.names(self.folder_of(schema), self._is_table)
 
     def folder_of(self, schema: str) -> Path:
         """The folder of a schema. Raises SCHEMA_NOT_FOUND."""
-        folder = self.root / schema
+        folder = self._named.place(schema)
         if not folder.is_dir():
             raise TrinityError(
                 "SCHEMA_NOT_FOUND",
@@ -76,30 +99,33 @@ class FolderCatalog:
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
         """The handle of a table, or None."""
-        folder = self.root / schema / table
+        folder = self._named.place(schema, table)
         if not (folder.is_dir() and self._is_table(folder)):
             return None
         return TableHandle(self.catalog, schema, table, str(folder))
 
     def new_table(self, schema: str, table: str) -> TableHandle:
         """The handle of a table that is about to be made. Raises SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS."""
-        folder = self.folder_of(schema) / table
+        self.folder_of(schema)
         if self.get_table(schema, table):
             raise TrinityError(
                 "TABLE_ALREADY_EXISTS",
                 f"Table '{self.catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
             )
-        return TableHandle(self.catalog, schema, table, str(folder))
+        self._named.keep(table)
+        return TableHandle(self.catalog, schema, table, str(self._named.place(schema, table)))
 
     def drop_table(self, table: TableHandle) -> None:
-        """Removes a table's folder: renamed first, so that a crash leaves the whole table or none of it."""
-        folder = Path(table.location)
-        grave = folder.with_name(f".dropped-{folder.name}-{os.getpid()}")
+        """Removes a table's folder, or none of it. Raises TABLE_NOT_FOUND, also for a folder that is no table."""
+        missing = TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.")
+        if self.get_table(table.schema, table.table) is None:
+            raise missing
+        folder = self._named.place(table.schema, table.table)
         try:
-            folder.rename(grave)
+            bury(folder)
         except FileNotFoundError as error:
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
-        shutil.rmtree(grave, ignore_errors=True)
+            raise missing from error
+        sweep(folder.parent)
 
 
 class FolderMetadata(RowChanges):

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage import local_path
+from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
 
 __all__ = ["load"]
@@ -23,7 +24,7 @@ def load(catalog: Catalog, table: TableHandle) -> Table:
         TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT for one made anew; BAD_DATA naming the metadata file.
     """
     try:
-        loaded = catalog.load_table((table.schema, table.table))
+        loaded = catalog.load_table(identifier_of(table.schema, table.table))
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise _missing(table) from error
     except SQLAlchemyError as error:

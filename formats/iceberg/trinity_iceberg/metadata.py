@@ -5,24 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, TypeVar
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-)
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
 from pyiceberg.table.update import AssertCurrentSchemaId
-from sqlalchemy.exc import IntegrityError
 
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s, syncs_files
@@ -67,6 +58,7 @@ from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_writable
 from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, open_index, put_index
 from trinity_iceberg.load import load
+from trinity_iceberg.names import CatalogNames, identifier_of
 from trinity_iceberg.order import folded_order
 from trinity_iceberg.partition import check_names, check_partitions, named_now, partition_spec
 from trinity_iceberg.repair import made_by_trinity, registered_at, repair
@@ -87,7 +79,6 @@ __all__ = ["IcebergMetadata"]
 
 _T = TypeVar("_T")
 
-DEFAULT_SCHEMA: Final = "default"
 DATA_FOLDER: Final = "data"
 TABLE_PROPERTIES: Final = {
     "format-version": "2",
@@ -110,44 +101,22 @@ class IcebergMetadata(RowChanges):
     def __init__(self, catalog: str, iceberg: Catalog, warehouse: str | None) -> None:
         self._catalog = catalog
         self._iceberg = iceberg
-        self._warehouse = warehouse
+        self._names = CatalogNames(catalog, iceberg, warehouse)
         self._snapshots = Snapshots()
 
     # -- schemas and tables -----------------------------------------------------------------------------
 
     def list_schemas(self) -> list[str]:
-        return sorted({DEFAULT_SCHEMA} | {".".join(n) for n in self._iceberg.list_namespaces()})
+        return self._names.list_schemas()
 
     def create_schema(self, schema: str) -> None:
-        try:
-            self._iceberg.create_namespace(schema)
-        except (NamespaceAlreadyExistsError, IntegrityError) as error:
-            raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self._catalog}.{schema}' exists already.") from error
+        self._names.create_schema(schema)
 
     def drop_schema(self, schema: str) -> None:
-        if tables := self.list_tables(schema):
-            raise TrinityError(
-                "SCHEMA_NOT_EMPTY",
-                f"Schema '{self._catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
-            )
-        if schema == DEFAULT_SCHEMA:
-            raise TrinityError("NOT_SUPPORTED", f"Schema '{self._catalog}.{schema}' always exists; it stays.")
-        try:
-            self._iceberg.drop_namespace(schema)
-        except NoSuchNamespaceError as error:
-            raise self._no_schema(schema) from error
-        except NamespaceNotEmptyError as error:
-            raise TrinityError(
-                "SCHEMA_NOT_EMPTY", f"Schema '{self._catalog}.{schema}' still holds views or schemas; drop these first."
-            ) from error
-        if self._warehouse:
-            with contextlib.suppress(OSError):
-                os.rmdir(f"{self._warehouse}/{schema}")
+        self._names.drop_schema(schema)
 
     def list_tables(self, schema: str) -> list[str]:
-        if not self._iceberg.namespace_exists(schema):
-            raise self._no_schema(schema)
-        return sorted(identifier[-1] for identifier in self._iceberg.list_tables(schema))
+        return self._names.list_tables(schema)
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
         try:
@@ -163,35 +132,22 @@ class IcebergMetadata(RowChanges):
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         schema, name = definition.schema, definition.name
-        if not self._iceberg.namespace_exists(schema):
-            raise self._no_schema(schema)
-        location = f"{self._warehouse}/{schema}/{name}" if self._warehouse else None
+        location = self._names.new_location(schema, name)
         columns = assign_fresh_schema_ids(to_iceberg_schema(definition))  # the ids that PyIceberg would give it
         transaction = self._iceberg.create_table_transaction(
-            (schema, name),
+            identifier_of(schema, name),
             columns,
             location=f"file://{location}" if location else None,
             partition_spec=partition_spec(definition, columns),
             properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns)), **CREATED},
         )
-        with held(f"{self._warehouse}/{schema}") if self._warehouse else contextlib.nullcontext():
+        with held(os.path.dirname(location)) if location else contextlib.nullcontext():
             put_table(self._iceberg, transaction, (self._catalog, schema, name))
         handle = TableHandle(self._catalog, schema, name, "")
         return replace(handle, location=local_path(self._load(handle).metadata.location))
 
     def drop_table(self, table: TableHandle) -> None:
-        folder = Path(table.location)
-        # renamed first: a table of the same name can be made at once, and a crash leaves nothing under the name
-        grave = folder.with_name(f".dropped-{folder.name}-{uuid.uuid4().hex}")
-        # none is made in the folder before it is moved, and none is committed to meanwhile
-        with held(str(folder.parent), alone=True), held(table.location, alone=True):
-            try:
-                self._iceberg.drop_table((table.schema, table.table))
-            except NoSuchTableError as error:
-                raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
-            with contextlib.suppress(FileNotFoundError):
-                folder.rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
+        self._names.drop_table(table)
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return made_by_trinity(table)
@@ -344,10 +300,6 @@ class IcebergMetadata(RowChanges):
         return repair(self._iceberg, table, self._load)
 
     # -- helpers ----------------------------------------------------------------------------------------
-
-    def _no_schema(self, schema: str) -> TrinityError:
-        known = ", ".join(self.list_schemas())
-        return TrinityError("SCHEMA_NOT_FOUND", f"Catalog '{self._catalog}' has no schema '{schema}'; it has {known}.")
 
     def _load(self, table: TableHandle) -> Table:
         """The table as it is now. Raises as :func:`load`."""

@@ -22,6 +22,7 @@ from trinity.errors import TrinityError
 from trinity.spi import CommitResult, TableHandle
 from trinity.storage import local_path, no_readable_version
 from trinity_iceberg.carried import lineage, version_of
+from trinity_iceberg.names import identifier_of
 from trinity_iceberg.schema import DEFINITION
 from trinity_iceberg.snapshot import Snapshots, schema_of
 from trinity_iceberg.swap import commit_updates
@@ -45,7 +46,7 @@ def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
     if not isinstance(catalog, SqlCatalog):
         return None
     with Session(catalog.engine) as session:
-        return session.get(IcebergTables, (catalog.name, table.schema, table.table))
+        return session.get(IcebergTables, (catalog.name, *identifier_of(table.schema, table.table)))
 
 
 def made_by_trinity(table: TableHandle) -> bool:

@@ -34,6 +34,7 @@ from trinity.spi import (
     type_text,
 )
 from trinity.storage import FIELD_ID, READ_BY_ID, adopted_definition, adopted_properties, foreign_definition
+from trinity_iceberg.names import schema_of
 
 __all__ = [
     "DEFINITION",
@@ -212,16 +213,16 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
     the property ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them, and
     where it renamed one the key and the options follow.
     """
-    *namespace, name = identifier
+    name, in_schema = identifier[-1], schema_of(identifier[:-1])
     older = metadata.properties.get(f"{DEFINITION}.{schema.schema_id}")
     stored = json.loads(older or metadata.properties.get(DEFINITION, "null"))
     if stored is None:
         key = [schema.find_field(i).name for i in sorted(schema.identifier_field_ids)]
-        full, foreign = (".".join(namespace), name), [_foreign(f) for f in ordered_fields(schema)]
+        full, foreign = (in_schema, name), [_foreign(f) for f in ordered_fields(schema)]
         partition_by = partition_texts(metadata.spec(), schema)
         made = foreign_definition(full, foreign, partition_by, metadata.properties, PROPERTY_PREFIXES, key)
         return replace(made, id=str(metadata.table_uuid))
-    known = TableDefinition.from_dict({**stored, "schema": ".".join(namespace), "name": name})
+    known = TableDefinition.from_dict({**stored, "schema": in_schema, "name": name})
     by_id = {c.field_id: c for c in (*known.visible, *known.dropped)}
     hidden = {c.name: c for c in known.columns if c.hidden}
     present = []

@@ -21,6 +21,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 from trinity.errors import TrinityError
 from trinity.storage import CommitRaced, after_commit
 from trinity_iceberg.carried import OPERATION
+from trinity_iceberg.names import identifier_of
 
 __all__ = ["commit_updates", "put_table", "writing"]
 
@@ -78,7 +79,7 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
         with _errors(full), transaction, _first_snapshot(transaction):
             pass
     except (CommitRaced, TrinityError, OSError) as error:
-        now = _now(catalog, name[1:], error)
+        now = _now(catalog, identifier_of(*name[1:]), error)
         if now is not None and now.table_uuid == own:
             return
         if isinstance(error, TrinityError):

@@ -1,0 +1,173 @@
+"""Names in an Iceberg catalog, and the folders of its tables (N1).
+
+A schema is a namespace of one level. PyIceberg splits a namespace at its dots and strips the blanks around it, so these
+are escaped; a table's name is the catalog's as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+)
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from trinity.errors import TrinityError
+from trinity.spi import TableHandle
+from trinity.storage import bury, check_only_graves, escaped, folder_name, held, local_path, sweep, unescaped
+from trinity_iceberg.format import CATALOG_FILE, DEFAULT_SCHEMA
+
+__all__ = ["CatalogNames", "identifier_of", "schema_of"]
+
+_SPECIAL: Final = re.compile(r"[.~]|^\s+|\s+\Z")
+
+
+def identifier_of(schema: str, table: str) -> tuple[str, str]:
+    """A table's namespace and name."""
+    return escaped(schema, _SPECIAL), table
+
+
+def schema_of(namespace: Sequence[str]) -> str:
+    """The schema that a namespace is; another engine's may have several levels."""
+    found = ".".join(namespace)
+    try:
+        schema = unescaped(found)
+    except UnicodeDecodeError:
+        return found
+    return schema if escaped(schema, _SPECIAL) == found else found
+
+
+class CatalogNames:
+    """The schemas and tables of a catalog by their names.
+
+    Args:
+        catalog: the Trinity catalog's name.
+        iceberg: the PyIceberg catalog.
+        warehouse: absolute folder under which tables are put, or None to let the catalog choose.
+    """
+
+    def __init__(self, catalog: str, iceberg: Catalog, warehouse: str | None) -> None:
+        self._catalog = catalog
+        self._iceberg = iceberg
+        self._warehouse = Path(warehouse) if warehouse else None
+
+    def list_schemas(self) -> list[str]:
+        """Names of the schemas, sorted."""
+        return sorted({DEFAULT_SCHEMA} | set(map(schema_of, self._iceberg.list_namespaces())))
+
+    def create_schema(self, schema: str) -> None:
+        """Makes the namespace. Raises SCHEMA_ALREADY_EXISTS."""
+        try:
+            self._iceberg.create_namespace(_namespace(schema))
+        except (NamespaceAlreadyExistsError, IntegrityError) as error:
+            raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self._catalog}.{schema}' exists already.") from error
+
+    def drop_schema(self, schema: str) -> None:
+        """Removes the namespace, and its folder, which is empty but for graves.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND; SCHEMA_NOT_EMPTY naming tables, or files that are nothing of Trinity's;
+                NOT_SUPPORTED for ``default``.
+        """
+        if tables := self.list_tables(schema):
+            raise TrinityError(
+                "SCHEMA_NOT_EMPTY",
+                f"Schema '{self._catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
+            )
+        if schema == DEFAULT_SCHEMA:
+            raise TrinityError("NOT_SUPPORTED", f"Schema '{self._catalog}.{schema}' always exists; it stays.")
+        folder = self._folder(schema)
+        if folder is not None and folder.is_dir():
+            check_only_graves(folder, f"{self._catalog}.{schema}")
+        try:
+            self._iceberg.drop_namespace(_namespace(schema))
+        except NoSuchNamespaceError as error:
+            raise self._missing(schema) from error
+        except NamespaceNotEmptyError as error:
+            raise TrinityError(
+                "SCHEMA_NOT_EMPTY", f"Schema '{self._catalog}.{schema}' still holds views or schemas; drop these first."
+            ) from error
+        if folder is not None and folder.is_dir():
+            sweep(folder)
+            with contextlib.suppress(OSError):  # the next table of a schema of this name finds it there
+                folder.rmdir()
+
+    def list_tables(self, schema: str) -> list[str]:
+        """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
+        if not self._iceberg.namespace_exists(_namespace(schema)):
+            raise self._missing(schema)
+        return sorted(identifier[-1] for identifier in self._iceberg.list_tables(_namespace(schema)))
+
+    def _missing(self, schema: str) -> TrinityError:
+        known = ", ".join(self.list_schemas())
+        return TrinityError("SCHEMA_NOT_FOUND", f"Catalog '{self._catalog}' has no schema '{schema}'; it has {known}.")
+
+    def new_location(self, schema: str, table: str) -> str | None:
+        """The folder of a new table: that of its name, unless a table that was renamed has it; None: the catalog's.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS.
+        """
+        found = self._folder(schema)
+        folder = found / folder_name(table) if found else None
+        if folder is not None and self._holds_table(folder):
+            folder = folder.with_name(uuid.uuid4().hex)
+        if table in self.list_tables(schema):  # behind the look at the folder, which is its own table's then
+            raise TrinityError(
+                "TABLE_ALREADY_EXISTS",
+                f"Table '{self._catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
+            )
+        return str(folder) if folder is not None else None
+
+    def _folder(self, schema: str) -> Path | None:
+        name = folder_name(schema)
+        if name.startswith(CATALOG_FILE):  # the catalog's file, or one that SQLite puts beside it
+            name = f"~{ord(name[0]):x}{name[1:]}"
+        return self._warehouse / name if self._warehouse else None
+
+    def drop_table(self, table: TableHandle) -> None:
+        """Removes a table from the catalog, then its folder: a crash leaves nothing under the name.
+
+        A folder stays that lies elsewhere than Trinity puts tables, is no Iceberg table's, or holds another table.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND.
+        """
+        folder = Path(table.location)
+        placed = self._warehouse is None or folder.parent.parent == self._warehouse
+        # none is made in the folder before it is moved, and none is committed to meanwhile
+        with held(str(folder.parent), alone=True), held(table.location, alone=True):
+            try:
+                self._iceberg.drop_table(identifier_of(table.schema, table.table))
+            except NoSuchTableError as error:
+                raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
+            if placed and (folder / "metadata").is_dir() and not self._holds_table(folder):
+                with contextlib.suppress(FileNotFoundError):
+                    bury(folder)
+        if placed:
+            sweep(folder.parent)
+
+    def _holds_table(self, folder: Path) -> bool:
+        """Whether a table of the catalog has its metadata in a folder; only a catalog in a database can be asked."""
+        if not isinstance(self._iceberg, SqlCatalog):
+            return False
+        with Session(self._iceberg.engine) as session:
+            found = session.scalars(select(IcebergTables.metadata_location)).all()
+        return any(Path(local_path(metadata)).is_relative_to(folder) for metadata in found if metadata)
+
+
+def _namespace(schema: str) -> tuple[str]:
+    return (escaped(schema, _SPECIAL),)
