@@ -85,7 +85,7 @@ def tiered_fmt(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def orders(session: Session, fmt: str) -> Table:
-    """The keyed table of seed 000: order_id, ts, deleted, and an amount."""
+    """The keyed table of most examples: order_id, ts, deleted, and an amount."""
     return session.create_table(
         f"{fmt}.default.orders",
         [

@@ -1,4 +1,4 @@
-"""Bad input is refused by name, with the code of design §3, and the table reads as before (L8)."""
+"""Bad input is refused by name, with the code of docs/errors.md, and the table reads as before (L8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that read and write at the same time: none is lost, none conflicts without need (L7, design §5)."""
+"""Statements that read and write at the same time: none is lost, none conflicts without need (L7)."""
 
 from __future__ import annotations
 

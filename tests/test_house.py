@@ -1,4 +1,4 @@
-"""The rules of the house: import directions, light imports, module sizes, mirrored adapters, the wheel (design §2)."""
+"""The rules of the house: import directions, light imports, module sizes, mirrored adapters, the wheel."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_import_trinity_is_light() -> None:
 
 
 def test_arrow_data_needs_no_jvm(tmp_path: Path) -> None:
-    """A small commit of Arrow data is over before Spark would have started (design §5)."""
+    """A small commit of Arrow data is over before Spark would have started."""
     code = f"""
 import sys, pyarrow as pa, trinity
 from trinity import Column

@@ -1,4 +1,4 @@
-"""MERGE through SQL: every clause, source and refusal, on plain and keyed tables of every format."""
+"""MERGE through SQL: every clause, source and refusal, on plain and keyed tables of every format (M1-M8)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MERGE INTO accounts t USING monthly_accounts_update s
         INSERT (customer, purchases, address)
             VALUES (s.customer, s.purchases, s.address);
 """
-"""The example of seed 003 as printed, with the three lines that the print lost."""
+"""The example of the seed as printed, with the three lines that the print lost."""
 
 
 @pytest.fixture(params=["plain", pytest.param("keyed", marks=pytest.mark.full)])

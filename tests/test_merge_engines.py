@@ -1,4 +1,4 @@
-"""partial-update, aggregation and first-row through the public API (semantics §5, §6), on every format."""
+"""partial-update, aggregation and first-row through the public API (P1, E1, E2), on every format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEED = (Path(__file__).parent / "seeds" / "002_partial_update.txt").read_text()
 
 
 def seed_examples() -> list[list[tuple[str, str | None]]]:
-    """The SQL examples of seed 002 as printed: (statement, the output that a comment promises)."""
+    """The SQL examples of tests/seeds as printed: (statement, the output that a comment promises)."""
     examples = []
     for text in SEED.split("CREATE TABLE")[1:]:
         lines = ("CREATE TABLE" + text).splitlines()

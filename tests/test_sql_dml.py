@@ -1,4 +1,4 @@
-"""MERGE, UPDATE and DELETE from text to the engine's program, without running one."""
+"""MERGE, UPDATE and DELETE from text to the engine's program, without running one (M10)."""
 
 from __future__ import annotations
 

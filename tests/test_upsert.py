@@ -1,4 +1,4 @@
-"""Upsert by watermark and tombstone (semantics §3, §4), through the public API, on every format."""
+"""Upsert by watermark and tombstone (K1-K4, U1-U8), through the public API, on every format."""
 
 from __future__ import annotations
 

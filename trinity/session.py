@@ -231,7 +231,7 @@ class Session:
             columns: its columns in order.
             primary_key: key columns; empty for a plain table.
             partition_by: partition columns; on Iceberg transforms too, as ``days(ts)`` or ``bucket(8, id)``.
-            properties: table properties, any spelling of semantics §4.
+            properties: table properties, any spelling of docs/upsert.md and docs/merge-engines.md.
             if_not_exists: return the table that is there, if one is.
             checks: name -> condition of CHECK constraints, Spark SQL over bare column names (M6).
 

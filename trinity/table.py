@@ -186,7 +186,7 @@ class Table:
     # -- writes -----------------------------------------------------------------------------------------
 
     def upsert(self, data: Any, *, txn: TransactionId | None = None) -> CommitResult:
-        """Appends row versions to a keyed table in one commit, without reading it (design §5).
+        """Appends row versions to a keyed table in one commit, without reading it (architecture.md, A write).
 
         Args:
             data: a Spark DataFrame; or Arrow data (anything with ``__arrow_c_stream__``: pyarrow, Polars, DuckDB) or

@@ -35,7 +35,7 @@ Rows = list[tuple[Json, ...]]
 
 
 def orders(watermark: str = "bigint", **options: object) -> Shape:
-    """order_id, ts, deleted, v: the table of seed 000."""
+    """order_id, ts, deleted, v: the keyed table of most examples."""
     columns = (Column("id", "int", False), Column("ts", watermark), Column("deleted", "boolean"), Column("v", "bigint"))
     return Shape(columns, ("id",), watermark=("ts",), tombstone="deleted", **options)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""The model of the merge engines against examples written by hand: seed 002's, and one rule at a time. No Spark."""
+"""The model of the merge engines against examples written by hand, a seed's, and one rule at a time. No Spark."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def after(kind: Shape, *rows: Cells) -> Cells | None:
     return one
 
 
-# -- seed 002 -------------------------------------------------------------------------------------------
+# -- examples of the seed -------------------------------------------------------------------------------------------
 
 
 def test_three_records_complete_each_other() -> None:
@@ -374,7 +374,7 @@ def update(where: Expression | None = None, **values: Any) -> Statement:
     return Statement("UPDATE", (Case(MATCHED, "UPDATE", where, tuple(sets.items())),))
 
 
-def test_an_update_sets_null_and_carries_nothing_else() -> None:  # P1, R8
+def test_an_update_sets_null_and_carries_nothing_else() -> None:  # P1, M9
     found = model(shape("k int, a int, b int"), [(1, 1, 1)])
     effect = found.change(update(a=None))
     assert not effect.refused

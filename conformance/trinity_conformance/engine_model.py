@@ -116,7 +116,7 @@ class EngineModel(DmlModel):
         function = fold.function(name)
         return function.refuses(value) and not function.switch("ignore-retract")
 
-    # -- statements (M9, M11, R8) -----------------------------------------------------------------------
+    # -- statements (M9, M11) -----------------------------------------------------------------------
 
     def versions(self, statement: Statement, selected: list[Selected]) -> tuple[list[Version], list[Fault]]:
         """A hard delete for each row of a DELETE; for each of an UPDATE what it carries."""

@@ -1,4 +1,4 @@
-"""Definitions of journalled tables land on their journals, and views over them read live rows (journal.md L4)."""
+"""Definitions of journalled tables land on their journals, and views over them read live rows (J4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What statements do to journalled tables on PostgreSQL: what they would do to ordinary ones (journal.md)."""
+"""What statements do to journalled tables on PostgreSQL: what they would do to ordinary ones (J2, J3, J5, J6, J8)."""
 
 from __future__ import annotations
 

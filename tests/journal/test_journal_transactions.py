@@ -1,4 +1,4 @@
-"""Transactions and concurrent writers on PostgreSQL: nothing is lost under either version type (journal.md L1)."""
+"""Transactions and concurrent writers on PostgreSQL: nothing is lost under either version type (J1, J7)."""
 
 from __future__ import annotations
 

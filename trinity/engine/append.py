@@ -1,4 +1,4 @@
-"""Appends: data of any kind through the sinks into one commit (design §5)."""
+"""Appends: data of any kind through the sinks into one commit (architecture.md, A write)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MERGE, UPDATE and DELETE: pinned, planned, written, checked, committed; run again on a conflict (design §5)."""
+"""MERGE, UPDATE and DELETE: pinned, planned, written, checked, committed; run again on a conflict (L7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a row-changing statement: target RIGHT JOIN source and one searched CASE (seed 003, M1).
+"""The plan of a row-changing statement: target RIGHT JOIN source and one searched CASE (M1).
 
 Its rows are the pages that a row-change processor takes (:mod:`trinity.engine.row_change`): the layout columns, the
 row id, and the merge row that the first WHEN that holds yields.

@@ -1,4 +1,4 @@
-"""Runs merge sinks: rows of the plan through the processor, to the sink that their layout says (seed 003, S1-S6).
+"""Runs merge sinks: rows of the plan through the processor, to the sink that their layout says (S1-S6).
 
 Two steps: the first turns merge rows into changes in storage form; the second, to which all changes of a row id come,
 finds duplicate matches and feeds the sink. Between them is an exchange, unless the merge rows can be exchanged instead:

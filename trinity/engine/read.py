@@ -1,4 +1,4 @@
-"""The merged read: tiers to rows (design §6, plan 6 of the measurements)."""
+"""The merged read: tiers to rows (architecture.md, A read)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row-change processors: from the rows of a MERGE's join to the pages that merge sinks take (seed 003, S1-S5).
+"""Row-change processors: from the rows of a MERGE's join to the pages that merge sinks take (S1-S5).
 
 The page supplied to :meth:`RowChangeProcessor.transform_page` is what the searched CASE over the join yields:
 

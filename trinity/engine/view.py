@@ -1,4 +1,4 @@
-"""The merged read as plain SQL over the files of a version, for engines that know nothing of Trinity (design §3).
+"""The merged read as plain SQL over the files of a version, for engines that know nothing of Trinity.
 
 The query is the fold of :mod:`trinity.merge`, applied to the text of a query instead of a DataFrame; only how a
 dialect names files and places of rows is written here.

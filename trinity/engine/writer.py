@@ -1,4 +1,4 @@
-"""Runs sinks: in Spark tasks through ``mapInArrow``, or in the process for Arrow data (design §5)."""
+"""Runs sinks: in Spark tasks through ``mapInArrow``, or in the process for Arrow data (architecture.md, A write)."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ COLUMN_OPTIONS: Final[dict[str, str]] = {
     "nested-sequence-field": "nested_update: fields 'a[,b]'; only a row that is not older replaces",
     "count-limit": "nested_update: how many rows are kept",
 }
-"""What a property ``fields.<columns>.<option>`` may say of columns (semantics §5, A3), with a line about it."""
+"""What a property ``fields.<columns>.<option>`` may say of columns (G1, A1, A3), with a line about it."""
 
 _COLUMN_OPTION: Final = re.compile(r"(?i)^fields\.(.+)\.([a-z_-]+)$")
 

@@ -19,7 +19,7 @@ class MergeEngine(str, Enum):
     """How the row versions of a key become one row: ``merge-engine``."""
 
     DEDUPLICATE = "deduplicate"
-    """The freshest version, whole (semantics §4)."""
+    """The freshest version, whole (U1)."""
     PARTIAL_UPDATE = "partial-update"
     """Column by column, group by group (§5)."""
     AGGREGATION = "aggregation"
@@ -68,7 +68,7 @@ class FieldFunction:
 
 @dataclass(frozen=True)
 class MergeSpec:
-    """How the row versions of a keyed table fold (semantics §3-§6).
+    """How the row versions of a keyed table fold (docs/semantics.md).
 
     Attributes:
         key: primary key columns (K1).

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 HIDDEN_PREFIX = "_trinity_"
-"""Columns of this prefix are stored but never shown (design §4)."""
+"""Columns of this prefix are stored but never shown."""
 
 ROW_KIND = "_trinity_row_kind"
 """INT: NULL or 0 an added row, 3 a deleted one, 4 one that compaction folded. Only in keyed tables without a tombstone

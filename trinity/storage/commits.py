@@ -1,4 +1,4 @@
-"""The reload-check-commit loop that every adapter's commit runs in (design §5)."""
+"""The reload-check-commit loop that every adapter's commit runs in (L7)."""
 
 from __future__ import annotations
 

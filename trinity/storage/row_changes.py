@@ -1,4 +1,4 @@
-"""Row changes of tables in Parquet files: what is the same for every format (design §4, §5)."""
+"""Row changes of tables in Parquet files: what is the same for every format (S1-S6, L7)."""
 
 from __future__ import annotations
 
