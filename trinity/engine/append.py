@@ -89,7 +89,7 @@ def check_rows(table: Table, data: pa.Table) -> None:
         from trinity.sql.errors import spark_errors
 
         with spark_errors():
-            rows = table.session.spark.createDataFrame(data)
+            rows = arrow_frame(table.session.spark, data)
             found = checked_input(rows, insert.definition, str(table.name)).toArrow()
         raise_refusal(found.column(REFUSAL).combine_chunks())
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from trinity.engine.append import check_rows
 from trinity.engine.casts import converts
 from trinity.engine.defaults import default_values
+from trinity.engine.sparktypes import arrow_frame
 from trinity.engine.writer import REFUSAL, raise_refusal
 from trinity.errors import TrinityError
 from trinity.journal.backends.arrays import array_of
@@ -160,7 +161,7 @@ def _rows(table: Table, visible: Sequence[Column], batch: Batch, values: Sequenc
 def rows_view(session: Session, data: pa.Table) -> Iterator[str]:
     """A temporary view of Arrow data, while a statement needs it."""
     view = f"_trinity_rows_{uuid.uuid4().hex}"
-    session.spark.createDataFrame(data).createOrReplaceTempView(view)
+    arrow_frame(session.spark, data).createOrReplaceTempView(view)
     try:
         yield view
     finally:
@@ -249,7 +250,7 @@ def _check_key(journal: Table, keys: pa.Table, table: JournalTable) -> None:
         seen.add(values)
     if not seen:
         return
-    new, live = journal.session.spark.createDataFrame(keys), journal.to_df()
+    new, live = arrow_frame(journal.session.spark, keys), journal.to_df()
     with spark_errors():
         same = [new[quoted(c)] == live[quoted(c)] for c in keys.column_names]
         for row in new.join(live, same, "left_semi").limit(1).collect():
