@@ -700,6 +700,97 @@ def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: Table
     assert lake.metadata.get_splits(dataclasses.replace(table, version=0)).version == 0
 
 
+def commit_by_others(table: TableHandle, *actions: dict[str, Any]) -> None:
+    """The next commit, as another engine writes it."""
+    log = sorted(Path(table.location, "_delta_log").glob("*.json"))
+    now = int(time.time() * 1000) + 1000
+    info = {"commitInfo": {"timestamp": now, "inCommitTimestamp": now, "operation": "ALTER", "operationParameters": {}}}
+    lines = "\n".join(json.dumps(a) for a in (info, *actions))
+    log[-1].with_name(f"{len(log):020d}.json").write_text(lines)
+
+
+def last_action(table: TableHandle, kind: str) -> Any:
+    """The newest action of a kind in the log."""
+    files = sorted(Path(table.location, "_delta_log").glob("*.json"))
+    return [a[kind] for f in files for a in map(json.loads, f.read_text().splitlines()) if kind in a][-1]
+
+
+def with_fields(table: TableHandle, *fields: dict[str, Any], without: str | None = None) -> dict[str, Any]:
+    """The ``metaData`` action with other fields first, and without one."""
+    metadata = last_action(table, "metaData")
+    present = [f for f in json.loads(metadata["schemaString"])["fields"] if f["name"] != without]
+    return {"metaData": {**metadata, "schemaString": json.dumps({"type": "struct", "fields": [*fields, *present]})}}
+
+
+def test_a_column_of_others_is_the_tables(lake: DeltaConnector, table: TableHandle) -> None:
+    old = append(lake, table, (1, "a")).version
+    for name in ("extra", "first"):  # the younger one comes to stand before the older
+        added = {"name": name, "type": "integer", "nullable": True, "metadata": {"comment": "theirs"}}
+        commit_by_others(table, with_fields(table, added))
+        append(lake, table, *([(7, 2, "b")] if name == "extra" else [(8, 9, 3, "c")]))
+    definition = lake.metadata.get_splits(table).definition
+    assert [(c.name, c.field_id) for c in definition.visible] == [("first", 4), ("extra", 3), ("id", 1), ("v", 2)]
+    assert definition.column("extra").comment == "theirs"
+    rows = [{k: v for k, v in row.items() if k[0] != "_"} for row in stored(lake, table)]
+    assert rows == [
+        {"first": None, "extra": None, "id": 1, "v": "a"},
+        {"first": None, "extra": 7, "id": 2, "v": "b"},
+        {"first": 8, "extra": 9, "id": 3, "v": "c"},
+    ]
+    compact(lake, table, rows, [])()
+    assert [r["extra"] for r in stored(lake, table)] == [None, 7, 9]
+    assert DeltaTable(table.location).to_pyarrow_table()["first"].to_pylist() == [None, None, 8]
+    assert (
+        lake.metadata.get_splits(dataclasses.replace(table, version=old)).definition.visible == definition.visible[2:]
+    )
+
+
+def test_deletion_vectors_are_refused_alike(lake: DeltaConnector, table: TableHandle) -> None:
+    first = append(lake, table, (1, "a"), (2, "b")).version
+    begun = prepare(lake, table, (3, "c"))
+    added = last_action(table, "add")
+    inline = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
+    vector = {"storageType": "i", "pathOrInlineDv": inline, "sizeInBytes": 40, "cardinality": 1}
+    features = {"readerFeatures": ["deletionVectors"], "minReaderVersion": 3}
+    protocol = last_action(table, "protocol")
+    written = {"writerFeatures": [*protocol["writerFeatures"], "deletionVectors"]}
+    commit_by_others(table, {"protocol": {**protocol, **features, **written}})
+    assert len(lake.metadata.get_splits(table).files) == 1  # the feature alone does no harm
+    gone = {"remove": {"path": added["path"], "dataChange": True, "deletionTimestamp": 1}}
+    commit_by_others(table, gone, {"add": {**added, "deletionVector": vector}})
+    for call in (
+        lambda: lake.metadata.get_splits(table),
+        lambda: lake.metadata.begin_insert(table),
+        lambda: lake.metadata.begin_merge(table, {}),
+        lambda: lake.metadata.begin_rewrite(table, ()),
+        begun,
+        lambda: lake.metadata.truncate(table),
+        lambda: set_properties(lake, table, {"bucket": "4"}),
+    ):
+        code, message = code_of(call)
+        assert code == "NOT_SUPPORTED"
+        assert "APPLY (PURGE)" in message
+    assert len(lake.metadata.get_splits(dataclasses.replace(table, version=first)).files) == 1
+    commit_by_others(table, {"remove": {**gone["remove"], "deletionVector": vector}})
+    assert lake.metadata.get_splits(table).files == ()
+    append(lake, table, (4, "d"))
+    assert [r["id"] for r in stored(lake, table)] == [4]
+
+
+def test_a_column_that_others_dropped_and_rows_need(lake: DeltaConnector, table: TableHandle) -> None:
+    old = append(lake, table, (1, "a")).version
+    append(lake, table, (1, "b"))
+    before = {"metaData": last_action(table, "metaData")}
+    for column, role in (("v", "the watermark"), ("_trinity_row_kind", "Trinity's own")):
+        commit_by_others(table, with_fields(table, without=column))
+        for call in (lambda: lake.metadata.get_splits(table), lambda: lake.metadata.begin_insert(table)):
+            code, message = code_of(call)
+            assert code == "NOT_SUPPORTED"
+            assert f"'{column}', which is {role}" in message
+        assert lake.metadata.get_splits(dataclasses.replace(table, version=old)).version == old
+        commit_by_others(table, before)
+
+
 def test_no_delta_in_spark(tmp_path: Path) -> None:
     class Thread:
         @staticmethod
