@@ -102,6 +102,7 @@ NEW_YORK = dt.timezone(-dt.timedelta(hours=5))
             pa.timestamp("us", "UTC"),
             [t.replace(tzinfo=dt.timezone.utc) for t in (NOON, NOON.replace(hour=17), NOON.replace(hour=0))],
         ),
+        ([dt.time(1, 2), None], pa.time64("us"), [dt.time(1, 2), None]),
         ([None, None], pa.null(), [None, None]),
         ([], pa.null(), []),
         ([np.int32(5), np.float64(1.5), 2], pa.float64(), [5.0, 1.5, 2.0]),
@@ -114,17 +115,23 @@ def test_values_have_the_types_of_their_literals(values: list[Any], kind: pa.Dat
     assert found.to_pylist() == stored
 
 
-def test_datetimes_without_zone_are_the_sessions() -> None:
+def test_datetimes_without_zone_are_clocks_unless_others_have_one() -> None:
     gap, twice = dt.datetime(2024, 3, 31, 2, 30), dt.datetime(2024, 10, 27, 2, 30)
-    found = array_of([NOON, gap, twice], 1, "Europe/Berlin").to_pylist()
-    assert [t.hour for t in found] == [11, 1, 0]
-    assert array_of([NOON], 1, "+02:00").to_pylist()[0].hour == 10
+    found = array_of([NOON, gap, None, dt.date(2020, 1, 1)], 1, "Europe/Berlin")
+    assert found.type == pa.timestamp("us")
+    assert found.to_pylist() == [NOON, gap, None, NOON.replace(hour=0)]
+    other = NOON.replace(tzinfo=NEW_YORK)
+    found = array_of([other, NOON, gap, twice], 1, "Europe/Berlin")
+    assert found.type == pa.timestamp("us", "UTC")
+    assert [t.hour for t in found.to_pylist()] == [17, 11, 1, 0]
+    assert array_of([other, NOON], 1, "+02:00").to_pylist()[1].hour == 10
 
 
 @pytest.mark.parametrize(
     "values",
     [["a", 1], [True, 1], [b"a", "b"], [1.5, "x"], [2**60 + 1, 0.5], [Decimal("0." + "1" * 20), 0.5], [{1}],
-     [Decimal("NaN")], [Decimal("Infinity"), None], [10**40], [Decimal(10**30), Decimal("1E-30")], ["\ud800"]],
+     [Decimal("NaN")], [Decimal("Infinity"), None], [10**40], [Decimal(10**30), Decimal("1E-30")], ["\ud800"],
+     [dt.time(1, tzinfo=NEW_YORK)]],
 )  # fmt: skip
 def test_values_without_a_type_are_refused(values: list[Any]) -> None:
     with pytest.raises(TrinityError) as caught:

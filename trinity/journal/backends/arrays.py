@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import math
-import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.journal.backends.literals import literal
+from trinity.zones import zone_of
 
 __all__ = ["array_of"]
 
@@ -28,15 +27,16 @@ _KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     ((bytes, bytearray, memoryview), "binary"),
     (dt.datetime, "timestamp"),
     (dt.date, "date"),
+    (dt.time, "time"),
 )
 _EXACT: Final = {
     "boolean": bool, "integer": int, "double": float, "decimal": Decimal, "text": str, "binary": bytes,
-    "timestamp": dt.datetime, "date": dt.date,
+    "timestamp": dt.datetime, "date": dt.date, "time": dt.time,
 }  # fmt: skip
 """Kind -> the class that Arrow takes as it is."""
 _TYPES: Final = {
     "boolean": pa.bool_(), "double": pa.float64(), "text": pa.string(), "binary": pa.binary(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"), "void": pa.null(),
+    "time": pa.time64("us"), "void": pa.null(),
 }  # fmt: skip
 _PROMOTED: Final = (
     ({"integer", "decimal"}, "decimal"),
@@ -55,7 +55,7 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
     Args:
         values: of all rows.
         parameter: its number, from 1, for messages.
-        timezone: what a datetime without zone means.
+        timezone: what a datetime without zone means beside others that have one.
         wanted: a DECIMAL that is preferred where it holds all the values; to find one takes Arrow longer.
 
     Raises:
@@ -67,9 +67,11 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
         return array_of([v.item() if hasattr(v, "item") else v for v in values], parameter, timezone, wanted)
     kind = _common({_kind(found, values) for found in types}, parameter)
     try:
-        if types == {_EXACT.get(kind)} and (kind != "timestamp" or timezone == "UTC"):
+        if kind == "timestamp":
+            return _timestamps(values, timezone)
+        if types == {_EXACT.get(kind)}:
             return _array(values, kind, wanted)
-        return _array(_unified(values, kind, parameter, timezone), kind, wanted)
+        return _array(_unified(values, kind, parameter), kind, wanted)
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
         message = f"Parameter {parameter}: a value has no counterpart in SQL: {str(error)[:200]}."
         raise TrinityError("TYPE_MISMATCH", message) from error
@@ -77,8 +79,10 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
 
 def _kind(found: type, values: Sequence[Any]) -> str:
     kind = next((name for types, name in _KINDS if issubclass(found, types)), None)
-    if kind is None:
-        literal(next(v for v in values if type(v) is found))  # raises
+    if kind in (None, "time"):  # a time of a zone has no counterpart either
+        for value in values:
+            if type(value) is found:
+                literal(value)  # raises
     return kind or "void"
 
 
@@ -106,16 +110,14 @@ def _array(values: Sequence[Any], kind: str, wanted: pa.DataType | None) -> pa.A
     return pa.array(values, _TYPES[kind])
 
 
-def _unified(values: Sequence[Any], kind: str, parameter: int, timezone: str) -> list[Any]:
+def _unified(values: Sequence[Any], kind: str, parameter: int) -> list[Any]:
     """Values of several classes, or of derived ones, as those of one."""
-    zone = _zone(timezone)
     convert: dict[str, Callable[[Any], Any]] = {
         "integer": int,
         "double": lambda v: _double(v, parameter),
         "decimal": Decimal,
         "text": str,
         "binary": bytes,
-        "timestamp": lambda v: _instant(v, zone),
     }
     change = convert.get(kind, lambda v: v)
     return [None if v is None else change(v) for v in values]
@@ -156,19 +158,16 @@ def _decimals(values: Sequence[Decimal | None], wanted: pa.DataType | None) -> p
     )
 
 
-def _instant(value: dt.date, zone: dt.tzinfo) -> dt.datetime:
-    moment = value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day)
-    if moment.tzinfo is None:  # the first of two, and past a gap, as Spark reads a literal
+def _timestamps(values: Sequence[dt.date | None], timezone: str) -> pa.Array:
+    """Clocks when no value has a zone, else instants; a date is its midnight."""
+    moments = [v if v is None or isinstance(v, dt.datetime) else dt.datetime(v.year, v.month, v.day) for v in values]
+    if all(m is None or m.tzinfo is None for m in moments):
+        return pa.array(moments, pa.timestamp("us"))
+    zone = zone_of(timezone)
+    return pa.array([None if m is None else _instant(m, zone) for m in moments], pa.timestamp("us", "UTC"))
+
+
+def _instant(moment: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
+    if moment.tzinfo is None:  # the first of two, and past a gap, as Spark has it
         moment = moment.replace(tzinfo=zone, fold=0)
     return moment.astimezone(dt.timezone.utc)
-
-
-def _zone(name: str) -> dt.tzinfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        found = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d))?", name)
-        if found is None:
-            raise TrinityError("CONFIGURATION_INVALID", f"Time zone '{name}' is unknown.") from None
-        offset = dt.timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
-        return dt.timezone(-offset if found[1] == "-" else offset)

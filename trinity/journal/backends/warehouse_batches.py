@@ -177,7 +177,7 @@ def _exact(array: pa.Array, column: Column) -> bool:
     if pa.types.is_null(array.type):
         return True
     source, target = parse_type(type_text(array.type)), parse_type(column.type)
-    if not converts(source, target) or source.name == "timestamp" != target.name != "date":
+    if not converts(source, target) or {source.name, target.name} == {"timestamp", "timestamp_ntz"}:
         return True
     if pa.types.is_integer(array.type):
         digits = {"float": 24, "double": 53}.get(target.name)
