@@ -31,6 +31,7 @@ PROFILES: Final = (
 STEPS: Final = {
     "upsert": 6, "delete": 4, "read": 1, "query": 1, "reopen": 1, "read-past": 1, "compact": 2, "alter": 1,
 }  # fmt: skip
+SORTED: Final = ("int", "bigint", "string", "double", "date", "timestamp")
 
 
 class Rewritten(TrinitySubject):
@@ -57,11 +58,14 @@ class Rewritten(TrinitySubject):
         if self.chance.random() < 0.2:
             super().vacuum()
 
+    def sortable(self) -> list[str]:
+        """Columns by which both engines sort, under the names that they have now."""
+        found = [c.name for c in self._shape.columns if c.type in SORTED and c.name not in self._shape.partition_by]
+        return [self._names.now[name] for name in found]
+
     def optimize(self) -> None:
-        by = [c for c in self._shape.names if c not in (*self._shape.key, *self._shape.partition_by)]
-        kinds = {c.name: c.type for c in self._shape.columns}
-        by = [c for c in by if kinds[c] in ("int", "bigint", "string", "double", "date", "timestamp")]
-        sorts = f" ZORDER BY (`{self._names.now[self.chance.choice(by)]}`)" if by and self.chance.random() < 0.6 else ""
+        by = self.sortable()
+        sorts = f" ZORDER BY (`{self.chance.choice(by)}`)" if by and self.chance.random() < 0.6 else ""
         self._spark.sql(f"OPTIMIZE delta.`{self._table.location}`{sorts}").collect()
 
     def iceberg(self) -> SparkSession:
@@ -88,8 +92,8 @@ class Rewritten(TrinitySubject):
 
     def rewrite_data_files(self) -> None:
         spark, name = self.iceberg(), self._name.removeprefix("c.")
-        column = self.chance.choice([c.name for c in self._shape.columns if "(" not in c.type])
-        sorts = f", strategy => 'sort', sort_order => '{self._names.now[column]} DESC'" if self.rewrites % 2 else ""
+        by = self.sortable() if self.rewrites % 2 else []
+        sorts = f", strategy => 'sort', sort_order => '{self.chance.choice(by)} DESC'" if by else ""
         spark.sql(
             f"CALL c.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'){sorts})"
         ).collect()
