@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
+import trinity.dbapi
 from trinity import Session, TrinityError
 
 HOSTILE: Final[dict[str, str]] = {
@@ -165,3 +167,18 @@ def test_settings_of_the_users_own_can_be_set_by_sql(session: Session, spark: Sp
         session.sql("SET spark.sql.ansi.enabled = true")
         assert spark.conf.get("spark.sql.ansi.enabled") == "true"
         session.sql("SET spark.sql.ansi.enabled = false")
+
+
+def test_n2_a_variable_of_sparks_in_a_text_is_text(session: Session, warehouse: Path) -> None:
+    """Spark would put the environment's value in its place."""
+    text = "${env:HOME} and ${spark.app.name}"
+    session.spark.conf.set("spark.sql.variable.substitute", "true")  # Spark's default; ours has it off
+    assert session.sql(f"SELECT '{text}' AS x").collect() == [Row(x=text)]
+    session.sql(f"CREATE TABLE texts (id INT, v STRING DEFAULT '{text}')")
+    session.sql(f"INSERT INTO texts VALUES (1, '{text}'), (2, DEFAULT), (3, '')")
+    session.sql(f"UPDATE texts SET v = '{text}' WHERE v <> '{text}'")
+    assert session.sql(f"SELECT count(*) AS n FROM texts WHERE v = '{text}'").collect() == [Row(n=3)]
+    with trinity.dbapi.connect(warehouse=warehouse) as connection:
+        assert connection.execute("SELECT id, ? FROM texts WHERE v = ? AND id = 1", (text, text)).fetchall() == [
+            (1, text)
+        ]

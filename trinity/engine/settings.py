@@ -40,6 +40,8 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.timestampType": "timestamp_ltz",
 }
 """Settings -> Spark's own defaults, in lower case."""
+_WANTED: Final[Mapping[str, str]] = {**_DEFAULTS, "spark.sql.variable.substitute": "false"}
+"""Settings -> what they are held at. By default Spark puts a variable in the place of ``${name}``, in literals too."""
 _LEGACY: Final = "spark.sql.legacy."
 _OWN: Final = frozenset({"spark.sql.legacy.bucketedTableScan.outputOrdering"})
 """Ours: a legacy setting that says nothing of what SQL means."""
@@ -47,8 +49,6 @@ _JAVA_TIMES: Final = "spark.sql.datetime.java8API.enabled"
 """Without it Spark filters files by dates of a calendar that lacks 5 to 14 October 1582; left on."""
 _SET: Final = re.compile(r"^(spark\.sql\.[\w.]+) -> (.*)$", re.MULTILINE)
 """A setting in the text that Scala makes of a map."""
-_SUBSTITUTE: Final = "spark.sql.variable.substitute"
-"""By default Spark puts a variable of its own in the place of ``${name}``, in literals too."""
 _LATE: Final = (
     (
         "spark.sql.legacy.timeParserPolicy",
@@ -66,29 +66,23 @@ _held: Final[dict[str, tuple[int, dict[str, str | None]]]] = {}
 
 
 @contextmanager
-def pinned(spark: SparkSession, text: str = "") -> Iterator[None]:
-    """Holds the settings that change what SQL means at Spark's defaults; what others have set comes back after it.
+def pinned(spark: SparkSession) -> Iterator[None]:
+    """Holds the settings that change what SQL means; what others have set comes back after it.
 
-    Several threads may hold those of one session.
-
-    Args:
-        spark: the session.
-        text: a statement; ``${`` in it is text (N2).
+    They are at Spark's defaults, but that ``${`` in a text is text (N2). Several threads may hold those of one session.
     """
     session: Any = getattr(spark, "_jsparkSession", None)
     if session is None:  # Spark Connect has no session to look into
         yield
         return
     with _lock:
-        name, changed = str(session.sessionUUID()), _changed(spark, session, text)
+        name, changed = str(session.sessionUUID()), _changed(spark, session)
         held, before = _held.get(name, (0, {}))
         if held or changed:
             _held[name] = (held + 1, {**changed, **before})
         for key in changed:
-            if key in _DEFAULTS:
-                spark.conf.set(key, _DEFAULTS[key].upper())
-            elif key == _SUBSTITUTE:
-                spark.conf.set(key, "false")
+            if key in _WANTED:
+                spark.conf.set(key, _WANTED[key].upper())
             else:
                 spark.conf.unset(key)
     try:
@@ -99,16 +93,16 @@ def pinned(spark: SparkSession, text: str = "") -> Iterator[None]:
                 _release(spark, name)
 
 
-def _changed(spark: SparkSession, session: Any, text: str) -> dict[str, str | None]:
+def _changed(spark: SparkSession, session: Any) -> dict[str, str | None]:
     """The settings that are other than they should be, with their values."""
     found = dict(_SET.findall(session.sessionState().conf().getAllConfs().mkString("\n")))
     if found.get(_JAVA_TIMES, "").lower() != "true":
         spark.conf.set(_JAVA_TIMES, "true")
     unlike: dict[str, str | None] = {
-        key: found[key] for key, default in _DEFAULTS.items() if found.get(key, default).lower() != default
+        key: found.get(key)
+        for key, wanted in _WANTED.items()
+        if found.get(key, _DEFAULTS.get(key, "")).lower() != wanted
     }
-    if "${" in text and found.get(_SUBSTITUTE) != "false":
-        unlike[_SUBSTITUTE] = found.get(_SUBSTITUTE)
     return unlike | {k: v for k, v in found.items() if k.startswith(_LEGACY) and k not in _OWN}
 
 

@@ -31,6 +31,7 @@ _LOCAL: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timeType.enabled": "true",
+    "spark.sql.variable.substitute": "false",  # as it is held for every statement (N2)
     # one sorted file per bucket: the merged read's join needs no sort of the base
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
     # list the files of a hundred commits on the driver; a Spark job for that costs more

@@ -77,7 +77,7 @@ def run_text(session: Session, text: str) -> DataFrame:
     from pyspark.errors import PySparkException
 
     try:
-        with quiet(), pinned(session.spark, text):
+        with quiet(), pinned(session.spark):
             return session.spark.sql(text)
     except PySparkException as error:
         raise _missing_table(session, error) or from_spark(error) from error
