@@ -320,6 +320,17 @@ def test_a_schema_with_files_of_others_stays(guarded: Path) -> None:
             assert not folder.exists()
 
 
+def test_no_table_is_made_where_others_have_files(session: Session, warehouse: Path, fmt: str) -> None:
+    folder = warehouse / fmt / "default" / "taken"
+    (folder / "below").mkdir(parents=True)
+    (folder / "below/mine.parquet").write_bytes(b"mine")
+    with refused("FILESYSTEM_ERROR", "mine.parquet"):
+        session.sql(f"CREATE TABLE {fmt}.default.taken (id INT)")
+    (folder / "below/mine.parquet").unlink()
+    session.sql(f"CREATE TABLE {fmt}.default.taken (id INT)")
+    session.sql(f"DROP TABLE {fmt}.default.taken")
+
+
 def test_a_folder_that_is_no_table_is_not_dropped(tmp_path: Path) -> None:
     folders = FolderCatalog("c", str(tmp_path / "w"), lambda folder: (folder / "table").is_file())
     handle = folders.new_table("default", "t")

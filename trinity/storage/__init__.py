@@ -4,7 +4,7 @@ from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, 
 from trinity.storage.folder_names import escaped, folder_name, unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata
 from trinity.storage.foreign import adopted_definition, adopted_properties, foreign_definition, split_key
-from trinity.storage.graves import bury, check_only_graves, sweep
+from trinity.storage.graves import bury, check_free, check_only_graves, sweep
 from trinity.storage.hold import held
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
@@ -51,6 +51,7 @@ __all__ = [
     "after_commit",
     "bury",
     "check_calendar",
+    "check_free",
     "check_only_graves",
     "check_present",
     "check_scope",

@@ -12,7 +12,7 @@ from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage.commits import commit_loop
 from trinity.storage.folder_names import NamedFolders
-from trinity.storage.graves import bury, check_only_graves, sweep
+from trinity.storage.graves import bury, check_free, check_only_graves, sweep
 from trinity.storage.row_changes import RowChanges
 from trinity.storage.store import local_path
 
@@ -105,15 +105,21 @@ class FolderCatalog:
         return TableHandle(self.catalog, schema, table, str(folder))
 
     def new_table(self, schema: str, table: str) -> TableHandle:
-        """The handle of a table that is about to be made. Raises SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS."""
+        """The handle of a table that is about to be made.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; FILESYSTEM_ERROR for a folder with files of others.
+        """
         self.folder_of(schema)
         if self.get_table(schema, table):
             raise TrinityError(
                 "TABLE_ALREADY_EXISTS",
                 f"Table '{self.catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
             )
+        folder = self._named.place(schema, table)
+        check_free(folder, f"{self.catalog}.{schema}.{table}")
         self._named.keep(table)
-        return TableHandle(self.catalog, schema, table, str(self._named.place(schema, table)))
+        return TableHandle(self.catalog, schema, table, str(folder))
 
     def drop_table(self, table: TableHandle) -> None:
         """Removes a table's folder, or none of it. Raises TABLE_NOT_FOUND, also for a folder that is no table."""

@@ -1,4 +1,4 @@
-"""Removal of folders that are Trinity's, and of nothing else (N1)."""
+"""Folders that are Trinity's: removed with their table, so none is taken that holds anything else (N1)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from trinity.errors import TrinityError
+from trinity.storage.parquet_sink import is_sink_file
 
-__all__ = ["bury", "check_only_graves", "sweep"]
+__all__ = ["bury", "check_free", "check_only_graves", "sweep"]
 
+_METADATA: Final = frozenset({"_trinity", "_delta_log", "metadata"})
+"""Folders of a table in which a crashed CREATE may have left something."""
 _GRAVE: Final = re.compile(r"\.dropped-[0-9a-f]{32}")
 
 
@@ -54,3 +57,24 @@ def check_only_graves(folder: Path, schema: str) -> None:
             f"Folder '{folder}' of schema '{schema}' holds {', '.join(found[:5])}{more}, and Trinity removes nothing "
             "that is no table of its own; move that away first.",
         )
+
+
+def check_free(folder: Path, table: str) -> None:
+    """Refuses a folder for a new table that holds files of others: a DROP of the table would remove them.
+
+    What writers to an earlier table of that name have left does not matter.
+
+    Args:
+        folder: of the table that is about to be made.
+        table: its full name, for the message.
+
+    Raises:
+        TrinityError: FILESYSTEM_ERROR naming a file.
+    """
+    for path in folder.rglob("*"):
+        if not (path.is_dir() or is_sink_file(path.name) or path.relative_to(folder).parts[0] in _METADATA):
+            raise TrinityError(
+                "FILESYSTEM_ERROR",
+                f"Folder '{folder}' of new table '{table}' holds '{path.name}', which Trinity has not written; move it "
+                "away, or make a table of these files with session.register().",
+            )

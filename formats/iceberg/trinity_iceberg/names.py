@@ -27,7 +27,17 @@ from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import bury, check_only_graves, escaped, folder_name, held, local_path, sweep, unescaped
+from trinity.storage import (
+    bury,
+    check_free,
+    check_only_graves,
+    escaped,
+    folder_name,
+    held,
+    local_path,
+    sweep,
+    unescaped,
+)
 from trinity_iceberg.format import CATALOG_FILE, DEFAULT_SCHEMA
 
 __all__ = ["CatalogNames", "identifier_of", "schema_of"]
@@ -119,7 +129,7 @@ class CatalogNames:
         """The folder of a new table: that of its name, unless a table that was renamed has it; None: the catalog's.
 
         Raises:
-            TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS.
+            TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; FILESYSTEM_ERROR for a folder with files of others.
         """
         found = self._folder(schema)
         folder = found / folder_name(table) if found else None
@@ -130,7 +140,10 @@ class CatalogNames:
                 "TABLE_ALREADY_EXISTS",
                 f"Table '{self._catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
             )
-        return str(folder) if folder is not None else None
+        if folder is None:
+            return None
+        check_free(folder, f"{self._catalog}.{schema}.{table}")
+        return str(folder)
 
     def _folder(self, schema: str) -> Path | None:
         name = folder_name(schema)
