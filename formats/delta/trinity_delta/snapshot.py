@@ -155,8 +155,10 @@ class Snapshots:
 
     def _check_present(self, table: TableHandle, state: State) -> None:
         """Refuses an old version whose files another engine's VACUUM took (INVALID_ARGUMENTS, L10)."""
+        if (gone := _missing(state)) is None:  # asked first: a damaged newest version is in no old one's way
+            return
         newest = self.state(replace(table, version=None)).version
-        if state.version == newest or (gone := _missing(state)) is None:
+        if state.version == newest:
             return
         later = (self.state(replace(table, version=v)) for v in range(state.version + 1, newest))
         oldest = next((s.version for s in later if s.refusal is None and _missing(s) is None), newest)
