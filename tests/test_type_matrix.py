@@ -180,7 +180,8 @@ def test_what_goes_in_comes_out(place: Place, zone: str, way: str) -> None:
 
 def test_lists_within_nothing_are_written(session: Session, spark: SparkSession) -> None:
     """Spark's pages have no offsets for a list without items, on which Arrow's kernels crash."""
-    rows = edges().select(["k", "n_deep"]).slice(7)
+    rows = edges().select(["k", "n_deep"])
+    rows = rows.take(list(range(7, rows.num_rows)))  # Spark itself does not take a slice
     table = session.create_table("parquet.default.t", [c for c in COLUMNS if c.name in rows.column_names])
     table.append(frame(session, rows).coalesce(1))
     check(table.to_df().toArrow(), rows)

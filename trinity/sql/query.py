@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from trinity.session import Session
 
-__all__ = ["explain", "explained", "rewritten", "run_query", "run_text", "run_unparsed"]
+__all__ = ["explain", "explained", "rewritten", "run_as_set", "run_query", "run_text", "run_unparsed"]
 
 
 def run_query(session: Session, statement: Statement) -> DataFrame:
@@ -74,10 +74,16 @@ def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFram
 
 def run_text(session: Session, text: str) -> DataFrame:
     """Runs Spark SQL text as it is, with Spark's errors as Trinity's."""
+    with pinned(session.spark):
+        return run_as_set(session, text)
+
+
+def run_as_set(session: Session, text: str) -> DataFrame:
+    """Runs Spark SQL text under the user's own settings, as SET and RESET must, which change them."""
     from pyspark.errors import PySparkException
 
     try:
-        with quiet(), pinned(session.spark):
+        with quiet():
             return session.spark.sql(text)
     except PySparkException as error:
         raise _missing_table(session, error) or from_spark(error) from error

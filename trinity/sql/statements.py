@@ -49,8 +49,8 @@ def run(session: Session, text: str, dialect: str = "spark") -> DataFrame:
                 return query.run_unparsed(session, split(text)[0], error)
         raise
     handler = _handler(statement)
-    if statement.words(1)[0] in ("SET", "RESET"):  # of the user's own settings
-        return handler(session, statement)
+    if statement.words(1)[0] in ("SET", "RESET"):
+        return query.run_as_set(session, statement.text)
     if handler in _LAZY:
         check_late_settings(session.spark, only)
     with pinned(session.spark):
