@@ -16,6 +16,8 @@ from trinity.merge import MergeSpec
 from trinity.spi import STAMP, CommitResult, InsertTableHandle, TransactionId
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from trinity.table import Table
 
 __all__ = ["append_rows", "arrow_reader", "check_rows", "is_spark_frame", "write_rows"]
@@ -67,11 +69,7 @@ def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes
 
         given = StructType([f for f in data.schema if f.name != REFUSAL])
         conformer = _conformer(table, insert, to_arrow_schema(given))
-        if insert.definition.checks:
-            from trinity.engine.checks import checked_input
-
-            with pinned(table.session.spark):
-                data = checked_input(data, insert.definition, str(table.name))
+        data = _checked_rows(table, insert, data)
         return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
     reader = arrow_reader(data)
     conformer = _conformer(table, insert, reader.schema)
@@ -85,13 +83,21 @@ def check_rows(table: Table, data: pa.Table) -> None:
     for page in data.to_batches():
         conformer.conform(page)
     if insert.definition.checks and data.num_rows:
-        from trinity.engine.checks import checked_input
         from trinity.sql.errors import spark_errors
 
         with spark_errors():
-            rows = arrow_frame(table.session.spark, data)
-            found = checked_input(rows, insert.definition, str(table.name)).toArrow()
+            found = _checked_rows(table, insert, arrow_frame(table.session.spark, data)).toArrow()
         raise_refusal(found.column(REFUSAL).combine_chunks())
+
+
+def _checked_rows(table: Table, insert: InsertTableHandle, rows: DataFrame) -> DataFrame:
+    """The rows, each with what a CHECK refuses it for, if the table has any."""
+    if not insert.definition.checks:
+        return rows
+    from trinity.engine.checks import checked_input
+
+    with pinned(table.session.spark):
+        return checked_input(rows, insert.definition, str(table.name))
 
 
 def _conformer(table: Table, insert: InsertTableHandle, given: pa.Schema) -> PageConformer:

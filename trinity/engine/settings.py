@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
@@ -63,6 +64,8 @@ _LATE: Final = (
 _lock: Final = threading.Lock()
 _held: Final[dict[str, tuple[int, dict[str, str | None]]]] = {}
 """JVM session -> how many hold its settings, and what they were before the first."""
+_within: Final[ContextVar[tuple[SparkSession, ...]]] = ContextVar("_within", default=())
+"""The sessions whose settings the caller holds already."""
 
 
 @contextmanager
@@ -70,11 +73,23 @@ def pinned(spark: SparkSession) -> Iterator[None]:
     """Holds the settings that change what SQL means; what others have set comes back after it.
 
     They are at Spark's defaults, but that ``${`` in a text is text (N2). Several threads may hold those of one session.
+    The JVM is asked once, however deep this is nested.
     """
     session: Any = getattr(spark, "_jsparkSession", None)
-    if session is None:  # Spark Connect has no session to look into
+    outer = _within.get()
+    if session is None or any(spark is other for other in outer):  # Spark Connect has no session to look into
         yield
         return
+    token = _within.set((*outer, spark))
+    try:
+        with _held_settings(spark, session):
+            yield
+    finally:
+        _within.reset(token)
+
+
+@contextmanager
+def _held_settings(spark: SparkSession, session: Any) -> Iterator[None]:
     with _lock:
         name, changed = str(session.sessionUUID()), _changed(spark, session)
         held, before = _held.get(name, (0, {}))
