@@ -42,6 +42,15 @@ def test_l7_no_increment_is_lost(session: Session, counter: str, threads: int, t
     assert rows == {1: threads * times, 2: 0}
 
 
+@pytest.mark.tiered
+def test_l7_an_insert_of_the_tables_own_rows_sees_all_of_them(session: Session, counter: str) -> None:
+    """Each doubles a plain table's rows, or counts up in a keyed one's, whatever the other one adds meanwhile."""
+    text = f"INSERT INTO {counter} SELECT id, n + 1 FROM {counter} WHERE id = 1"
+    assert at_once([lambda: session.sql(text)] * 3) == []
+    rows = sorted(r.n for r in session.sql(f"SELECT n FROM {counter} WHERE id = 1").collect())
+    assert rows == ([3] if session.table(counter).definition.keyed else [0, 1, 1, 1, 2, 2, 2, 3])
+
+
 CHILD = """
 import sys, trinity
 warehouse, table, times = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -98,12 +98,18 @@ def _altered(_: bool, world: World, column: str) -> World:
     return replace(world, columns=world.columns | {column})
 
 
+def _copied(keyed: bool, world: World, _: str) -> World:
+    rows = [*world.rows, *((k, n + 100) for k, n in world.rows if k == 1)]
+    return replace(world, rows=tuple(sorted(dict(rows).items() if keyed else rows)))
+
+
 def _same(_: bool, world: World, __: str) -> World:
     return world
 
 
 ACTIONS: Final[Mapping[str, Action]] = {
     "append": Action(lambda session, name, _: _write(session.table(name), _ROWS), _appended, spark=False),
+    "insert own": Action(_sql("INSERT INTO {name} (k, n) SELECT k, n + 100 FROM {name} WHERE k = 1"), _copied),
     "update": Action(_sql("UPDATE {name} SET n = n * 2 + 1 WHERE k = 1"), _updated),
     "merge": Action(_sql(_MERGE), _merged),
     "delete": Action(_sql("DELETE FROM {name} WHERE k = 1"), _deleted),

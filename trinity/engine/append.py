@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,14 +14,14 @@ from trinity.engine.sparktypes import arrow_frame
 from trinity.engine.writer import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
-from trinity.spi import STAMP, CommitResult, InsertTableHandle, TransactionId
+from trinity.spi import STAMP, CommitResult, InsertTableHandle, ReadScope, TableHandle, TransactionId
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trinity.table import Table
 
-__all__ = ["append_rows", "arrow_reader", "check_rows", "is_spark_frame", "write_rows"]
+__all__ = ["append_own", "append_rows", "arrow_reader", "check_rows", "is_spark_frame", "write_rows"]
 
 
 def append_rows(table: Table, data: Any, txn: TransactionId | None, *, keyed: bool) -> CommitResult:
@@ -46,6 +47,26 @@ def append_rows(table: Table, data: Any, txn: TransactionId | None, *, keyed: bo
         remedy = "has no primary key to upsert by; use append()." if keyed else "has a primary key; use upsert()."
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' {remedy}")
     return metadata.finish_insert(insert, write_rows(table, insert, data), txn)
+
+
+def append_own(table: Table, rows: DataFrame, at: TableHandle) -> CommitResult:
+    """Appends rows that were made of the table's own, as these were at a version (L7).
+
+    Args:
+        table: the table.
+        rows: what to append.
+        at: the table's handle, pinned to that version.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT when others have changed rows since; what ingest refuses.
+    """
+    metadata = table.connector.metadata
+    merge = metadata.begin_merge(at, {})
+    fragments = write_rows(table, merge.insert, rows)
+    if not fragments:
+        return CommitResult(at.version or 0)
+    read = frozenset() if merge.insert.definition.keyed else frozenset(f.path for f in metadata.get_splits(at).files)
+    return metadata.finish_merge(replace(merge, scope=ReadScope(read)), [at], fragments)
 
 
 def _checked(txn: TransactionId) -> TransactionId:

@@ -136,7 +136,7 @@ class Attempt:
         keyed = self.definition.keyed
         files = frozenset() if keyed else frozenset(f.path for f in self.files)
         target = self.merge.table
-        again = any((r.catalog, r.location) == (target.catalog, target.location) for r in self.program.reads)
+        again = any(read.same_place(target) for read in self.program.reads)
         if again or concerned(self.program):  # the target is read beside itself, in full
             return ReadScope(frozenset() if keyed else frozenset(f.path for f in self.splits.files))
         if self.whole:
@@ -328,8 +328,7 @@ class Attempt:
 def _same_version(target: TableHandle, program: Program) -> None:
     """Source and subqueries must read the target at the version that is changed. Raises TRANSACTION_CONFLICT."""
     for read in program.reads:
-        same = (read.catalog, read.location) == (target.catalog, target.location)
-        if same and (read.id, read.version) != (target.id, target.version):
+        if read.same_place(target) and (read.id, read.version) != (target.id, target.version):
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
                 f"Table '{target.full_name}' was changed while {program.statement} was analysed.",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from trinity.engine.attempt import Attempt
 from trinity.engine.cases import Counts, Program
@@ -20,7 +20,9 @@ from trinity.storage import statement_turn
 if TYPE_CHECKING:
     from trinity.table import Table
 
-__all__ = ["Prepare", "explain", "run"]
+__all__ = ["Prepare", "explain", "rerun", "run"]
+
+T = TypeVar("T")
 
 Prepare = Callable[[], AbstractContextManager[Program]]
 """Makes the statement's program anew, its tables pinned, for each attempt."""
@@ -41,13 +43,22 @@ def run(table: Table, prepare: Prepare) -> Counts:
             ``commit.retry.timeout``; MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION, TYPE_MISMATCH, ...; the
             table is then as it was.
     """
+    return rerun(table, lambda: _attempt(table, prepare))
+
+
+def rerun(table: Table, attempt: Callable[[], T]) -> T:
+    """Attempts a statement until no other one comes between what it read and its commit (L7).
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT once ``commit.retry.timeout`` is over.
+    """
     deadline: float | None = None
     while True:
         # the first attempt is optimistic; one that lost a race waits for its turn within the process
         turn = nullcontext() if deadline is None else statement_turn(table.location)
         with turn:
             try:
-                return _attempt(table, prepare)
+                return attempt()
             except TrinityError as error:
                 deadline = deadline or time.monotonic() + commit_timeout_s(table.properties)
                 if error.code != "TRANSACTION_CONFLICT" or time.monotonic() > deadline:

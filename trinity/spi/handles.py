@@ -74,6 +74,10 @@ class TableHandle:
         """This handle for one table alone, should another come under its name, at a version or at its newest."""
         return replace(self, version=version, id=id)
 
+    def same_place(self, other: TableHandle) -> bool:
+        """True when both are handles of what stands in one place, at whatever versions."""
+        return (self.catalog, self.location) == (other.catalog, other.location)
+
     def check_same(self, id: str) -> None:  # noqa: A002 - the attribute's name
         """Whether the table is still the one that the handle is pinned to. Asked whenever an adapter loads it.
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token, TokenType, exp
 
+from trinity.engine.append import append_own
 from trinity.engine.assign import assigned_rows
+from trinity.engine.dml import rerun
 from trinity.errors import TrinityError, nearest
-from trinity.spi import Column, TableDefinition
+from trinity.spi import Column, CommitResult, TableDefinition, TableHandle
 from trinity.sql.errors import spark_errors
 from trinity.sql.names import existing_table
 from trinity.sql.parse import Statement, parse
-from trinity.sql.query import run_query
+from trinity.sql.query import run_query_of
 from trinity.sql.references import Edit, apply_edits
 from trinity.sql.results import counts
 
@@ -57,24 +59,35 @@ def insert(session: Session, statement: Statement) -> DataFrame:
     named = [c.name for c in node.this.expressions] if isinstance(node.this, exp.Schema) else []
     targets = _targets(table, definition, named)
     query = _query(statement, node, targets)
-    rows = run_query(session, query)
-    if by_name:
-        targets = _targets(table, definition, list(rows.columns))
-    elif len(rows.columns) != len(targets):
+
+    def attempt() -> CommitResult:
+        rows, reads = run_query_of(session, query)
+        filled = _targets(table, definition, list(rows.columns)) if by_name else targets
+        _check_width(table, filled, rows)
+        rows = assigned_rows(rows.toDF(*[c.name for c in filled]), filled, str(table.name), "INSERT")
+        if query.words(1) == ("VALUES",):
+            rows = rows.coalesce(1)  # a handful of rows: one file, in their order
+        return _write(table, rows, reads)
+
+    return counts(session, inserted=rerun(table, attempt).rows)
+
+
+def _check_width(table: Table, targets: Sequence[Column], rows: DataFrame) -> None:
+    if len(rows.columns) != len(targets):
         raise TrinityError(
             "INVALID_ARGUMENTS",
             f"INSERT INTO '{table.name}' fills {len(targets)} columns ({', '.join(c.name for c in targets)}), "
             f"and the query has {len(rows.columns)}.",
         )
-    rows = assigned_rows(rows.toDF(*[c.name for c in targets]), targets, str(table.name), "INSERT")
-    if query.words(1) == ("VALUES",):
-        rows = rows.coalesce(1)  # a handful of rows: one file, in their order
-    return counts(session, inserted=_write(table, rows, keyed=definition.keyed))
 
 
-def _write(table: Table, rows: DataFrame, keyed: bool) -> int:
+def _write(table: Table, rows: DataFrame, reads: Sequence[TableHandle]) -> CommitResult:
+    """An append, blind unless the rows are made of the table's own."""
     with spark_errors():
-        return (table.upsert(rows) if keyed else table.append(rows)).rows
+        own = next((read for read in reads if read.same_place(table.handle)), None)
+        if own is not None:
+            return append_own(table, rows, own)
+        return table.upsert(rows) if table.definition.keyed else table.append(rows)
 
 
 def _refuse(node: exp.Insert) -> None:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trinity.session import Session
+    from trinity.spi import TableHandle
 
-__all__ = ["explain", "explained", "rewritten", "run_as_set", "run_query", "run_text", "run_unparsed"]
+__all__ = ["explain", "explained", "rewritten", "run_as_set", "run_query", "run_query_of", "run_text", "run_unparsed"]
 
 
 def run_query(session: Session, statement: Statement) -> DataFrame:
@@ -36,9 +37,17 @@ def run_query(session: Session, statement: Statement) -> DataFrame:
     Raises:
         TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, COLUMN_NOT_FOUND, TYPE_MISMATCH, SYNTAX_ERROR, ...
     """
-    spark_statement = statement.to_spark()
-    with rewritten(session, spark_statement) as text:
-        return run_text(session, text)
+    return run_query_of(session, statement)[0]
+
+
+def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tuple[TableHandle, ...]]:
+    """The same, and the handles of Trinity's tables that it reads at their newest version, pinned to it."""
+    reads = Reads(session)
+    try:
+        rows = run_text(session, reads.rewritten(statement.to_spark()))
+        return rows, reads.handles
+    finally:
+        reads.drop()
 
 
 def explain(session: Session, statement: Statement) -> DataFrame:
