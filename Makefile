@@ -22,7 +22,7 @@ $(VENV)/.ready: pyproject.toml requirements.lock
 demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg
 	$(BIN)/trinity demo
 
-test: setup ## what every change must pass, under 15 minutes on 2 cores
+test: setup ## what every change must pass, about 20 minutes on 2 cores
 	$(MAKE) --no-print-directory --jobs 3 lint $(if $(TESTS),test-some,test-spark test-rest)
 
 test-full: setup lint ## everything

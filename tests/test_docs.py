@@ -10,6 +10,8 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from trinity.errors import CODES
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -49,6 +51,11 @@ def test_the_first_example_runs_as_it_is_pasted(
     assert found is not None
     exec(found[1], {})
     assert capsys.readouterr().out.strip() == found[2].strip()
+
+
+def test_every_code_has_its_row() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
+    assert sorted(code for row in rows for code in re.findall(r"`(\w+)`", row)) == sorted(CODES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
