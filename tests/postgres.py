@@ -1,4 +1,7 @@
-"""A PostgreSQL server of the tests' own: a temporary folder, a free port of the loopback interface, no passwords."""
+"""A PostgreSQL server of the tests' own: a temporary folder, a free port of the loopback interface.
+
+Nobody needs a password, but for the user ``guarded``.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +63,8 @@ def running_server() -> Iterator[dict[str, str]]:
         run(
             _binary("initdb"), "-D", "data", "-U", "tests", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"
         )
+        access = folder / "data/pg_hba.conf"
+        access.write_text(f"host all guarded 127.0.0.1/32 scram-sha-256\n{access.read_text()}")
         port = _free_port()
         options = " ".join(f"-c {name}={value or chr(39) * 2}" for name, value in {**_SETTINGS, "port": port}.items())
         run(_binary("pg_ctl"), "-D", "data", "-w", "-l", "log", "-o", options, "start")

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from trinity.errors import TrinityError, nearest
+from trinity.secrets import keep, scrubbing
 from trinity.spi import ENTRY_POINT_GROUP, Connector, ConnectorContext, Format, SparkRequirements
 
 __all__ = ["Catalogs"]
@@ -27,6 +28,8 @@ class Catalogs(Mapping[str, Connector]):
     def __init__(self, settings: Mapping[str, Mapping[str, Any]], context: ConnectorContext) -> None:
         self._context = context
         self._options = {name: dict(options) for name, options in settings.items()}
+        for options in self._options.values():
+            keep(options)
         self._names = {name: _connector_name(name, options) for name, options in self._options.items()}
         self._formats = {name: _load(name, connector) for name, connector in self._names.items()}
         self._open: dict[str, Connector] = {}
@@ -72,10 +75,16 @@ class Catalogs(Mapping[str, Connector]):
                 self._open.popitem()[1].close()
 
     def _create(self, name: str) -> Connector:
-        try:
-            return self._formats[name].create(name, self._options[name], self._context)
-        except ModuleNotFoundError as error:
-            raise _not_installed(self._names[name], error) from error
+        made_by = self._formats[name]
+        with scrubbing():
+            try:
+                return made_by.create(name, self._options[name], self._context)
+            except ModuleNotFoundError as error:
+                raise _not_installed(self._names[name], error) from error
+            except TrinityError:
+                raise
+            except Exception as error:  # an adapter's own, whose text may have the options
+                raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{name}' cannot be opened: {error}.") from error
 
 
 def _connector_name(catalog: str, options: dict[str, Any]) -> str:

@@ -10,6 +10,8 @@ import json
 from difflib import get_close_matches
 from typing import Final, Literal, get_args
 
+from trinity.messages import presentable
+
 __all__ = ["CODES", "ErrorCode", "TrinityError", "nearest"]
 
 ErrorCode = Literal[
@@ -46,13 +48,13 @@ class TrinityError(Exception):
 
     Attributes:
         code: one of :data:`CODES`; never changes between releases.
-        message: one or two sentences for a person: what is wrong, where, what to do.
+        message: one or two sentences for a person: what is wrong, where, what to do. No secret, no long value (N4).
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(f"[{code}] {message}")
         self.code: ErrorCode = code
-        self.message = message
+        self.message = presentable(message)
+        super().__init__(f"[{code}] {self.message}")
 
     def __reduce__(self) -> tuple[type[TrinityError], tuple[ErrorCode, str]]:
         """Pickles, because Spark workers send it to the driver."""

@@ -13,6 +13,7 @@ from trinity.define import define_table
 from trinity.errors import TrinityError, nearest
 from trinity.merge import canonical_properties
 from trinity.names import TableName, checked_name, split_name
+from trinity.secrets import keep
 from trinity.spi import Column, CommitResult, Connector, ConnectorContext, TableDefinition
 from trinity.zones import normal_zone
 
@@ -80,6 +81,7 @@ class Session:
     ) -> None:
         self._spark = spark
         self._settings = spark_settings
+        keep(spark_settings)
         self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark))
         from trinity.external import ExternalTables  # not before a session is made: importing trinity is light
 

@@ -11,6 +11,7 @@ from trinity.dbapi.cursor import Cursor
 from trinity.dbapi.errors import InterfaceError, raised_here
 from trinity.errors import TrinityError
 from trinity.journal.model import ModelSource, load_model
+from trinity.secrets import keep
 
 if TYPE_CHECKING:
     from trinity.journal.backends.base import Backend
@@ -142,6 +143,7 @@ def connect(
         InterfaceError: the model is wrong, or does not fit the database.
         OperationalError: the server cannot be reached, or the model not be read.
     """
+    keep(options)
     with raised_here():
         if warehouse is not None:
             from trinity.journal.backends.warehouse import WarehouseBackend

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from trinity.errors import ErrorCode, TrinityError
 from trinity.journal.batches import RowError
+from trinity.secrets import scrubbing
 
 __all__ = [
     "DataError", "DatabaseError", "Error", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
@@ -121,13 +122,14 @@ def _from_psycopg(error: Any) -> Error:
 @contextlib.contextmanager
 def raised_here() -> Iterator[None]:
     """Turns errors of Trinity and of the backend's driver into those of PEP 249."""
-    try:
-        yield
-    except Exception as error:
-        found = _known(error)
-        if found is None or found is error:
-            raise
-        raise found from error
+    with scrubbing():
+        try:
+            yield
+        except Exception as error:
+            found = _known(error)
+            if found is None or found is error:
+                raise
+            raise found from error
 
 
 def _known(error: Exception) -> Error | None:

@@ -51,26 +51,31 @@ def connection_options(url: str) -> dict[str, str]:
     if match is None:
         raise TrinityError(
             "CONFIGURATION_INVALID",
-            f"jdbcUrl '{url}' is not understood: write jdbc:postgresql://host:port/database.",
+            f"jdbcUrl '{':'.join(url.split(':')[:2])}:…' is not understood: write jdbc:postgresql://host:port/database.",
         )
     hosts, database, query = match.groups(default="")
     options = _hosts(hosts) if hosts else {}
     if database.strip("/"):
         options["dbname"] = unquote(database.strip("/"))
     for name, value in parse_qsl(query, keep_blank_values=True):
-        options.update(_option(url, name, value))
+        options.update(_option(name, value))
     return options
 
 
 def _hosts(text: str) -> dict[str, str]:
     found = [re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d+))?", part) for part in text.split(",")]
+    if "@" in text:  # as other databases' URLs have them
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            "jdbcUrl: user and password do not stand before the host; give jdbcUser and jdbcPassword.",
+        )
     if not all(found):
         raise TrinityError("CONFIGURATION_INVALID", f"jdbcUrl: '{text}' is no list of host:port.")
     pairs = [(m[1].strip("[]") or "localhost", m[2] or "5432") for m in found if m]
     return {"host": ",".join(h for h, _ in pairs), "port": ",".join(p for _, p in pairs)}
 
 
-def _option(url: str, name: str, value: str) -> dict[str, str]:
+def _option(name: str, value: str) -> dict[str, str]:
     if name == "ssl":
         return {"sslmode": "verify-full"} if value.lower() in ("", "true") else {}
     if name == "currentSchema":
@@ -79,7 +84,5 @@ def _option(url: str, name: str, value: str) -> dict[str, str]:
         return {"target_session_attrs": _SERVER_TYPES.get(value, value)}
     if name not in _OPTIONS:
         known = [*_OPTIONS, "ssl", "currentSchema"]
-        raise TrinityError(
-            "CONFIGURATION_INVALID", f"jdbcUrl '{url}': unknown property '{name}'.{nearest(name, known)}"
-        )
+        raise TrinityError("CONFIGURATION_INVALID", f"jdbcUrl: unknown property '{name}'.{nearest(name, known)}")
     return {_OPTIONS[name]: value}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 from pydantic.alias_generators import to_camel
 
 from trinity.errors import TrinityError, nearest
 from trinity.journal.jdbc import DATA_SOURCES, DRIVERS, connection_options
 from trinity.journal.tables import JournalModel, JournalTable, VersionType
+from trinity.options import Options
+from trinity.secrets import keep, scrubbing
 
 __all__ = ["LoadedModel", "ModelSource", "load_model"]
 
@@ -26,10 +28,10 @@ ModelSource = str | Path | Mapping[str, Any]
 _Names = tuple[str, ...]
 
 
-class _Part(BaseModel):
+class _Part(Options):
     """Part of a model; property names are those of the JSON."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=False)
 
 
 class _Backend(_Part):
@@ -125,9 +127,11 @@ class LoadedModel:
     """
 
     journal: JournalModel
-    options: dict[str, str] | None
+    options: dict[str, str] | None = field(repr=False)
 
 
+@scrubbing()
+@scrubbing()
 def load_model(source: ModelSource) -> LoadedModel:
     """Reads and checks a model.
 
@@ -184,6 +188,7 @@ _Kind = TypeVar("_Kind", bound=_Part)
 
 
 def _validated(kind: type[_Kind], value: Any, label: str) -> _Kind:
+    keep(value if isinstance(value, Mapping) else {})
     try:
         return kind.model_validate(value)
     except ValidationError as error:

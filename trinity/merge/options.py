@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from trinity.errors import TrinityError, nearest
+from trinity.secrets import is_secret_property
 from trinity.spi import RowChangeParadigm
 
 __all__ = [
@@ -68,8 +69,8 @@ def canonical_properties(given: Mapping[str, str], passed_through: tuple[str, ..
         passed_through: prefixes of the format's own properties, which are kept unread.
 
     Raises:
-        TrinityError: INVALID_TABLE_PROPERTY for an unknown key (with the nearest known one), or for two
-            spellings of one key.
+        TrinityError: INVALID_TABLE_PROPERTY for an unknown key (with the nearest known one), for two
+            spellings of one key, or for a secret (N4).
     """
     found: dict[str, str] = {}
     for key, value in given.items():
@@ -77,6 +78,12 @@ def canonical_properties(given: Mapping[str, str], passed_through: tuple[str, ..
         if canonical in found:
             raise TrinityError(
                 "INVALID_TABLE_PROPERTY", f"Table property '{canonical}' is given more than once; keep one of them."
+            )
+        if is_secret_property(canonical, str(value)):
+            raise TrinityError(
+                "INVALID_TABLE_PROPERTY",
+                f"Table property '{canonical}' has a secret in it, and all who read the table see its properties; give "
+                "it among the options of the catalog.",
             )
         found[canonical] = str(value)
     return found

@@ -11,6 +11,7 @@ from sqlglot import Token, TokenType, exp
 
 from trinity.engine.show import local_frame
 from trinity.errors import TrinityError
+from trinity.secrets import HIDDEN, is_secret_property
 from trinity.spi import Column, PartitionField, TableDefinition
 from trinity.sql.names import catalog_name, parts, quoted_name, read_name, schema_name
 from trinity.sql.parse import Statement
@@ -129,8 +130,12 @@ def _table(session: Session, name: list[str]) -> Table:
 
 
 def _shown(definition: TableDefinition) -> dict[str, str]:
-    """The properties that a user set; those of Trinity's own bookkeeping begin with its name."""
-    return {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
+    """The properties that a user set; those of Trinity's own bookkeeping begin with its name.
+
+    Of a table of others' one may hold a secret (N4); Trinity itself refuses to store that.
+    """
+    own = {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
+    return {k: HIDDEN if is_secret_property(k, v) else v for k, v in own.items()}
 
 
 def create_statement(session: Session, table: Table) -> str:

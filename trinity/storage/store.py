@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 import re
 import uuid
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from trinity.errors import TrinityError
+from trinity.secrets import logger
 from trinity.storage.sync import make_folder, sync_folders
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AlreadyExists", "Entry", "ObjectStore", "after_commit", "file_uri", "local_path", "spark_path"]
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 """What file systems without hard links answer."""
 _NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from trinity.errors import TrinityError
+from trinity.options import CatalogOptions
 from trinity.spi import (
     Connector,
     ConnectorContext,
@@ -27,14 +26,12 @@ DELTA_JAR: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
 """Pinned: ``jvm.py`` uses classes of Delta that are no public API."""
 
 
-class DeltaOptions(BaseModel):
+class DeltaOptions(CatalogOptions):
     """Settings of a catalog.
 
     Attributes:
         warehouse: folder of the catalog, a path or ``file:`` URI.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     warehouse: str
 
@@ -79,7 +76,4 @@ class DeltaFormat(Format):
         )
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
-        try:
-            return DeltaConnector(catalog, DeltaOptions(**options), context)
-        except ValidationError as error:
-            raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{catalog}': {error}") from error
+        return DeltaConnector(catalog, DeltaOptions.of(catalog, options), context)

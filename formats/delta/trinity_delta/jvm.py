@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
+from trinity.secrets import logger
 from trinity.storage import CommitRaced, after_commit, sync_file, sync_folders
 from trinity_delta.schema import renamed_columns
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaJvm", "DeltaTransaction"]
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _DELTA: Final = "org.apache.spark.sql.delta"
 _RACED: Final = "DeltaConcurrentModificationException"
 Action = Mapping[str, Any]

@@ -9,9 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from trinity.errors import TrinityError
+from trinity.options import CatalogOptions
+from trinity.secrets import scrubbed_warnings, shown
 from trinity.spi import (
     Connector,
     ConnectorContext,
@@ -41,7 +43,7 @@ BUSY_TIMEOUT_S: Final = 60
 """How long a connection waits for SQLite's lock, seconds; writers hold it for a millisecond."""
 
 
-class IcebergOptions(BaseModel):
+class IcebergOptions(CatalogOptions):
     """Settings of an Iceberg catalog. Keys that are not listed here go to PyIceberg's catalog as they are.
 
     Attributes:
@@ -52,7 +54,7 @@ class IcebergOptions(BaseModel):
             when left out. Spark's JDBC catalog finds the tables only under the same name.
     """
 
-    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="allow")
 
     warehouse: str | None = None
     type: str = "sql"
@@ -189,7 +191,8 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
     name, properties = options.catalog_name or catalog, options.properties()
     for attempt in range(3):
         try:
-            opened = load_catalog(name, **properties)
+            with scrubbed_warnings():
+                opened = load_catalog(name, **properties)
             if not opened.namespace_exists(DEFAULT_SCHEMA):
                 with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
                     opened.create_namespace(DEFAULT_SCHEMA)
@@ -201,7 +204,7 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
                 continue
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"Catalog '{catalog}' cannot be opened with {properties}: {error}. Check 'type', 'uri' and "
+                f"Catalog '{catalog}' cannot be opened with {shown(properties)}: {error}. Check 'type', 'uri' and "
                 "'warehouse'.",
             ) from error
     raise AssertionError("unreachable")
@@ -226,11 +229,7 @@ class IcebergFormat(Format):
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> IcebergConnector:
         """Opens a catalog; see :class:`IcebergOptions`."""
-        try:
-            parsed = IcebergOptions.model_validate(dict(options))
-        except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise TrinityError("CONFIGURATION_INVALID", f"Options of catalog '{catalog}': {wrong}.") from error
+        parsed = IcebergOptions.of(catalog, options)
         if parsed.type == "sql" and not parsed.warehouse:
             raise TrinityError(
                 "CONFIGURATION_INVALID",

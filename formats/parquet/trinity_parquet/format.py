@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from trinity.errors import TrinityError
+from trinity.options import CatalogOptions
 from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, TableHandle
 from trinity_parquet.external import FolderTable
 from trinity_parquet.folder import foreign_format
@@ -18,15 +19,13 @@ from trinity_parquet.sink import FolderSinkProvider
 __all__ = ["ParquetConnector", "ParquetFormat", "ParquetOptions"]
 
 
-class ParquetOptions(BaseModel):
+class ParquetOptions(CatalogOptions):
     """Settings of a catalog.
 
     Attributes:
         warehouse: folder of the catalog, a path or ``file:`` URI.
         checkpoint_interval: a checkpoint is written every so many versions.
     """
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     warehouse: str
     checkpoint_interval: int = Field(default=10, ge=2, alias="checkpoint-interval")
@@ -54,7 +53,4 @@ class ParquetFormat(Format):
     """Parquet files without a table format of their own; needs nothing of Spark."""
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
-        try:
-            return ParquetConnector(catalog, ParquetOptions(**options))
-        except ValidationError as error:
-            raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{catalog}': {error}") from error
+        return ParquetConnector(catalog, ParquetOptions.of(catalog, options))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 from collections import OrderedDict
@@ -11,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from trinity.errors import TrinityError
+from trinity.secrets import logger
 from trinity.spi import HistoryEntry, SplitSource, TableHandle, Tier
 from trinity.storage import FileChange, ObjectStore, no_readable_version
 from trinity_parquet.commit import LOG, REMEDY, Change, State, checkpoint_name, manifest_name, read_json, version_of
@@ -18,7 +18,7 @@ from trinity_parquet.schema import storage_schema
 
 __all__ = ["Snapshots"]
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 _CACHED: Final = 256
 
 

@@ -52,9 +52,15 @@ class PostgresBackend:
         self._loaded = loaded
         self._options = {**(loaded.options or {}), **options}
         # no server-side preparation: a prepared SELECT * fails after ALTER TABLE
-        self._connection = psycopg.connect(
-            **self._options, autocommit=True, cursor_factory=psycopg.RawCursor, prepare_threshold=None
-        )
+        try:
+            self._connection = psycopg.connect(
+                **self._options, autocommit=True, cursor_factory=psycopg.RawCursor, prepare_threshold=None
+            )
+        except (OSError, TypeError, ValueError) as error:  # what psycopg itself makes of odd parameters
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"There is no connecting with the parameters {', '.join(self._options)}: {error}.",
+            ) from error
         self._locks = Locks(self._connection, self._options)
         try:
             self._model = described(loaded.journal, self._connection)
