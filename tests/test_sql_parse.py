@@ -290,3 +290,8 @@ def test_time_travel_clauses_know_their_place() -> None:
     places = [v.meta for v in parse(text).tree.find_all(exp.Version)]
     clauses = {text[p["start"] : p["end"] + 1] for p in places}
     assert clauses == {"FOR SYSTEM_VERSION AS OF 3", "TIMESTAMP AS OF now() - INTERVAL 1 DAY"}
+
+
+def test_with_queries_of_one_name_stay_where_they_are() -> None:
+    text = "SELECT (WITH c AS (SELECT 1 AS y) SELECT y FROM c), (WITH c AS (SELECT 2 AS y) SELECT y FROM c)"
+    assert parse(text, "trino").to_spark().text == text

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import duckdb
 import pytest
+from sqlglot import transpile
 
 from tests.refusals import refused
 from trinity import Session
@@ -81,10 +82,10 @@ def test_what_is_spelled_out_means_the_same() -> None:
     changed = 0
     for _ in range(400):
         text = f"SELECT n, {draw.expression()} AS b FROM t ORDER BY n"
-        tree = parse(text).tree
-        found = three_valued(tree)
-        changed += found is not tree
-        again = found.sql(dialect="duckdb").replace("NULLS FIRST", "")
+        found = three_valued(parse(text).tree, text)
+        changed += found is not text
+        [again] = transpile(found, read="spark", write="duckdb")
+        again = again.replace("NULLS FIRST", "")
         assert connection.execute(again).fetchall() == connection.execute(text).fetchall(), text
     assert changed > 300
 
@@ -105,6 +106,25 @@ def test_what_is_spelled_out_means_the_same() -> None:
 )
 def test_what_spark_knows_is_left_alone(text: str, use: Use) -> None:
     assert three_valued_text(text, use) is text
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "date_format(z, 'y')",  # not 'yyyy'
+        "CAST(z AS TIME)",
+        "to_unix_timestamp(z, 'D') + my_function(z)",
+        "TRANSFORM(z, a -> a + 1)",
+        "(WITH c AS (SELECT 1 AS y) SELECT y FROM c) + (WITH c AS (SELECT 2 AS y) SELECT y FROM c)",
+        "from_json(z, 'b INT').b",
+        "any_value(z) IGNORE NULLS",
+        "trunc(z, 'w') RLIKE '\\\\d'",
+    ],
+)
+def test_what_stands_beside_is_written_as_it_was(beside: str) -> None:
+    found = three_valued_text(f"coalesce(x IN (SELECT y FROM u), {beside} = 1)", Use.VALUE)
+    assert found.startswith("coalesce((CASE WHEN x IN (SELECT y FROM u) THEN ")
+    assert found.endswith(f", {beside} = 1)")
 
 
 @pytest.fixture

@@ -47,23 +47,26 @@ def three_valued_text(text: str, use: Use) -> str:
         tree = parse_tokens(exp.Condition, tokenize(text), text, "spark")
     except TrinityError:
         return text
-    found = three_valued(tree, use)
-    return text if found is tree else str(found.sql(dialect="spark"))
+    return three_valued(tree, text, use, exp.Condition)
 
 
-def three_valued(tree: exp.Expr, use: Use = Use.VALUE) -> exp.Expr:
-    """A query or expression with its predicates spelled out where that is needed; the tree itself where it is not.
+def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp.Expr] | None = None) -> str:
+    """A query or expression with its predicates spelled out where that is needed; else its text as it is.
 
     Args:
         tree: in Spark's dialect.
+        text: the tree's.
         use: what an expression is for; of no account for a query.
+        kind: ``exp.Condition`` for an expression.
 
     Raises:
         TrinityError: NOT_SUPPORTED when something random is in a predicate, which would be asked more than once.
     """
+    from trinity.sql.as_written import tree_as_written, written
+
     if not any(_found(node) is not None for node in tree.find_all(exp.In, *_NEGATED)):
-        return tree
-    holder = exp.Alias(this=tree.copy())
+        return text
+    holder = exp.Alias(this=tree_as_written(text, kind))
     _name_columns(holder)
     changed = _without_quantifiers(holder)
     # the innermost first: what stands around it takes it along
@@ -72,15 +75,17 @@ def three_valued(tree: exp.Expr, use: Use = Use.VALUE) -> exp.Expr:
             _refuse_random(node)
             node.replace(_spelled_out(node, query))
             changed = True
-    return holder.this if changed else tree
+    return written(holder.this) if changed else text
 
 
 def _name_columns(holder: exp.Expr) -> None:
     """Names columns of a SELECT after their text as it was written."""
+    from trinity.sql.as_written import written
+
     for select in holder.find_all(exp.Select):
         for column in select.expressions:
             if not isinstance(column, exp.Alias) and column.find(exp.In, *_NEGATED) is not None:
-                column.replace(exp.alias_(column.copy(), column.sql(dialect="spark"), quoted=True))
+                column.replace(exp.alias_(column.copy(), written(column), quoted=True))
 
 
 def _without_quantifiers(holder: exp.Expr) -> bool:

@@ -7,17 +7,18 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from trinity.errors import TrinityError, nearest
 
-__all__ = ["MISSING", "Statement", "only_one", "parse", "parse_tokens", "single", "split", "tokenize"]
+__all__ = ["MISSING", "Statement", "TrinitySpark", "only_one", "parse", "parse_tokens", "single", "split", "tokenize"]
 
 
 class TrinitySpark(Spark):
@@ -43,6 +44,11 @@ class TrinitySpark(Spark):
             if version is not None:
                 version.meta.update(start=first.start, end=self._prev.end)
             return version
+
+    class Generator(SparkGenerator):
+        """Spark's text; a WITH stays where it is: two of one name must not meet."""
+
+        EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
 
 MISSING: Final = "something is missing after this word"
@@ -95,7 +101,7 @@ class Statement:
         if self.dialect == "spark":
             return self
         try:
-            text = self.tree.sql(dialect="spark", unsupported_level=ErrorLevel.RAISE)
+            text = self.tree.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE)
         except UnsupportedError as error:
             raise TrinityError(
                 "NOT_SUPPORTED",

@@ -34,8 +34,8 @@ def spelled_out(statement: Statement) -> Statement:
     """
     from trinity.engine.three_valued import three_valued
 
-    tree = three_valued(statement.tree)
-    return statement if tree is statement.tree else parse(tree.sql(dialect="spark"), "spark")
+    text = three_valued(statement.tree, statement.text)
+    return statement if text is statement.text else parse(text, "spark")
 
 
 class Reads:

@@ -14,6 +14,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from trinity.errors import TrinityError
+from trinity.sql.parse import TrinitySpark
 from trinity.sql.portable import refuse_unknown
 
 __all__ = ["Types", "to_spark_text"]
@@ -58,7 +59,7 @@ def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Typ
         if adapted is not node:
             node.replace(adapted)
     try:
-        return str(holder.this.sql(dialect="spark", unsupported_level=ErrorLevel.RAISE))
+        return str(holder.this.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE))
     except UnsupportedError as error:
         raise TrinityError(
             "NOT_SUPPORTED",
