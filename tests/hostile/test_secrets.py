@@ -35,6 +35,12 @@ CONNECTORS = [
 FACTORY = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes an option for a folder makes it there."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(params=SECRETS, ids=["plain", "awkward"])
 def secret(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[str]:
     """A secret. After the test nothing that Trinity logged tells it."""

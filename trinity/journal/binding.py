@@ -16,6 +16,7 @@ from sqlglot.errors import ErrorLevel, TokenError, UnsupportedError
 
 from trinity.errors import TrinityError
 from trinity.journal import trees
+from trinity.sql.as_written import as_written
 
 __all__ = [
     "LOCKED_KEYS",
@@ -191,6 +192,6 @@ def generated(tree: exp.Expr, dialect: str) -> str:
         TrinityError: NOT_SUPPORTED for what sqlglot would leave out.
     """
     try:
-        return tree.sql(dialect=dialect, comments=False, copy=False, unsupported_level=ErrorLevel.RAISE)
+        return tree.sql(dialect=as_written(dialect), comments=False, copy=False, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
         raise TrinityError("NOT_SUPPORTED", f"The statement cannot be rewritten: {error}.") from error

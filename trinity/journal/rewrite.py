@@ -25,6 +25,7 @@ from trinity.journal.tables import JournalModel, JournalTable
 from trinity.journal.unique import unique_checks
 from trinity.journal.updates import delete, update
 from trinity.journal.writing import Names, Written
+from trinity.sql.as_written import as_written
 
 __all__ = ["KeyLock", "Rewritten", "UniqueCheck", "numbered_and_parsed", "rewrite"]
 
@@ -119,7 +120,7 @@ def numbered_and_parsed(sql: str, dialect: str) -> tuple[Numbered, Callable[[], 
 
 def _parse(text: str, dialect: str) -> exp.Expr:
     try:
-        tree = sqlglot.parse_one(text, dialect=dialect)
+        tree = sqlglot.parse_one(text, dialect=as_written(dialect))
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         place = f"Line {first.get('line')}, column {first.get('col')}: " if first else ""

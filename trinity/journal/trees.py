@@ -135,7 +135,9 @@ def default_of(target: JournalColumn, dialect: str) -> exp.Expr:
         return exp.Null()
     from sqlglot import parse_one
 
-    return parse_one(target.default, dialect=dialect)
+    from trinity.sql.as_written import as_written
+
+    return parse_one(target.default, dialect=as_written(dialect))
 
 
 def alias_name(table: exp.Table) -> exp.Identifier:

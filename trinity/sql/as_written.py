@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
@@ -12,7 +13,7 @@ from sqlglot.parsers.spark import SparkParser
 from trinity.errors import TrinityError
 from trinity.sql.parse import TrinitySpark, tokenize
 
-__all__ = ["tree_as_written", "written"]
+__all__ = ["as_written", "tree_as_written", "written"]
 
 _SPELLED: Final = frozenset(
     {"CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION", "CEIL", "FLOOR", "SUBSTRING", "SUBSTR"}
@@ -39,6 +40,11 @@ class AsWritten(TrinitySpark):
         """Types under the names that were written."""
 
         TYPE_MAPPING = {k: v for k, v in SparkGenerator.TYPE_MAPPING.items() if k not in _TYPES}  # noqa: RUF012
+
+
+def as_written(dialect: str) -> str | type[Dialect]:
+    """What sqlglot is to take for a dialect whose text is parsed, changed and written again."""
+    return AsWritten if dialect == "spark" else dialect
 
 
 def tree_as_written(text: str, kind: type[exp.Expr] | None = None) -> exp.Expr:
