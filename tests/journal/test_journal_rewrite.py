@@ -128,3 +128,9 @@ def test_a_journal_that_does_not_exist(journal: JournalModel) -> None:
         rewrite("SELECT * FROM depts", missing)
     assert caught.value.code == "TABLE_NOT_FOUND"
     assert rewrite("CREATE TABLE depts (deptno INT)", missing).sql.startswith("CREATE TABLE hr.depts_journal (")
+
+
+@pytest.mark.parametrize("text", ["date_format(name, 'y')", "CAST(name AS TIME)", "my_function(name, 1)[0]"])
+def test_functions_of_spark_stay_what_they_are(journal: JournalModel, text: str) -> None:
+    """sqlglot would write 'yyyy', which Spark takes for another pattern."""
+    assert text in rewrite_merged(f"UPDATE hr.depts SET name = {text} WHERE deptno = 1", journal).sql
