@@ -263,6 +263,25 @@ def _read_only(folder: Path) -> Path:
     return folder / "warehouse"
 
 
+@pytest.mark.parametrize(
+    ("warehouse", "code"),
+    [
+        ("s3://bucket/lake", "NOT_SUPPORTED"),
+        ("hdfs:///lake", "NOT_SUPPORTED"),
+        (Path("gs://bucket"), "NOT_SUPPORTED"),
+        ("jdbc:postgresql://host/db", "NOT_SUPPORTED"),
+        (" ", "CONFIGURATION_INVALID"),
+    ],
+)
+def test_a_warehouse_that_is_no_folder(
+    warehouse: str | Path, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with refused(code, "warehouse" if code == "CONFIGURATION_INVALID" else "only local paths"):
+        trinity.connect(warehouse)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("spoil", [_file_in_the_way, _read_only])
 def test_a_warehouse_that_cannot_be_written(tmp_path: Path, fmt: str, spoil: Callable[[Path], Path]) -> None:
     if spoil is _read_only and os.geteuid() == 0:

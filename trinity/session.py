@@ -48,19 +48,29 @@ def connect(
 
     Raises:
         TrinityError: CONFIGURATION_INVALID for an unknown connector or option, or for a Spark that lacks what the
-            catalogs need; FILESYSTEM_ERROR or PERMISSION_DENIED when the warehouse cannot be written.
+            catalogs need; NOT_SUPPORTED for a warehouse elsewhere than on a disk; FILESYSTEM_ERROR or
+            PERMISSION_DENIED when it cannot be written.
     """
     wanted: dict[str, dict[str, Any]] = {}
     if warehouse is not None:
-        wanted = {name: {"connector": name, "warehouse": str(Path(warehouse) / name)} for name in _BUILT_IN}
+        folder = _folder(warehouse)
+        wanted = {name: {"connector": name, "warehouse": str(folder / name)} for name in _BUILT_IN}
     wanted.update({name.lower(): dict(options) for name, options in (catalogs or {}).items()})
     if not wanted:
         raise TrinityError(
             "CONFIGURATION_INVALID", "Nothing to connect to: give a warehouse folder, or catalogs={name: {...}}."
         )
     current = (catalog or next(iter(wanted))).lower()
-    folder = None if warehouse is None else str(warehouse)
-    return Session(wanted, current, schema.lower(), spark, dict(spark_settings or {}), folder)
+    given = None if warehouse is None else str(warehouse)
+    return Session(wanted, current, schema.lower(), spark, dict(spark_settings or {}), given)
+
+
+def _folder(warehouse: str | Path) -> Path:
+    from trinity.storage import local_path
+
+    if not str(warehouse).strip():
+        raise TrinityError("CONFIGURATION_INVALID", "The warehouse has no name; give a folder.")
+    return Path(local_path(str(warehouse)))
 
 
 class Session:

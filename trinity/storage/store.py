@@ -46,6 +46,10 @@ class Entry:
     modified_ms: int
 
 
+_SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
+"""How a URI begins; ``pathlib`` makes one slash of two."""
+
+
 def local_path(location: str) -> str:
     """The absolute path of a location given as a path or a ``file:`` URI.
 
@@ -54,8 +58,12 @@ def local_path(location: str) -> str:
     """
     if location.startswith("file:"):
         location = "/" + location.removeprefix("file:").lstrip("/")
-    elif "://" in location:
-        raise TrinityError("NOT_SUPPORTED", f"Location '{location}': only local paths and file: URIs are supported.")
+    elif _SCHEME.match(location):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Location '{location}': only local paths and file: URIs are supported. Mount the store as a folder, or "
+            "write there by the format's own writers.",
+        )
     return os.path.abspath(os.path.expanduser(location))
 
 
