@@ -35,6 +35,7 @@ from trinity.spi import (
 )
 from trinity.storage import FIELD_ID, READ_BY_ID, adopted_definition, adopted_properties, foreign_definition
 from trinity_iceberg.names import schema_of
+from trinity_iceberg.recorded import DEFINITION, recorded
 
 __all__ = [
     "DEFINITION",
@@ -55,8 +56,6 @@ __all__ = [
     "with_field_ids",
 ]
 
-DEFINITION: Final = "trinity.definition"
-"""Table property with the JSON of the whole :class:`TableDefinition`: what Iceberg's schema cannot say."""
 
 PROPERTY_PREFIXES: Final = ("write.", "read.", "commit.", "history.")
 """The user's properties that are Iceberg's own; they are kept as table properties too."""
@@ -214,8 +213,7 @@ def definition_of(identifier: tuple[str, ...], metadata: TableMetadata, schema: 
     where it renamed one the key and the options follow.
     """
     name, in_schema = identifier[-1], schema_of(identifier[:-1])
-    older = metadata.properties.get(f"{DEFINITION}.{schema.schema_id}")
-    stored = json.loads(older or metadata.properties.get(DEFINITION, "null"))
+    stored = recorded(metadata, schema.schema_id)
     if stored is None:
         key = [schema.find_field(i).name for i in sorted(schema.identifier_field_ids)]
         full, foreign = (in_schema, name), [_foreign(f) for f in ordered_fields(schema)]
