@@ -11,7 +11,9 @@ from pyiceberg.table.metadata import TableMetadata
 __all__ = ["DEFINITION", "recorded"]
 
 DEFINITION: Final = "trinity.definition"
-"""Table property: JSON of the definition, which says what a schema of Iceberg cannot; with ``.<schema id>`` behind it that of an older schema."""
+"""Table property: JSON of the definition, which says what a schema of Iceberg cannot.
+
+With ``.<schema id>`` behind it that of an older schema."""
 
 
 def recorded(metadata: TableMetadata, schema_id: int) -> Mapping[str, Any] | None:
