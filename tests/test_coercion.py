@@ -36,9 +36,9 @@ VALUES: Final[dict[str, Sequence[str]]] = {
     "binary": ("7", "007", "100", "true", "2020-01-01"),
 }
 BESIDE_TEXT: Final = {
-    "date": ("2020-01-01", "2020-1-1", " 1999-12-31 "),
-    "timestamp": ("2020-01-01", "2020-1-1 10:00:00", "2020-01-01T10:00:00"),
-    "timestamp_ntz": ("2020-01-01", "2020-1-1 10:00:00", "2020-03-08 02:30:00"),
+    "date": ("2020-01-01", "2020", "2020-1-1", " 1999-12-31 "),
+    "timestamp": ("2020-01-01", "2020", "2020-1-1 10:00:00", "2020-01-01T10:00:00"),
+    "timestamp_ntz": ("2020-01-01", "2020", "2020-1-1 10:00:00", "2020-03-08 02:30:00"),
     "boolean": ("true", "t", "1", "no"),
 }
 """What text has to say beside another type: the rest is an error in Spark."""
@@ -48,6 +48,8 @@ def rows_of(spark: SparkSession, kind: str, beside: str, name: str) -> DataFrame
     """A value per row, and its number."""
     text = kind.startswith(("string", "char", "varchar"))
     values = BESIDE_TEXT.get(beside, VALUES[kind]) if text else VALUES[kind]
+    if kind in ("char(4)", "varchar(4)"):
+        values = [v for v in values if len(v) <= 4]
     if kind == "char(4)":
         values = [v.ljust(4) for v in values]
     plain = "string" if text else kind
