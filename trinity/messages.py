@@ -21,7 +21,8 @@ _TAIL: Final = 400
 _TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n|\n(?=[ \t]))*")
 _PLAIN_RUN: Final = re.compile(rf"[^\s/]{{{SHOWN + 1},}}")
 _PATH_RUN: Final = re.compile(rf"\S{{{_WORD + 1},}}")
-_QUOTED_RUN: Final = re.compile(rf"(?<!\w)'[^'/]{{{SHOWN + 1},}}'(?!\w)")
+_QUOTED_RUN: Final = re.compile(rf"(?<!\w)'(?![^\s']*/[^\s']*')[^']{{{SHOWN + 1},}}'(?!\w)")
+"""Text in quotes that is no path."""
 
 
 def shown_value(value: Any) -> str:

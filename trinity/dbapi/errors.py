@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Final
 
+from trinity.depth import room
 from trinity.errors import ErrorCode, TrinityError
 from trinity.journal.batches import RowError
 from trinity.secrets import scrubbing
@@ -81,6 +82,7 @@ _CODES: Final[dict[str, ErrorCode]] = {
     "23": "CONSTRAINT_VIOLATION",
     "25": "INVALID_ARGUMENTS",
     "40": "TRANSACTION_CONFLICT",
+    "54": "NOT_SUPPORTED",
     "42501": "PERMISSION_DENIED",
     "42601": "SYNTAX_ERROR",
     "42701": "DUPLICATE_COLUMN_NAME",
@@ -122,7 +124,7 @@ def _from_psycopg(error: Any) -> Error:
 @contextlib.contextmanager
 def raised_here() -> Iterator[None]:
     """Turns errors of Trinity and of the backend's driver into those of PEP 249."""
-    with scrubbing():
+    with scrubbing(), room():
         try:
             yield
         except Exception as error:

@@ -107,8 +107,8 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
     """The parts of a predicate that AND joins."""
     tree = tree.unnest()
     if isinstance(tree, exp.And):
-        yield from conjuncts(tree.left)
-        yield from conjuncts(tree.right)
+        for part in tree.flatten():
+            yield from conjuncts(part)
     else:
         yield tree
 

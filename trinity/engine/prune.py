@@ -65,10 +65,8 @@ class _Compiler:
     def test(self, tree: exp.Expr) -> _Test:
         tree = tree.unnest()
         if isinstance(tree, exp.And | exp.Or):
-            left, right = self.test(tree.left), self.test(tree.right)
-            if isinstance(tree, exp.And):
-                return lambda f: left(f) and right(f)
-            return lambda f: left(f) or right(f)
+            tests, hold = [self.test(part) for part in tree.flatten()], all if isinstance(tree, exp.And) else any
+            return lambda f: hold(test(f) for test in tests)
         return self._negated(tree.this.unnest()) if isinstance(tree, exp.Not) else self._simple(tree)
 
     def _simple(self, tree: exp.Expr) -> _Test:

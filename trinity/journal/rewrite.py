@@ -127,8 +127,6 @@ def _parse(text: str, dialect: str) -> exp.Expr:
         raise TrinityError("SYNTAX_ERROR", f"{place}{first.get('description') or error}") from error
     except (SqlglotError, ValueError) as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
-    except RecursionError as error:
-        raise TrinityError("NOT_SUPPORTED", "The statement is nested too deeply to be rewritten.") from error
     return tree
 
 

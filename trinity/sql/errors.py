@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from trinity.depth import too_deep
 from trinity.errors import CODES, ErrorCode, TrinityError
+from trinity.messages import without_traceback
 from trinity.spi import HIDDEN_PREFIX
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ _CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
     ("NUMERIC_VALUE_OUT_OF_RANGE", "NUMERIC_VALUE_OUT_OF_RANGE"),
     ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "SUBQUERY_MULTIPLE_ROWS"),
     ("CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
+    ("FAILED_TO_PARSE_TOO_COMPLEX", "NOT_SUPPORTED"),
 )
 """Prefix of Spark's error condition -> Trinity's code."""
 
@@ -70,7 +73,7 @@ _RAISED: Final = re.compile(r"([A-Z_]+): (.*)", re.DOTALL)
 
 def _message(error: PySparkException) -> str:
     """Spark's sentences, without the plan that follows and with names as the user knows them."""
-    text = str(getattr(error, "desc", None) or error)
+    text = without_traceback(str(getattr(error, "desc", None) or error))
     text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
     # a place in the text would be one in the rewritten text
     text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+|; line \d+ pos \d+|\(line \d+, pos \d+\)", "", text)
@@ -101,7 +104,9 @@ def _from_java(error: Py4JJavaError) -> TrinityError | None:
     """For an error that PySpark hands on as Java's: the TrinityError, when its condition is a known one."""
     exception = error.java_exception
     while exception is not None:
-        text = str(exception.getMessage() or "")
+        if exception.getClass().getSimpleName() == "StackOverflowError":
+            return too_deep()
+        text = without_traceback(str(exception.getMessage() or ""))
         condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)
         code = next((c for prefix, c in _CODES if condition is not None and condition[1].startswith(prefix)), None)
         if condition is not None and code is not None:

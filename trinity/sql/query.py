@@ -12,7 +12,7 @@ from trinity.engine.settings import pinned
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.names import split_name
-from trinity.sql.errors import from_spark, quiet
+from trinity.sql.errors import spark_errors
 from trinity.sql.fallback import names_by_spark
 from trinity.sql.parse import Statement, parse
 from trinity.sql.reads import Reads
@@ -91,11 +91,13 @@ def run_as_set(session: Session, text: str) -> DataFrame:
     """Runs Spark SQL text under the user's own settings, as SET and RESET must, which change them."""
     from pyspark.errors import PySparkException
 
-    try:
-        with quiet():
+    with spark_errors():
+        try:
             return session.spark.sql(text)
-    except PySparkException as error:
-        raise _missing_table(session, error) or from_spark(error) from error
+        except PySparkException as error:
+            if (missing := _missing_table(session, error)) is not None:
+                raise missing from error
+            raise
 
 
 def _missing_table(session: Session, error: PySparkException) -> TrinityError | None:

@@ -199,14 +199,16 @@ class Scope:
         Raises:
             TrinityError: as :meth:`find`; NOT_SUPPORTED for ``*``.
         """
+        # not by looking upwards from each: of a chain of n terms that takes n * n steps
+        own = {id(node) for node in tree.dfs(prune=lambda node: isinstance(node, exp.Query))}
         for star in tree.find_all(exp.Star):
-            if not isinstance(star.parent, (exp.Count, exp.Column)) and star.find_ancestor(exp.Query) is None:
+            if not isinstance(star.parent, (exp.Count, exp.Column)) and id(star) in own:
                 raise TrinityError("NOT_SUPPORTED", f"{self.clause}: '*' is not supported here; name the columns.")
         for column in tree.find_all(exp.Column):
             parts = column.parts
             if not all("start" in p.meta for p in parts if not isinstance(p, exp.Star)):
                 continue
-            if column.find_ancestor(exp.Query) is not None:
+            if id(column) not in own:
                 yield from self._outer(column, references)
             elif isinstance(column.this, exp.Star):
                 yield self._star(column)

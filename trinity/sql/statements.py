@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from trinity.depth import room
 from trinity.engine.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
 from trinity.sql import alter, create, ddl, dml, insert, query, show
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["run", "split"]
 
 
+@room()
 def run(session: Session, text: str, dialect: str = "spark") -> DataFrame:
     """Runs exactly one statement.
 

@@ -1,0 +1,132 @@
+"""Deeply nested and very long expressions work, or are refused by name: no RecursionError, no StackOverflowError."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+from tests.journal.conftest import hr, model, opened, plain  # noqa: F401 - fixtures
+from trinity import Column, Session, TrinityError, dbapi
+from trinity.table import Table
+
+NESTED: Final[dict[str, Callable[[int, str], str]]] = {
+    "parentheses": lambda n, c: "(" * n + c + ")" * n,
+    "functions": lambda n, c: "abs(" * n + c + ")" * n,
+    "CASE": lambda n, c: f"CASE WHEN {c} = 1 THEN " * n + c + " ELSE 2 END" * n,
+    "CASE in ELSE": lambda n, c: f"CASE WHEN {c} = 7 THEN 1 ELSE " * n + c + " END" * n,
+    "minus": lambda n, c: "- " * n + c,
+}
+CHAINED: Final[dict[str, Callable[[int, str], str]]] = {
+    "AND": lambda n, c: " AND ".join(f"{c} <> {i}" for i in range(10, n + 10)),
+    "OR": lambda n, c: " OR ".join(f"{c} = {i}" for i in range(1, n + 1)),
+    "||": lambda n, c: " || ".join([f"cast({c} AS char(1))"] * n) + " <> ''",
+    "+": lambda n, c: " + ".join([c] * n) + " > 0",
+}
+LEVELS, TERMS = 500, 10_000
+
+
+def outcome(work: Callable[[], Any]) -> str:
+    """``done``, or the code of the refusal. Anything else is raised."""
+    try:
+        work()
+    except TrinityError as error:
+        assert error.code == "NOT_SUPPORTED", error  # noqa: PT017
+        assert "nested too deeply" in error.message or "too complex" in error.message or "stack" in error.message  # noqa: PT017
+        return error.code
+    return "done"
+
+
+@pytest.fixture
+def versions() -> str:
+    return "BIGINT"
+
+
+@pytest.fixture
+def depts(hr: dbapi.Connection) -> Iterator[dbapi.Connection]:  # noqa: F811 - the fixture
+    hr.execute("INSERT INTO hr.depts (deptno, name) VALUES (1, 'one'), (2, 'two')")
+    hr.commit()
+    before = sys.getrecursionlimit()
+    yield hr
+    assert sys.getrecursionlimit() == before
+
+
+def tiered(kinds: Iterable[str], short: Container[str]) -> list[Any]:
+    """Each kind; those that are not named in the long tier."""
+    return [kind if kind in short else pytest.param(kind, marks=pytest.mark.full) for kind in kinds]
+
+
+@pytest.mark.parametrize("kind", tiered(NESTED, ("parentheses", "CASE")))
+def test_nested_expressions_on_postgresql(depts: dbapi.Connection, kind: str) -> None:
+    text = NESTED[kind](LEVELS, "deptno")
+    for statement in (
+        f"SELECT {text} FROM hr.depts",
+        f"UPDATE hr.depts SET name = 'x' WHERE {text} = 1",
+        f"INSERT INTO hr.depts SELECT {text} + 10, 'y' FROM hr.depts",
+    ):
+        assert outcome(lambda: depts.execute(statement)) == "done"  # noqa: B023
+        depts.rollback()
+    beyond = NESTED[kind](20_000, "deptno")
+    assert outcome(lambda: depts.execute(f"UPDATE hr.depts SET name = 'x' WHERE {beyond} = 1")) == "NOT_SUPPORTED"
+
+
+@pytest.mark.parametrize("kind", tiered(CHAINED, ("AND", "||")))
+def test_long_chains_on_postgresql(depts: dbapi.Connection, kind: str) -> None:
+    text = CHAINED[kind](TERMS if kind in ("AND", "OR") else TERMS // 10, "deptno")
+    done = depts.execute(f"UPDATE hr.depts SET name = 'x' WHERE {text}").rowcount
+    assert done == 2
+
+
+def test_room_is_there_while_anybody_needs_it() -> None:
+    from trinity.depth import room
+
+    before, entered, leave = sys.getrecursionlimit(), threading.Event(), threading.Event()
+
+    def inside() -> None:
+        with room():
+            entered.set()
+            leave.wait()
+
+    other = threading.Thread(target=inside)
+    other.start()
+    entered.wait()
+    with room():
+        assert sys.getrecursionlimit() > before
+    assert sys.getrecursionlimit() > before
+    leave.set()
+    other.join()
+    assert sys.getrecursionlimit() == before
+
+
+# -- Spark ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def deep(session: Session, tiered_fmt: str) -> Table:
+    columns = [Column("id", "int"), Column("v", "int"), Column("s", "string")]
+    table = session.create_table(f"{tiered_fmt}.default.deep", columns, ["id"])
+    table.upsert(pa.table({"id": pa.array([1, 2], pa.int32()), "v": pa.array([1, 2], pa.int32()), "s": ["a", "b"]}))
+    return table
+
+
+def test_deep_statements_on_spark(deep: Table) -> None:
+    """What Spark's own stack holds works; what it does not is refused by name, and changes nothing."""
+    sql = deep.session.sql
+    name = str(deep.name)
+    found = {
+        text: outcome(lambda: sql(text))  # noqa: B023
+        for text in (
+            f"UPDATE {name} SET v = {NESTED['parentheses'](45, 'v')} WHERE id = 1",
+            f"UPDATE {name} SET v = v WHERE {CHAINED['AND'](1000, 'v')}",
+            f"SELECT {NESTED['CASE'](100, 'v')} FROM {name}",
+            f"UPDATE {name} SET v = {NESTED['parentheses'](LEVELS, 'v')} WHERE id = 1",
+            f"SELECT {' || '.join(['s'] * 1000)} FROM {name}",
+            f"UPDATE {name} SET v = {NESTED['parentheses'](20_000, 'v')} WHERE id = 1",
+        )
+    }
+    assert list(found.values())[:2] == ["done", "done"]
+    assert {(r.id, r.v, r.s) for r in deep.to_df().collect()} == {(1, 1, "a"), (2, 2, "b")}
