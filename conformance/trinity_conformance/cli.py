@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Tests a table format adapter of Trinity.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,  # as the command trinity's
+    help="Tests a table format adapter of Trinity.",
+)
 
 _TRACES = Path(".trinity-conformance")
 _WIDTH = 160

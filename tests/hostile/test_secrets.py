@@ -15,6 +15,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from psycopg.pq import Conninfo
+from sqlalchemy.exc import SQLAlchemyError
 from typer.testing import CliRunner
 
 import trinity
@@ -212,12 +213,19 @@ def test_libpqs_parameters_are_not_shown(secret: str) -> None:
     refusal(lambda: dbapi.connect(model, passwort=secret, password=secret))
 
 
+def make_guarded(server: dict[str, str], password: str) -> None:
+    """The user of whom the server asks a password, and a schema of its own."""
+    with psycopg.connect(**server, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
+        plain.execute("DROP SCHEMA IF EXISTS guarded CASCADE")
+        plain.execute("DROP ROLE IF EXISTS guarded")
+        plain.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{password}'")
+        plain.execute("CREATE SCHEMA guarded AUTHORIZATION guarded")
+
+
 def test_a_server_that_refuses(server: dict[str, str], tmp_path: Path, secret: str) -> None:
     """A wrong password, host and database; then a right password, and statements that fail with it in their text."""
     right = f"{CORE} is right"
-    with psycopg.connect(**server, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
-        plain.execute("DROP ROLE IF EXISTS guarded")
-        plain.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{right}'")
+    make_guarded(server, right)
     url = f"jdbc:postgresql://{server['host']}:{server['port']}/{server['dbname']}"
     model = a_model(jdbcUrl=url, jdbcUser="guarded", jdbcPassword=secret)
     wrong: tuple[dict[str, str], ...] = ({}, {"dbname": f"x{secret}"}, {"port": "1"}, {"host": f"{secret}.invalid"})
@@ -238,6 +246,34 @@ def test_a_server_that_refuses(server: dict[str, str], tmp_path: Path, secret: s
         ):
             refusal(lambda: connection.execute(text))  # noqa: B023
             connection.rollback()
+
+
+def test_a_catalog_in_postgresql(server: dict[str, str], tmp_path: Path) -> None:
+    """Its password stands in the address; for Spark, which shows addresses, beside it."""
+    right = f"{CORE} is @right"
+    make_guarded(server, right)
+    place = f"{server['host']}:{server['port']}/{server['dbname']}"
+
+    def opened(password: str) -> Session:
+        uri = f"postgresql+psycopg://guarded:{quote(password)}@{place}"
+        options = {"connector": "iceberg", "type": "sql", "uri": uri, "warehouse": str(tmp_path)}
+        return trinity.connect(catalogs={"c": options}, catalog="c")
+
+    refusal(lambda: opened(f"{CORE} is wrong"))
+    with opened(right) as session:
+        table = session.create_table("t", [Column("k", "int")])
+        table.append(pa.table({"k": [1]}))
+        settings = session.connector("c").spark_catalog_settings("c")  # type: ignore[attr-defined]
+        assert settings["spark.sql.catalog.c.uri"] == f"jdbc:postgresql://{place}"
+        assert settings["spark.sql.catalog.c.jdbc.user"] == "guarded"
+        assert settings["spark.sql.catalog.c.jdbc.password"] == right
+        assert_silent(f"{session.connector('c')!r} {table!r}")
+        with psycopg.connect(**server, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
+            plain.execute("ALTER ROLE guarded NOLOGIN")
+            plain.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guarded'")
+        with pytest.raises((TrinityError, SQLAlchemyError)) as caught:
+            session.table("t").splits()
+        assert_tells_nothing(caught.value)
 
 
 # -- forms ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="One merge semantics over Parquet, Delta and Iceberg tables.", no_args_is_help=True, add_completion=False
+    help="One merge semantics over Parquet, Delta and Iceberg tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,  # options are among them (N4)
 )
 
 Warehouse = Annotated[Path, typer.Option("--warehouse", "-w", help="Folder with the three catalogs.")]

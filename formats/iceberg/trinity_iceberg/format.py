@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from pydantic import ConfigDict, Field
 
@@ -148,19 +149,26 @@ class IcebergConnector(Connector):
                     f"Spark finds the tables of this SQL catalog only under the name '{own}', not '{name}': name the "
                     f"Spark catalog '{own}', or set 'catalog-name' to '{name}' before tables are made.",
                 )
-            settings |= {"type": "jdbc", "uri": _jdbc(given["uri"]), "jdbc.schema-version": "V1", "clients": "1"}
+            settings |= {"type": "jdbc", **_jdbc(given["uri"]), "jdbc.schema-version": "V1", "clients": "1"}
         elif "uri" in given:
             settings["uri"] = given["uri"]
         prefix = f"spark.sql.catalog.{name}"
         return {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{k}": v for k, v in settings.items()}}
 
 
-def _jdbc(uri: str) -> str:
-    """The JDBC form of an SQLAlchemy address: ``sqlite:////a/b?x`` is ``jdbc:sqlite:/a/b``."""
+def _jdbc(uri: str) -> dict[str, str]:
+    """The settings for JDBC of an SQLAlchemy address: ``sqlite:////a/b?x`` is ``jdbc:sqlite:/a/b``.
+
+    User and password go beside the address, which JDBC does not take them in, and which Spark shows (N4).
+    """
     scheme, _, rest = uri.partition("://")
     if scheme.startswith("sqlite"):
-        return f"jdbc:sqlite:{rest.partition('?')[0].removeprefix('/')}"
-    return f"jdbc:{scheme.partition('+')[0]}://{rest}"
+        return {"uri": f"jdbc:sqlite:{rest.partition('?')[0].removeprefix('/')}"}
+    who, _, place = rest.rpartition("@")
+    found = {"uri": f"jdbc:{scheme.partition('+')[0]}://{place}"}
+    for name, value in zip(("jdbc.user", "jdbc.password"), who.split(":", 1), strict=False):
+        found |= {name: unquote(value)} if value else {}
+    return found
 
 
 def _open(catalog: str, options: IcebergOptions) -> Catalog:
