@@ -308,7 +308,7 @@ def test_a_function_that_cannot_be_said(
         table.merge_view_sql(refused)
     assert error.value.code == "NOT_SUPPORTED"
     told = (
-        "'default.t'",
+        "'parquet.default.t'",
         f"dialect '{refused}'",
         f"column 'tags' folds by {function}",
         "compact(full=True)",

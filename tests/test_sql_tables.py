@@ -229,8 +229,8 @@ def test_insert_from_queries(sales: Session) -> None:
 @pytest.mark.tiered
 def test_insert_refusals_change_nothing(sales: Session) -> None:
     before = sales.table("orders").splits().version
-    refused(sales, "INVALID_ARGUMENTS", "INSERT INTO orders VALUES (1)")
-    refused(sales, "INVALID_ARGUMENTS", "INSERT INTO orders (id, ts) SELECT 1, 2, 3")
+    refused(sales, "TYPE_MISMATCH", "INSERT INTO orders VALUES (1)")
+    refused(sales, "TYPE_MISMATCH", "INSERT INTO orders (id, ts) SELECT 1, 2, 3")
     assert "'note'" in refused(sales, "COLUMN_NOT_FOUND", "INSERT INTO orders (id, nota) VALUES (1, 'x')")
     refused(sales, "DUPLICATE_COLUMN_NAME", "INSERT INTO orders (id, ID) VALUES (1, 2)")
     refused(sales, "TYPE_MISMATCH", "INSERT INTO orders (id) VALUES ('1')")

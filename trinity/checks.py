@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from trinity.errors import TrinityError, nearest
 from trinity.merge import MergeSpec
+from trinity.messages import shown_value
 from trinity.names import LENGTH, checked_name
 from trinity.spi import Check, TableDefinition
 
@@ -27,10 +28,11 @@ def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str,
     try:
         tree = sqlglot.parse_one(check.expression, dialect="spark")
     except SqlglotError as error:
-        raise TrinityError("SYNTAX_ERROR", f"{where}: ({check.expression}) is no expression.") from error
+        raise TrinityError("SYNTAX_ERROR", f"{where}: ({shown_value(check.expression)}) is no expression.") from error
     if tree.find(exp.Query):
         raise TrinityError(
-            "NOT_SUPPORTED", f"{where}: ({check.expression}) has a subquery; a constraint is about one row alone."
+            "NOT_SUPPORTED",
+            f"{where}: ({shown_value(check.expression)}) has a subquery; a constraint is about one row alone.",
         )
     known = {c.name.lower(): c.name for c in definition.visible}
     named = {node.parts[0].name.lower() for node in tree.find_all(exp.Column)}
@@ -51,6 +53,7 @@ def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
             :func:`refuse_folded` and :func:`constrained_columns`.
     """
     checked_name(check.name, "CHECK constraint")
+    check = replace(check, expression=_bare(check.expression))
     if any(c.name.lower() == check.name.lower() for c in definition.checks):
         raise TrinityError(
             "INVALID_ARGUMENTS", f"Table '{definition.full_name}' has a CHECK constraint '{check.name}' already."
@@ -59,6 +62,12 @@ def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
     definition = replace(definition, checks=(*definition.checks, check))
     refuse_folded(definition)
     return definition
+
+
+def _bare(expression: str) -> str:
+    """Without the comments around it: one at the end would take along what others write behind it."""
+    tokens = sqlglot.tokenize(expression, dialect="spark")
+    return expression[tokens[0].start : tokens[-1].end + 1] if tokens else expression
 
 
 def refuse_folded(definition: TableDefinition) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import sqlglot
@@ -10,6 +11,7 @@ import sqlglot
 from trinity.checks import with_check
 from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec, canonical_properties
+from trinity.messages import shown_value
 from trinity.names import checked_name
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
 
@@ -28,6 +30,7 @@ def define_table(
     properties: Mapping[str, str],
     property_prefixes: tuple[str, ...],
     checks: Mapping[str, str],
+    catalog: str = "",
 ) -> TableDefinition:
     """The definition of a new table: canonical types and properties, keys NOT NULL, hidden columns added.
 
@@ -35,9 +38,9 @@ def define_table(
         TrinityError: INVALID_ARGUMENTS, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY, TYPE_MISMATCH,
             SYNTAX_ERROR (a DEFAULT), NOT_SUPPORTED.
     """
-    _check_columns(f"{schema}.{table}", columns)
     options = canonical_properties(properties, property_prefixes)
-    draft = TableDefinition(schema, table, tuple(columns), tuple(primary_key), (), options)
+    draft = TableDefinition(schema, table, tuple(columns), tuple(primary_key), (), options, catalog=catalog)
+    _check_columns(draft.full_name, columns)
     key = tuple(draft.column(name).name for name in primary_key)
     stored = [
         Column(c.name, str(parse_type(c.type)), c.nullable and c.name not in key, c.default, c.comment) for c in columns
@@ -47,7 +50,7 @@ def define_table(
         stored.append(Column(ROW_KIND, "int"))
     if key and by_column:
         stored.append(Column(CARRIED, "string"))
-    definition = TableDefinition(schema, table, tuple(stored), key, _partitions(draft, partition_by), options)
+    definition = replace(draft, columns=tuple(stored), primary_key=key, partition_by=_partitions(draft, partition_by))
     MergeSpec.of(definition)
     for name, expression in checks.items():
         definition = with_check(definition, Check(name, expression))
@@ -112,5 +115,6 @@ def check_column(table: str, column: Column) -> None:
         sqlglot.parse_one(column.default, dialect="spark")
     except sqlglot.errors.SqlglotError as error:
         raise TrinityError(
-            "SYNTAX_ERROR", f"Table '{table}': DEFAULT {column.default} of column '{column.name}' is no expression."
+            "SYNTAX_ERROR",
+            f"Table '{table}': DEFAULT {shown_value(column.default)} of column '{column.name}' is no expression.",
         ) from error

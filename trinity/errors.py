@@ -71,7 +71,11 @@ class TrinityError(Exception):
         return cls(fields["code"], fields["message"])
 
 
+_LONGEST_NAME: Final = 255
+"""Characters of a name; the comparison of a longer text takes long, and finds nothing."""
+
+
 def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
     """A hint for an error message: `` Did you mean 'x'?``, or nothing when no known name is close."""
-    close = get_close_matches(name, known, n=1, cutoff=0.6)
+    close = get_close_matches(name, known, n=1, cutoff=0.6) if len(name) <= _LONGEST_NAME else ()
     return f" Did you mean '{close[0]}'?" if close else ""

@@ -111,7 +111,7 @@ def _secrets(name: str, value: str) -> Iterator[str]:
     if is_secret(name):
         yield value
     for form in _FORMS:
-        yield from (found["secret"].strip("'\"") for found in form.finditer(value))
+        yield from (found["secret"].strip("'\"") for found in form.finditer(value[:_LONGEST]))
 
 
 def _spellings(secret: str) -> set[str]:

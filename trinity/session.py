@@ -258,7 +258,15 @@ class Session:
             raise self._taken(full)
         prefixes = self._catalogs.property_prefixes(full.catalog)
         definition = define_table(
-            full.schema, full.table, columns, primary_key, partition_by, properties or {}, prefixes, checks or {}
+            full.schema,
+            full.table,
+            columns,
+            primary_key,
+            partition_by,
+            properties or {},
+            prefixes,
+            checks or {},
+            full.catalog,
         )
         self.check_types(definition)
         handle = self.connector(full.catalog).metadata.create_table(definition)

@@ -65,7 +65,8 @@ class Table:
 
     def splits(self, version: int | None = None) -> SplitSource:
         """All that a read needs of a version, or of the newest."""
-        return self.connector.metadata.get_splits(replace(self.handle, version=version))
+        found = self.connector.metadata.get_splits(replace(self.handle, version=version))
+        return replace(found, definition=replace(found.definition, catalog=self.name.catalog))
 
     @property
     def definition(self) -> TableDefinition:

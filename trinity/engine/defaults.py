@@ -85,9 +85,9 @@ def _plain_value(column: Column) -> Any:
         return tree.this
     kind = arrow_type(column.type)
     if tree.is_int and pa.types.is_floating(kind):
-        return int(tree.sql())
+        return int(tree.sql(comments=False))
     if tree.is_int and pa.types.is_integer(kind):
-        value, bound = int(tree.sql()), 1 << kind.bit_width - 1
+        value, bound = int(tree.sql(comments=False)), 1 << kind.bit_width - 1
         return value if -bound <= value < bound else _OTHER
     if isinstance(tree, exp.CurrentTimestamp) and column.type == "timestamp":
         return dt.datetime.now(dt.timezone.utc)

@@ -28,7 +28,7 @@ from trinity.merge.literal import quoted, text_literal
 from trinity.merge.rows import SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
-from trinity.storage import FIELD_ID, columns_in, spark_path
+from trinity.storage import FIELD_ID, columns_in, spark_path, system_trouble
 
 __all__ = ["merge_view_sql"]
 
@@ -185,7 +185,9 @@ class _Scans:
 def _schema(file: DataFile) -> pa.Schema:
     try:
         return pq.read_schema(file.path)
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, MemoryError, pa.ArrowInvalid) as error:
+        if (trouble := system_trouble(error, file.path)) is not None:
+            raise trouble from error
         what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
         raise TrinityError(
             "BAD_DATA", f"Data file '{file.path}' {what}; restore it from a copy, or read an older version."

@@ -124,6 +124,7 @@ class TableDefinition:
             to replace. Not part of :meth:`to_dict`.
         id: which of all the tables that have had this name; empty for one made before there were ids, or where nobody
             gives any. A format with ids of its own has it say those.
+        catalog: name of the catalog, where it is known, for messages. Not part of :meth:`to_dict`.
     """
 
     schema: str
@@ -136,11 +137,12 @@ class TableDefinition:
     checks: tuple[Check, ...] = ()
     external: bool = False
     id: str = field(default="", compare=False)
+    catalog: str = field(default="", compare=False)
 
     @property
     def full_name(self) -> str:
-        """``schema.table``."""
-        return f"{self.schema}.{self.name}"
+        """``catalog.schema.table``, or without the catalog where that is not known."""
+        return f"{self.catalog}.{self.schema}.{self.name}" if self.catalog else f"{self.schema}.{self.name}"
 
     @property
     def visible(self) -> tuple[Column, ...]:
@@ -226,7 +228,7 @@ class TableDefinition:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form, read back by :meth:`from_dict`."""
-        return {name: value for name, value in asdict(self).items() if name != "external"}
+        return {name: value for name, value in asdict(self).items() if name not in ("external", "catalog")}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableDefinition:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from trinity.checks import check_name
 from trinity.engine.sparktypes import spark_type
 from trinity.errors import TrinityError
+from trinity.messages import shown_value
 from trinity.spi import Column
 from trinity.sql.translate import to_spark_text
 from trinity.sql.types import type_text
@@ -104,7 +105,9 @@ def default_text(node: exp.Expr, dialect: str) -> str | None:
     if isinstance(node, exp.Null):
         return None
     if node.find(exp.Column, exp.Query):
-        raise TrinityError("NOT_SUPPORTED", f"DEFAULT {node.sql(dialect=dialect)}: a default is a constant expression.")
+        raise TrinityError(
+            "NOT_SUPPORTED", f"DEFAULT {shown_value(node.sql(dialect=dialect))}: a default is a constant expression."
+        )
     return str(node.sql(dialect="spark"))
 
 
@@ -149,6 +152,7 @@ def _key_columns(node: exp.PrimaryKey) -> list[str]:
     for part in node.expressions:
         if not isinstance(part, (exp.Identifier, exp.Column)):
             raise TrinityError(
-                "NOT_SUPPORTED", f"PRIMARY KEY ({part.sql(dialect='spark')}): a key is made of columns as they are."
+                "NOT_SUPPORTED",
+                f"PRIMARY KEY ({shown_value(part.sql(dialect='spark'))}): a key is made of columns as they are.",
             )
     return [part.name for part in node.expressions]

@@ -46,8 +46,8 @@ def insert(session: Session, statement: Statement) -> DataFrame:
         one row of counts.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a wrong number of columns, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME,
-            TYPE_MISMATCH, CONSTRAINT_VIOLATION; NOT_SUPPORTED for INSERT OVERWRITE and the like.
+        TrinityError: TYPE_MISMATCH, for a wrong number of columns too; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME,
+            CONSTRAINT_VIOLATION; NOT_SUPPORTED for INSERT OVERWRITE and the like.
     """
     statement = statement.to_spark()
     node = statement.tree
@@ -75,7 +75,7 @@ def insert(session: Session, statement: Statement) -> DataFrame:
 def _check_width(table: Table, targets: Sequence[Column], rows: DataFrame) -> None:
     if len(rows.columns) != len(targets):
         raise TrinityError(
-            "INVALID_ARGUMENTS",
+            "TYPE_MISMATCH",
             f"INSERT INTO '{table.name}' fills {len(targets)} columns ({', '.join(c.name for c in targets)}), "
             f"and the query has {len(rows.columns)}.",
         )

@@ -219,7 +219,7 @@ class _Builder:
                 )
         if len(found) != len(clause.values):
             raise TrinityError(
-                "INVALID_ARGUMENTS",
+                "TYPE_MISMATCH",
                 f"INSERT into '{self.table.name}' fills {len(found)} columns ({', '.join(c.name for c in found)}) and "
                 f"has {len(clause.values)} values.",
             )

@@ -145,7 +145,7 @@ def create_statement(session: Session, table: Table) -> str:
     if definition.primary_key:
         lines.append(f"PRIMARY KEY ({_listed(definition.primary_key)}) NOT ENFORCED")
     if not definition.external:
-        lines += [f"CONSTRAINT {quoted_name(c.name)} CHECK ({c.expression})" for c in definition.checks]
+        lines += [f"CONSTRAINT {quoted_name(c.name)} CHECK ({_written(c.expression)})" for c in definition.checks]
     name = ".".join(map(quoted_name, (table.name.catalog, table.name.schema, table.name.table)))
     text = f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + ")"
     text += f"\nUSING {_provider(session, table)}"
@@ -176,10 +176,15 @@ def _column_line(definition: TableDefinition, column: Column) -> str:
     if not column.nullable:
         text += " NOT NULL"
     if column.default is not None:
-        text += f" DEFAULT {column.default}"
+        text += f" DEFAULT {_written(column.default)}"
     if column.comment is not None:
         text += f" COMMENT {_string(column.comment)}"
     return text
+
+
+def _written(expression: str) -> str:
+    """An expression that something may stand behind: a comment at its end, as others may have written it, ends too."""
+    return f"{expression}\n" if "--" in expression else expression
 
 
 def _listed(names: Iterable[str]) -> str:

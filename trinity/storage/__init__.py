@@ -20,7 +20,16 @@ from trinity.storage.row_changes import ROW_ID, FileChange, RowChanges, check_sc
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
 from trinity.storage.stamping import order_with, stamped, stamps_missing
-from trinity.storage.store import AlreadyExists, Entry, ObjectStore, after_commit, file_uri, local_path, spark_path
+from trinity.storage.store import (
+    AlreadyExists,
+    Entry,
+    ObjectStore,
+    after_commit,
+    file_uri,
+    local_path,
+    spark_path,
+    system_trouble,
+)
 from trinity.storage.sync import make_folder, sync_file, sync_folders
 from trinity.storage.versions import TableVersion, VersionedMetadata, no_readable_version, oldest_needed
 
@@ -86,5 +95,6 @@ __all__ = [
     "sweep",
     "sync_file",
     "sync_folders",
+    "system_trouble",
     "unescaped",
 ]

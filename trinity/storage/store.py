@@ -24,9 +24,23 @@ from trinity.storage.sync import make_folder, sync_folders
 if TYPE_CHECKING:
     from obstore.store import LocalStore
 
-__all__ = ["AlreadyExists", "Entry", "ObjectStore", "after_commit", "file_uri", "local_path", "spark_path"]
+__all__ = [
+    "AlreadyExists",
+    "Entry",
+    "ObjectStore",
+    "after_commit",
+    "file_uri",
+    "local_path",
+    "spark_path",
+    "system_trouble",
+]
 
 _log = logger(__name__)
+_LACKING: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+)
+_SIGNS: Final = ("Too many open files", "No space left on device", "Cannot allocate memory", "OutOfMemoryError")
+"""The same as other libraries and Java say it."""
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 """What file systems without hard links answer."""
 _NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
@@ -173,10 +187,25 @@ class _errors:
             return
         from obstore.exceptions import BaseError
 
-        if isinstance(error, PermissionError):
-            raise TrinityError("PERMISSION_DENIED", f"No permission for '{self.path}': {error}.") from error
+        if (trouble := system_trouble(error, self.path)) is not None:
+            raise trouble from error
         if isinstance(error, OSError | BaseError):
             raise TrinityError("FILESYSTEM_ERROR", f"'{self.path}' cannot be read or written: {error}.") from error
+
+
+def system_trouble(error: BaseException, path: str) -> TrinityError | None:
+    """For an error of reading a file: what the system lacks for it, where the file itself is not at fault.
+
+    That is permission, file handles, memory or space, a disk that answers. A missing or corrupt file gives None.
+    """
+    if isinstance(error, PermissionError):
+        return TrinityError("PERMISSION_DENIED", f"No permission for '{path}': {error}.")
+    short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _LACKING)
+    if short or any(sign in str(error) for sign in _SIGNS):
+        return TrinityError(
+            "FILESYSTEM_ERROR", f"'{path}' cannot be read now, for want of what the system has: {error}."
+        )
+    return None
 
 
 def _link(temporary: Path, target: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
 from trinity.secrets import logger
-from trinity.storage import CommitRaced, after_commit, sync_file, sync_folders
+from trinity.storage import CommitRaced, after_commit, sync_file, sync_folders, system_trouble
 from trinity_delta.schema import renamed_columns
 
 if TYPE_CHECKING:
@@ -328,6 +328,8 @@ def delta_errors(name: str, location: str) -> Iterator[None]:
             raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist (any more).") from error
         if "java.nio.file.AccessDeniedException" in classes or "Permission denied" in str(error):
             raise TrinityError("PERMISSION_DENIED", f"No permission for '{log}' of table '{name}'.") from error
+        if (trouble := system_trouble(error, str(log))) is not None:
+            raise trouble from error
         if any(c in _CORRUPT for c in classes) or "java.io.IOException" not in classes:
             raise TrinityError(
                 "BAD_DATA", f"Delta's log '{log}' of table '{name}' cannot be used: {_first_line(error)}"

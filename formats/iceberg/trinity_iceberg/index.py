@@ -17,7 +17,7 @@ from pyiceberg.table.update import RemoveStatisticsUpdate, SetStatisticsUpdate, 
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Tier
-from trinity.storage import ObjectStore
+from trinity.storage import ObjectStore, system_trouble
 from trinity_iceberg.carried import indexes
 
 __all__ = ["SIDECAR_FOLDER", "FileIndex", "bad_data", "open_index", "put_index", "sidecar_folder", "stale_guards"]
@@ -34,9 +34,9 @@ def bad_data(path: str) -> Iterator[None]:
         yield
     except TrinityError:
         raise
-    except PermissionError as error:
-        raise TrinityError("PERMISSION_DENIED", f"No permission to read '{path}'.") from error
     except Exception as error:
+        if (trouble := system_trouble(error, path)) is not None:
+            raise trouble from error
         what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
         raise TrinityError(
             "BAD_DATA",

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import local_path
+from trinity.storage import local_path, system_trouble
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
 
@@ -29,10 +29,8 @@ def load(catalog: Catalog, table: TableHandle) -> Table:
         raise _missing(table) from error
     except SQLAlchemyError as error:
         raise TrinityError("FILESYSTEM_ERROR", f"Catalog '{table.catalog}' cannot be read: {error}.") from error
-    except PermissionError as error:
-        raise TrinityError("PERMISSION_DENIED", f"No permission to read '{table.full_name}': {error}.") from error
-    except (OSError, ValidationError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(catalog, table, error) from error
+    except (OSError, MemoryError, ValidationError, ValueError, KeyError, TypeError) as error:
+        raise system_trouble(error, table.location) or _damaged(catalog, table, error) from error
     table.check_same(str(loaded.metadata.table_uuid))
     return loaded
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
 from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, WriteTarget, arrow_type, type_text
-from trinity.storage import CommitRaced, after_commit, footer_statistics, foreign_definition, sync_file
+from trinity.storage import CommitRaced, after_commit, footer_statistics, foreign_definition, sync_file, system_trouble
 from trinity_parquet.claims import Claim, Claims, Stage
 
 __all__ = ["Folder", "Listing", "foreign_format"]
@@ -205,8 +205,9 @@ class Folder:
         try:
             footer = pq.read_metadata(path)
             schema = _instants(footer, footer.schema.to_arrow_schema().remove_metadata())
-        except (pa.ArrowException, OSError) as error:
-            raise TrinityError("BAD_DATA", f"'{path}' of table '{name}' is no Parquet file: {error}.") from error
+        except (pa.ArrowException, OSError, MemoryError) as error:
+            damaged = TrinityError("BAD_DATA", f"'{path}' of table '{name}' is no Parquet file: {error}.")
+            raise system_trouble(error, path) or damaged from error
         plain = [f.name for f in schema if not (pa.types.is_nested(f.type) or pa.types.is_floating(f.type))]
         below = Path(path).parent.relative_to(self._root).parts
         folders = dict(_hive(part) for part in below if "=" in part)
