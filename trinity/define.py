@@ -12,7 +12,7 @@ from trinity.checks import with_check
 from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec, canonical_properties
 from trinity.messages import shown_value
-from trinity.names import checked_name
+from trinity.names import TableName, checked_name
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
 
 __all__ = ["check_column", "define_table"]
@@ -22,15 +22,13 @@ _BY_COLUMN: Final = tuple(engine.value for engine in MergeEngine if engine.by_co
 
 
 def define_table(
-    schema: str,
-    table: str,
+    name: TableName,
     columns: Sequence[Column],
     primary_key: Sequence[str],
     partition_by: Sequence[str],
     properties: Mapping[str, str],
     property_prefixes: tuple[str, ...],
     checks: Mapping[str, str],
-    catalog: str = "",
 ) -> TableDefinition:
     """The definition of a new table: canonical types and properties, keys NOT NULL, hidden columns added.
 
@@ -39,7 +37,8 @@ def define_table(
             SYNTAX_ERROR (a DEFAULT), NOT_SUPPORTED.
     """
     options = canonical_properties(properties, property_prefixes)
-    draft = TableDefinition(schema, table, tuple(columns), tuple(primary_key), (), options, catalog=catalog)
+    place = name.schema, name.table
+    draft = TableDefinition(*place, tuple(columns), tuple(primary_key), (), options, catalog=name.catalog)
     _check_columns(draft.full_name, columns)
     key = tuple(draft.column(name).name for name in primary_key)
     stored = [
@@ -52,8 +51,8 @@ def define_table(
         stored.append(Column(CARRIED, "string"))
     definition = replace(draft, columns=tuple(stored), primary_key=key, partition_by=_partitions(draft, partition_by))
     MergeSpec.of(definition)
-    for name, expression in checks.items():
-        definition = with_check(definition, Check(name, expression))
+    for check, expression in checks.items():
+        definition = with_check(definition, Check(check, expression))
     return definition.numbered()
 
 

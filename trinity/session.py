@@ -257,17 +257,7 @@ class Session:
                 return found
             raise self._taken(full)
         prefixes = self._catalogs.property_prefixes(full.catalog)
-        definition = define_table(
-            full.schema,
-            full.table,
-            columns,
-            primary_key,
-            partition_by,
-            properties or {},
-            prefixes,
-            checks or {},
-            full.catalog,
-        )
+        definition = define_table(full, columns, primary_key, partition_by, properties or {}, prefixes, checks or {})
         self.check_types(definition)
         handle = self.connector(full.catalog).metadata.create_table(definition)
         from trinity.table import Table
