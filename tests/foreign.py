@@ -1,9 +1,10 @@
-"""Other writers: what they write, how they delete, and what a reader that knows nothing of keys sees."""
+"""Other writers: what they write, how they delete and rewrite, and what a reader that knows nothing of keys sees."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -15,7 +16,8 @@ from pyarrow import dataset
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
-from trinity import TrinityError
+from tests.iceberg import iceberg_spark
+from trinity import Session, TrinityError
 from trinity.table import Table
 
 KEYED = {"primary-key": "id", "watermark-key": "ts", "tombstone-key": "deleted"}
@@ -157,6 +159,55 @@ def equality_delete(spark: SparkSession, name: str, folder: Path, key: int) -> N
     file = builder.ofEqualityDeletes(ids).withPath(f"file:{path}").withFormat("PARQUET")
     file = file.withFileSizeInBytes(path.stat().st_size).withRecordCount(1).build()
     table.newRowDelta().addDeletes(file).commit()
+
+
+# -- Trinity's own tables ---------------------------------------------------------------------------------
+
+
+class Other:
+    """Spark's own reader and writer of a table's format, on a table of Trinity's."""
+
+    def __init__(self, session: Session, table: Table) -> None:
+        self.table = table
+        self.format = table.name.catalog
+        self.location = table.location
+        self.spark = session.spark if self.format == "delta" else iceberg_spark(session)
+        self.name = f"delta.`{table.location}`" if self.format == "delta" else f"iceberg.default.{table.name.table}"
+
+    def __call__(self, *statements: str) -> list[Any]:
+        """Runs statements, ``{t}`` being the table, and returns the rows of the last one."""
+        rows: list[Any] = []
+        for statement in statements:
+            rows = self.spark.sql(statement.format(t=self.name)).collect()
+        return rows
+
+    def append(self, **row: Any) -> None:
+        """Adds a row."""
+        names = ", ".join(row)
+        values = ", ".join("NULL" if v is None else repr(v) for v in row.values())
+        self(f"INSERT INTO {{t}} ({names}) VALUES ({values})")
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds rows, without Trinity's hidden columns, of which another writer knows nothing."""
+        self.spark.createDataFrame(rows).createOrReplaceTempView("added")
+        names = ", ".join(rows.column_names)
+        self(f"INSERT INTO {{t}} ({names}) SELECT {names} FROM added")
+
+    def rewrite(self, by: str | None = None) -> None:
+        """The format's own compaction of all files, sorted by a column."""
+        if self.format == "delta":
+            self("OPTIMIZE {t}" + (f" ZORDER BY ({by})" if by else ""))
+            return
+        sorts = f", strategy => 'sort', sort_order => '{by} DESC NULLS LAST'" if by else ""
+        name = f"default.{self.table.name.table}"
+        options = "map('rewrite-all', 'true')"
+        [found] = self(f"CALL iceberg.system.rewrite_data_files(table => '{name}', options => {options}{sorts})")
+        assert found.rewritten_data_files_count > 0
+
+
+def shown(table: Table) -> list[str]:
+    """The merged rows, as text."""
+    return sorted(map(repr, table.to_df().toArrow().to_pylist()))
 
 
 def refused(code: str, says: str, run: Callable[[], object]) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.foreign import refused
-from tests.iceberg import iceberg_spark
+from tests.foreign import Other, refused
 from trinity import Column, Session
 from trinity.table import Table
 
@@ -28,28 +27,6 @@ KINDS: dict[str, Mapping[str, str] | None] = {
     "aggregation": {"merge-engine": "aggregation", "fields.v.aggregate-function": "last_value"},
 }
 CASES = [(fmt, kind) for fmt in ("delta", "iceberg") for kind in KINDS]
-
-
-class Other:
-    """Spark's own reader and writer of a table's format."""
-
-    def __init__(self, session: Session, table: Table) -> None:
-        self.format = table.name.catalog
-        self.location = table.location
-        self.spark = session.spark if self.format == "delta" else iceberg_spark(session)
-        self.name = f"delta.`{table.location}`" if self.format == "delta" else f"iceberg.default.{table.name.table}"
-
-    def __call__(self, *statements: str) -> list[Any]:
-        """Runs statements, ``{t}`` being the table, and returns the rows of the last one."""
-        rows: list[Any] = []
-        for statement in statements:
-            rows = self.spark.sql(statement.format(t=self.name)).collect()
-        return rows
-
-    def append(self, **row: Any) -> None:
-        names = ", ".join(row)
-        values = ", ".join("NULL" if v is None else repr(v) for v in row.values())
-        self(f"INSERT INTO {{t}} ({names}) VALUES ({values})")
 
 
 def make(session: Session, fmt: str, kind: str = "deduplicate", name: str = "t") -> Table:
@@ -260,6 +237,36 @@ def test_structs_of_mapped_tables_are_the_same_for_others(session: Session) -> N
     expected = [(1, 2, 3)]
     assert [tuple(r) for r in Other(session, table)("SELECT k, s.a, s.b[0].c FROM {t}")] == expected
     assert [tuple(r) for r in session.sql("SELECT k, s.a, s.b[0].c FROM delta.default.t").collect()] == expected
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fmt", ["delta", "iceberg"])
+@pytest.mark.parametrize("change", ["UPDATE {t} SET v = 'theirs' WHERE k = 1", "DELETE FROM {t} WHERE k < 9"])
+def test_changes_of_rows_that_lie_aside_are_refused(session: Session, fmt: str, change: str) -> None:
+    """They would come undone: such rows are folded from others (E3)."""
+    properties = {"merge-engine": "aggregation", "sequence.field": "w", "fields.v.aggregate-function": "listagg"}
+    table = session.create_table(f"{fmt}.default.t", COLUMNS, ["k"], (), properties)
+    other = Other(session, table)
+    add(table, (1, 2, "b"), (2, 1, "x"))
+    add(table, (1, 1, "a"))
+    table.compact(full=True)
+    other.rewrite()  # is no change
+    add(table, (9, 1, "z"))
+    other("UPDATE {t} SET v = 'z2' WHERE k = 9")  # not compacted: a change of a row version
+    expected = [(1, "a,b"), (2, "x"), (9, "z2")]
+    assert [(r["k"], r["v"]) for r in shown(table)] == expected
+    before = table.splits().version
+    [snapshot] = other("SELECT max_by(snapshot_id, committed_at) FROM {t}.snapshots") if fmt == "iceberg" else [None]
+    other(change)
+    for call in (table.to_df, table.log, lambda: add(table, (1, 3, "c")), lambda: table.compact(full=True)):
+        refused("NOT_SUPPORTED", "lie aside", call)
+    assert [(r["k"], r["v"]) for r in shown(table, before)] == expected
+    if snapshot is None:
+        other(f"RESTORE TABLE {{t}} TO VERSION AS OF {before}")
+    else:
+        other(f"CALL iceberg.system.rollback_to_snapshot('default.t', {snapshot[0]})")
+    add(table, (1, 3, "c"))
+    assert [(r["k"], r["v"]) for r in shown(table)] == [(1, "a,b,c"), *expected[1:]]
 
 
 @pytest.mark.full

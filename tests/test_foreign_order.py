@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.iceberg import iceberg_spark
+from tests.foreign import Other, shown
 from trinity import Column, Session, TrinityError
 from trinity.engine import append
 from trinity.spi import STAMP
@@ -40,7 +40,7 @@ ENGINES: dict[str, Mapping[str, str]] = {
         "fields.v.aggregate-function": "listagg",
     },
 }
-CASES = [(fmt, engine, how) for fmt in ("delta", "iceberg") for engine in ENGINES for how in ("binpack", "sort")]
+CASES = [(fmt, engine, by) for fmt in ("delta", "iceberg") for engine in ENGINES for by in (None, "x")]
 FORMATS = pytest.mark.parametrize("fmt", ["iceberg", pytest.param("delta", marks=pytest.mark.full)])
 BOTH = pytest.mark.parametrize("fmt", ["delta", "iceberg"])
 
@@ -56,34 +56,6 @@ def rows(keys: list[int], w: int = 5, v: str = "") -> pa.Table:
             "gone": pa.array([False] * len(keys)),
         }
     )
-
-
-def rewrite(session: Session, table: Table, how: str = "binpack") -> None:
-    """The format's own compaction, of all files; ``sort`` leaves no row behind the one that it was behind."""
-    if table.name.catalog == "delta":
-        session.spark.sql(f"OPTIMIZE delta.`{table.location}`" + (" ZORDER BY (x)" if how == "sort" else ""))
-        return
-    sorts = ", strategy => 'sort', sort_order => 'x DESC NULLS LAST'" if how == "sort" else ""
-    found = iceberg_spark(session).sql(
-        f"CALL iceberg.system.rewrite_data_files(table => 'default.{table.name.table}', "
-        f"options => map('rewrite-all', 'true'){sorts})"
-    )
-    assert found.collect()[0][0] > 0
-
-
-def added_by_spark(session: Session, table: Table, data: pa.Table) -> None:
-    spark = session.spark
-    if table.name.catalog == "delta":
-        spark.createDataFrame(data).write.format("delta").mode("append").save(table.location)
-        return
-    spark = iceberg_spark(session)
-    spark.createDataFrame(data).createOrReplaceTempView("added")
-    names = ", ".join(data.column_names)
-    spark.sql(f"INSERT INTO iceberg.default.{table.name.table} ({names}) SELECT {names} FROM added")
-
-
-def shown(table: Table) -> list[str]:
-    return sorted(map(repr, table.to_df().toArrow().to_pylist()))
 
 
 def seen_by_duckdb(table: Table) -> list[str]:
@@ -104,16 +76,17 @@ def test_a_rewrite_undoes_nothing(session: Session, fmt: str, engine: str) -> No
     table.update("k = 3", {"x": "'zzz'"})
     table.upsert(rows([4]))
     expected = shown(table)
-    rewrite(session, table, "sort")
+    Other(session, table).rewrite("x")
     assert shown(table) == expected
     assert {r.k: r.x for r in table.to_df().collect()} == {1: "", 3: "zzz", 4: ""}
     assert seen_by_duckdb(table) == expected
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("fmt", "engine", "how"), CASES, indirect=["fmt"])
-def test_rewrites_undo_nothing(session: Session, fmt: str, engine: str, how: str) -> None:
+@pytest.mark.parametrize(("fmt", "engine", "by"), CASES, indirect=["fmt"])
+def test_rewrites_undo_nothing(session: Session, fmt: str, engine: str, by: str | None) -> None:
     table, own = made(session, fmt, engine), made(session, "parquet", engine, "own")
+    other = Other(session, table)
 
     def both(*steps: Callable[[Table], Any]) -> None:
         for step in steps:
@@ -130,15 +103,15 @@ def test_rewrites_undo_nothing(session: Session, fmt: str, engine: str, how: str
         lambda t: t.update("k = 4", {"x": "NULL"}),
     )
     expected = shown(table)
-    rewrite(session, table, how)
+    other.rewrite(by)
     assert shown(table) == expected == shown(own)
     both(lambda t: t.delete([5]), lambda t: t.update("k = 1", {"x": "'more'"}))
-    rewrite(session, table, how)
+    other.rewrite(by)
     table.compact()
     both(lambda t: t.upsert(rows([5], 5)), lambda t: t.delete([7]))
-    rewrite(session, table, how)
+    other.rewrite(by)
     both(lambda t: t.compact(full=True), lambda t: t.upsert(rows([2, 8])), lambda t: t.delete([8]))
-    rewrite(session, table, how)
+    other.rewrite(by)
     assert shown(table) == shown(own)
 
 
@@ -164,10 +137,10 @@ def test_an_append_that_a_delete_overtakes(
     monkeypatch.setattr(append, "write_rows", write_rows)
     live = {1: "late"} if earlier else {1: "late", 3: "3.5"}
     assert {r.k: r.v for r in table.to_df().collect()} == live
-    rewrite(session, table)
+    Other(session, table).rewrite()
     assert {r.k: r.v for r in table.to_df().collect()} == live
     table.delete([1])
-    rewrite(session, table)
+    Other(session, table).rewrite()
     assert 1 not in {r.k for r in table.to_df().collect()}
     table.compact(full=True)
     assert table.splits().order.late == {}
@@ -180,11 +153,11 @@ def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
     table = made(session, fmt, "arrival")
     table.upsert(rows([1, 2, 3]))
     table.delete([1])
-    added_by_spark(session, table, rows([1, 4], v="new"))
+    Other(session, table).add(rows([1, 4], v="new"))
     table.update("k = 2", {"x": "'changed'"})
     expected = {1: "new", 2: "2.5", 3: "3.5", 4: "new"}
     assert {r.k: r.v for r in table.to_df().collect()} == expected
-    rewrite(session, table)
+    Other(session, table).rewrite()
     assert {r.k: r.v for r in table.to_df(where="k > 1").collect()} == {k: v for k, v in expected.items() if k > 1}
     for failing in (lambda: table.to_df().toArrow(), lambda: table.compact(full=True)):
         with pytest.raises(Exception, match=r"row with key \(k = 1\).*UPDATE, a DELETE or a version that another"):
@@ -192,9 +165,9 @@ def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
     table.upsert(rows([1], v="anew"))
     assert {r.k: r.v for r in table.to_df().collect()} == expected | {1: "anew"}
     table.compact(full=True)
-    rewrite(session, table)
+    Other(session, table).rewrite()
     table.delete([4])
-    rewrite(session, table)
+    Other(session, table).rewrite()
     assert {r.k: r.v for r in table.to_df().collect()} == {1: "anew", 2: "2.5", 3: "3.5"}
 
 
@@ -205,10 +178,10 @@ def test_a_minor_compaction_keeps_the_place_of_added_rows(session: Session, fmt:
     table.upsert(rows([*range(40)]))
     table.compact(full=True)
     table.delete([1, 2])
-    added_by_spark(session, table, rows([1], v="new"))
+    Other(session, table).add(rows([1], v="new"))
     table.compact()
     assert {f.tier.value for f in table.splits().files} == {"base", "log"}
-    rewrite(session, table)
+    Other(session, table).rewrite()
     assert {r.k: r.v for r in table.to_df(where="k < 4").collect()} == {0: "0.5", 1: "new", 3: "3.5"}
 
 
@@ -229,7 +202,7 @@ def test_the_column_comes_with_the_first_row_change(session: Session, fmt: str) 
     assert len(table.to_df(version=before).collect()) == 2
     table.add_column(Column("more", "int"))
     table.upsert(pa.table({"k": pa.array([3], pa.int32()), "w": [1], "more": pa.array([7], pa.int32())}))
-    rewrite(session, table)
+    Other(session, table).rewrite()
     assert sorted((r.k, r.more) for r in table.to_df().collect()) == [(1, None), (3, 7)]
 
 

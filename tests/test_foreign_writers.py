@@ -10,7 +10,8 @@ import pytest
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
-from tests.iceberg import iceberg_spark, pyiceberg
+from tests.foreign import Other, shown
+from tests.iceberg import pyiceberg
 from trinity import Column, Session
 from trinity.table import Table
 
@@ -67,33 +68,11 @@ def rows(keys: list[int], w: int, gone: bool | None = None) -> pa.Table:
     )
 
 
-def rewrite(session: Session, table: Table) -> None:
-    """The format's own compaction, of all files."""
-    if table.name.catalog == "delta":
-        session.spark.sql(f"OPTIMIZE delta.`{table.location}`")
-        return
-    spark = iceberg_spark(session)
-    name = f"default.{table.name.table}"
-    rewritten = spark.sql(
-        f"CALL iceberg.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
-    )
-    assert rewritten.collect()[0][0] > 1
-    spark.sql(f"CALL iceberg.system.rewrite_manifests('{name}')")
-
-
-def append_by_spark(session: Session, table: Table, data: pa.Table) -> None:
-    """Without Trinity's hidden columns, of which another writer knows nothing."""
-    if table.name.catalog == "delta":
-        session.spark.createDataFrame(data).write.format("delta").mode("append").save(table.location)
-        return
-    spark = iceberg_spark(session)
-    spark.createDataFrame(data).createOrReplaceTempView("appended")
-    names = ", ".join(data.column_names)
-    spark.sql(f"INSERT INTO iceberg.default.{table.name.table} ({names}) SELECT {names} FROM appended")
-
-
-def shown(table: Table) -> list[str]:
-    return sorted(map(repr, table.to_df().toArrow().to_pylist()))
+def rewrite(other: Other) -> None:
+    """All files, and what lists them."""
+    other.rewrite()
+    if other.format == "iceberg":
+        other(f"CALL iceberg.system.rewrite_manifests('default.{other.table.name.table}')")
 
 
 class Twins:
@@ -117,15 +96,16 @@ class Twins:
 @pytest.mark.parametrize(("fmt", "kind"), CASES, indirect=["fmt"])
 def test_rewrites_and_appends_by_others(session: Session, fmt: str, kind: str) -> None:
     twins = Twins(session, fmt, KEYED[kind])
+    other = Other(session, twins.shared)
     twins.both(lambda t: t.upsert(rows([*range(10)], 5)))
     twins.both(lambda t: t.upsert(rows([0, 1, 2], 6, gone=True)))
-    rewrite(session, twins.shared)  # the log
+    rewrite(other)  # the log
     twins.both(lambda t: t.compact(full=True))
     twins.both(lambda t: t.upsert(rows([1, 4, 11], 8)))
-    rewrite(session, twins.shared)  # base and log into one
+    rewrite(other)  # base and log into one
     twins.check()
     twins.both(lambda t: t.upsert(rows([0, 4, 5], 3)))  # late: they meet what compaction put aside
-    append_by_spark(session, twins.shared, rows([5, 6, 20], 9))
+    other.add(rows([5, 6, 20], 9))
     twins.own.upsert(rows([5, 6, 20], 9))
     twins.check()
     twins.both(lambda t: t.compact())
@@ -141,11 +121,10 @@ def test_row_changes_by_delta(session: Session) -> None:
     table.upsert(rows([*range(6)], 5))
     table.compact(full=True)
     table.upsert(rows([0, 1], 6))
-    spark, name = session.spark, f"delta.`{table.location}`"
-    spark.sql(f"UPDATE {name} SET v = 'changed' WHERE k IN (1, 2)")
-    spark.sql(f"DELETE FROM {name} WHERE k = 3")
-    spark.sql(
-        f"MERGE INTO {name} t USING (SELECT 4 AS k) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = 'merged', w = 9"
+    Other(session, table)(
+        "UPDATE {t} SET v = 'changed' WHERE k IN (1, 2)",
+        "DELETE FROM {t} WHERE k = 3",
+        "MERGE INTO {t} t USING (SELECT 4 AS k) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = 'merged', w = 9",
     )
     expected = {0: "0.6", 1: "changed", 2: "changed", 4: "merged", 5: "5.5"}
     assert {r.k: r.v for r in table.to_df().collect()} == expected

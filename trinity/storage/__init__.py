@@ -3,7 +3,14 @@
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folder_names import escaped, folder_name, unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata
-from trinity.storage.foreign import adopted_definition, adopted_properties, foreign_definition, split_key
+from trinity.storage.foreign import (
+    adopted_definition,
+    adopted_properties,
+    changed_aside,
+    foreign_definition,
+    keeps_aside,
+    split_key,
+)
 from trinity.storage.graves import bury, check_free, check_only_graves, sweep
 from trinity.storage.hold import held
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
@@ -72,7 +79,9 @@ __all__ = [
     "file_uri",
     "folder_name",
     "footer_statistics",
+    "changed_aside",
     "foreign_definition",
+    "keeps_aside",
     "held",
     "identity_only",
     "is_sink_file",

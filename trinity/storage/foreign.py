@@ -9,7 +9,14 @@ from trinity.errors import TrinityError
 from trinity.merge import MergeSpec, canonical_properties, renamed, role_of, without_column
 from trinity.spi import Column, TableDefinition
 
-__all__ = ["adopted_definition", "adopted_properties", "foreign_definition", "split_key"]
+__all__ = [
+    "adopted_definition",
+    "adopted_properties",
+    "changed_aside",
+    "foreign_definition",
+    "keeps_aside",
+    "split_key",
+]
 
 _PREFIX: Final = "trinity."
 _KEY: Final = ("primary-key", "primary_key")
@@ -117,6 +124,26 @@ def adopted_properties(
     present = {key.lower(): value for key, value in settings.items()}
     own = {key for key in properties if key.startswith(prefixes)}
     return {k: present.get(k.lower(), v) for k, v in properties.items() if k not in own or k.lower() in present}
+
+
+def keeps_aside(definition: TableDefinition) -> bool:
+    """Whether what counts of compacted rows are the row versions that they were folded from, which lie aside (E3)."""
+    return definition.keyed and MergeSpec.of(definition).keeps_history
+
+
+def changed_aside(table: str, restore: str) -> TrinityError:
+    """The refusal of a version in which other engines changed rows of which :func:`keeps_aside` is true.
+
+    Args:
+        table: full name.
+        restore: how the format goes back to an older version.
+    """
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"Another engine changed or deleted compacted rows of table '{table}'. They are folded from row versions that "
+        f"lie aside, which go on saying what the rows were (E3). Restore the version before that there ({restore}), "
+        "and change rows by Trinity's UPDATE, DELETE or MERGE.",
+    )
 
 
 def _unfit(table: str, what: str) -> TrinityError:

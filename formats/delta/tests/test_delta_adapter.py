@@ -43,7 +43,7 @@ from trinity.spi import (
     WriteTarget,
 )
 from trinity.storage import CommitRaced
-from trinity_delta import DeltaConnector, DeltaFormat
+from trinity_delta import DeltaConnector, DeltaFormat, snapshot
 from trinity_delta.commit import new_metadata, transaction
 from trinity_delta.jvm import DeltaJvm
 
@@ -700,11 +700,12 @@ def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: Table
     assert lake.metadata.get_splits(dataclasses.replace(table, version=0)).version == 0
 
 
-def commit_by_others(table: TableHandle, *actions: dict[str, Any]) -> None:
+def commit_by_others(table: TableHandle, *actions: dict[str, Any], operation: str = "ALTER") -> None:
     """The next commit, as another engine writes it."""
     log = sorted(Path(table.location, "_delta_log").glob("*.json"))
     now = int(time.time() * 1000) + 1000
-    info = {"commitInfo": {"timestamp": now, "inCommitTimestamp": now, "operation": "ALTER", "operationParameters": {}}}
+    said = {"operation": operation, "operationParameters": {}}
+    info = {"commitInfo": {"timestamp": now, "inCommitTimestamp": now, **said}}
     lines = "\n".join(json.dumps(a) for a in (info, *actions))
     log[-1].with_name(f"{len(log):020d}.json").write_text(lines)
 
@@ -775,6 +776,42 @@ def test_deletion_vectors_are_refused_alike(lake: DeltaConnector, table: TableHa
     assert lake.metadata.get_splits(table).files == ()
     append(lake, table, (4, "d"))
     assert [r["id"] for r in stored(lake, table)] == [4]
+
+
+def test_changes_of_rows_that_are_folded_from_others_are_refused(
+    lake: DeltaConnector, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = (*KEYED.columns, Column("_trinity_carried", "string"))
+    properties = {"merge-engine": "partial-update", "sequence.field": "v"}
+    table = lake.metadata.create_table(dataclasses.replace(KEYED, columns=columns, properties=properties))
+    append(lake, table, (1, "a"), (2, "b"))
+    rows = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
+    compact(lake, table, rows, rows)()
+    base = last_action(table, "add")
+    kept = append(lake, table, (3, "c")).version
+    added = last_action(table, "add")
+    gone = {k: v for k, v in added.items() if k in ("path", "partitionValues", "size", "tags")}
+    commit_by_others(table, {"remove": {**gone, "dataChange": True, "deletionTimestamp": 1}})  # was not compacted
+    assert len(lake.metadata.get_splits(table).files) == 1
+    gone |= {"path": base["path"], "tags": base["tags"]}
+    commit_by_others(table, {"remove": {**gone, "dataChange": True, "deletionTimestamp": 1}})
+    monkeypatch.setattr(snapshot, "_MOST_REPLAYED", 0)
+    for known in (lake, open_catalog(tmp_path / "w", spark)):  # which has the version from a checkpoint
+        for call in (
+            lambda lake=known: lake.metadata.get_splits(table),
+            lambda lake=known: lake.metadata.begin_insert(table),
+            lambda lake=known: lake.metadata.begin_merge(table, {}),
+            lambda lake=known: lake.metadata.begin_rewrite(table, ()),
+        ):
+            code, message = code_of(call)
+            assert code == "NOT_SUPPORTED"
+            assert "RESTORE TABLE" in message
+    assert len(lake.metadata.get_splits(dataclasses.replace(table, version=kept)).files) == 2
+    restored = ({"add": {**a, "dataChange": True}} for a in (base, added))
+    commit_by_others(table, *restored, operation="RESTORE")
+    assert [(f.tier, f.commit) for f in lake.metadata.get_splits(table).files] == [(Tier.BASE, 1), (Tier.LOG, 3)]
+    append(lake, table, (4, "d"))
+    assert ids(lake, table) == [1, 2, 3, 4]
 
 
 def test_a_column_that_others_dropped_and_rows_need(lake: DeltaConnector, table: TableHandle) -> None:

@@ -7,6 +7,7 @@ where these are too many, or cleaned up, the JVM rebuilds it from a checkpoint (
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from trinity_delta.jvm import DeltaJvm
 from trinity_delta.order import order_since
 from trinity_delta.repair import damaged
 from trinity_delta.schema import DEFINITION, storage_schema
-from trinity_delta.state import State, apply, file_change
+from trinity_delta.state import State, apply, displaced_since, file_change
 
 __all__ = ["Snapshots", "State", "is_table"]
 
@@ -227,6 +228,9 @@ class Snapshots:
             first = _earliest_commit(table)
             actions = dated(actions, first, (read_commit(table, n) for n in range(first, version + 1)))
         found = apply(table, None, version, actions)
+        if not found.definition.external:
+            known = itertools.takewhile(lambda n: _stamp(table, n), range(version, -1, -1))
+            found = replace(found, displaced=displaced_since(read_commit(table, n) for n in known))
         if all(f.origin is Origin.OWN for f in found.files.values()):
             return found
         since = range(found.order.through + 1, version + 1)

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
-from trinity.storage import FileChange, local_path
+from trinity.storage import FileChange, changed_aside, keeps_aside, local_path
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
 from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
@@ -18,7 +18,7 @@ from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.stats import from_delta
 
-__all__ = ["State", "apply", "file_change"]
+__all__ = ["State", "apply", "displaced_since", "file_change"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class State:
         changed: whether other engines changed what Trinity's definition on record says.
         refusal: why the version cannot be read, or None.
         order: what is remembered of the order of rows.
+        displaced: paths of compacted files from which other engines took rows.
 
     Files go by the names that they have for their columns.
     """
@@ -59,6 +60,7 @@ class State:
     changed: bool = False
     refusal: TrinityError | None = None
     order: RowOrder = field(default_factory=RowOrder)
+    displaced: frozenset[str] = frozenset()
 
     @property
     def mapped(self) -> bool:
@@ -77,6 +79,8 @@ class State:
                 "there, and to have no more of them, ALTER TABLE ... SET TBLPROPERTIES "
                 "('delta.enableDeletionVectors' = 'false').",
             )
+        if self.displaced and self.sidecar and keeps_aside(self.definition):
+            raise changed_aside(table.full_name, f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF ...")
 
     def check_writable(self, table: TableHandle) -> None:
         """Refuses a version to which rows cannot be added. Raises NOT_SUPPORTED saying why."""
@@ -97,6 +101,8 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
             found.setdefault(kind, []).append(body)
     what = _described(table, state, found)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
+    # a RESTORE, like a version that is rebuilt from a checkpoint, brings files of many commits at once
+    gathered = state is None or found.get("commitInfo", [{}])[0].get("operation") == "RESTORE"
     if what.definition.external:
         apply_external(files, adds, found, lambda a, at: _file(table, a, what.definition, at), version)
     else:
@@ -104,9 +110,8 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
             files.pop(gone["path"], None)
             adds.pop(gone["path"], None)
         for added in found.get("add", []):
-            # without a state before it, the version was rebuilt from a checkpoint: files of many commits come at once
-            origin = origin_of(added, alone=state is not None and "remove" not in found)
-            files[added["path"]] = _file(table, added, what.definition, version, origin, rebuilt=state is None)
+            origin = origin_of(added, alone=not gathered and "remove" not in found)
+            files[added["path"]] = _file(table, added, what.definition, version, origin, rebuilt=gathered)
             if added.get("deletionVector"):
                 adds[added["path"]] = added
     sidecar, oldest, clustering = _domains(table, state, found.get("domainMetadata", []))
@@ -121,7 +126,40 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         added=adds,
         clustering=clustering,
         order=order_after(state.order if state else RowOrder(), found, what.definition, version),
+        displaced=_displaced(state, found) if state else frozenset(),
     )
+
+
+def displaced_since(commits: Iterable[Iterable[Mapping[str, Any]]]) -> frozenset[str]:
+    """The compacted files that other engines took since Trinity's newest commit, of a version without a state before.
+
+    Args:
+        commits: the actions of its commits, newest first.
+    """
+    taken = set[str]()
+    for actions in map(list, commits):
+        whole = [a["add"] for a in actions if "add" in a and not a["add"].get("deletionVector")]
+        if any("domainMetadata" in a for a in actions) or any(TAG_TIER in (a.get("tags") or {}) for a in whole):
+            break
+        removed = [a["remove"] for a in actions if "remove" in a and a["remove"]["dataChange"]]
+        taken |= {r["path"] for r in removed if (r.get("tags") or {}).get(TAG_TIER) == Tier.BASE.value}
+    return frozenset(taken)
+
+
+def _displaced(state: State, found: Mapping[str, Sequence[Any]]) -> frozenset[str]:
+    """The compacted files that other engines have by now taken away, or deleted rows of; with a new sidecar none."""
+    if any(said["domain"] == SIDECAR_DOMAIN for said in found.get("domainMetadata", ())):
+        return frozenset()
+    back = {added["path"] for added in found.get("add", ()) if not added.get("deletionVector")}
+    if state.displaced:  # what is taken from then on holds other rows
+        return state.displaced - back
+    taken = {removed["path"] for removed in found.get("remove", ()) if removed["dataChange"]} - back
+    return frozenset(path for path in taken & state.files.keys() if _is_compacted(state.files[path]))
+
+
+def _is_compacted(file: DataFile) -> bool:
+    """Whether a file has folded rows; another engine's rewrite may have put them there."""
+    return file.tier is Tier.BASE or file.origin is Origin.REWRITTEN
 
 
 def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]]) -> State:

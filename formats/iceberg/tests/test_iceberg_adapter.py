@@ -847,6 +847,35 @@ def test_what_is_lost_is_not_guessed(lake: IcebergConnector, table: TableHandle,
         assert table.location in message
 
 
+def test_changes_of_rows_that_are_folded_from_others_are_refused(lake: IcebergConnector) -> None:
+    columns = (*KEYED.columns, Column("_trinity_carried", "string"))
+    properties = {"merge-engine": "partial-update", "sequence.field": "v"}
+    table = lake.metadata.create_table(dataclasses.replace(KEYED, columns=columns, properties=properties))
+    append(lake, table, (1, "a"), (2, "b"))
+    rows = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
+    compact(lake, table, rows, rows)()
+    append_by_others(lake, table, 3)
+    with_pyiceberg(lake, table).delete("id = 3")  # was not compacted
+    kept = append(lake, table, (3, "c")).version
+    with_pyiceberg(lake, table).delete("id = 2")
+    iceberg = with_pyiceberg(lake, table)
+    for call in (
+        lambda: lake.metadata.get_splits(table),
+        lambda: lake.metadata.begin_insert(table),
+        lambda: lake.metadata.begin_merge(table, {}),
+        lambda: lake.metadata.begin_rewrite(table, ()),
+    ):
+        code, message = code_of(call)
+        assert code == "NOT_SUPPORTED"
+        assert "rollback_to_snapshot" in message
+    assert len(lake.metadata.get_splits(dataclasses.replace(table, version=kept)).files) == 2
+    parent = iceberg.snapshots()[-1].parent_snapshot_id
+    assert parent is not None
+    iceberg.manage_snapshots().rollback_to_snapshot(parent).commit()
+    append(lake, table, (4, "d"))
+    assert [row["id"] for row in stored(lake, table)] == [1, 2, 3, 4]
+
+
 def test_properties_of_others_stay_beside_the_record(lake: IcebergConnector, table: TableHandle) -> None:
     insert = lake.metadata.begin_insert(table)
     fragments = write(lake, insert.target, [{"id": 1}], SinkId())

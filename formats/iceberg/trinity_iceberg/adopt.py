@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from pyiceberg.manifest import ManifestContent, ManifestFile
+from pyiceberg.manifest import ManifestContent, ManifestEntryStatus, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.snapshots import Operation, Snapshot
 
 from trinity.errors import TrinityError
-from trinity.storage import READ_BY_ID
-from trinity_iceberg.schema import DEFINITION, read_schema
+from trinity.spi import Tier
+from trinity.storage import READ_BY_ID, ObjectStore, changed_aside, is_sink_file, keeps_aside, local_path
+from trinity_iceberg.carried import index_of, order_at, summary_of
+from trinity_iceberg.index import bad_data, open_index
+from trinity_iceberg.schema import DEFINITION, definition_of, read_schema
 
 __all__ = ["check_own_readable", "check_own_writable"]
 
@@ -19,13 +23,16 @@ _FORMAT: Final = "write.format.default"
 _WRITABLE: Final = 2
 
 
-def check_own_readable(table: Table, schema: Schema, manifests: Iterable[ManifestFile]) -> None:
+def check_own_readable(
+    table: Table, schema: Schema, manifests: Sequence[ManifestFile], snapshot: Snapshot | None
+) -> None:
     """Refuses a version of Trinity's that the engine's own file scan would misread.
 
     Args:
         table: the table; of those that others made the native scan honours all this.
         schema: the version's schema.
         manifests: those of the version that still have files.
+        snapshot: the version's.
 
     Raises:
         TrinityError: NOT_SUPPORTED saying by what, and what helps.
@@ -48,13 +55,53 @@ def check_own_readable(table: Table, schema: Schema, manifests: Iterable[Manifes
     by_id = (read_schema(table.metadata, schema).metadata or {}).items() & READ_BY_ID.items()
     if by_id and TableProperties.DEFAULT_NAME_MAPPING in table.properties:
         raise _refused(table, f"files without field ids ('{TableProperties.DEFAULT_NAME_MAPPING}') and renamed columns")
+    if changes := [other for other in order_at(table.metadata, snapshot)[1] if _takes_files(other)]:
+        _check_folded(table, schema, manifests, changes)
 
 
-def check_own_writable(table: Table, manifests: Iterable[ManifestFile]) -> None:
+def _takes_files(snapshot: Snapshot) -> bool:
+    """Whether a commit took files away, and not just to rewrite them."""
+    operation = snapshot.summary.operation if snapshot.summary else Operation.OVERWRITE
+    rewrites = operation in (Operation.APPEND, Operation.REPLACE)
+    return not rewrites and summary_of(snapshot).get("deleted-data-files", "0") != "0"
+
+
+def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile], changes: Sequence[Snapshot]) -> None:
+    """Refuses a version in which other engines' commits changed rows that are folded from versions aside (E3)."""
+    store = ObjectStore(local_path(table.location()))
+    index = open_index(store, index_of(table.metadata, changes[-1]))
+    if not index.sidecar or not keeps_aside(definition_of(table.name(), table.metadata, schema)):
+        return
+    base = {name for name, (tier, _, _) in index.files.items() if tier is Tier.BASE}
+    gone = {store.relative(path) for change in changes for path in _files_of(table, _own(table, change), taken=True)}
+    live = {store.relative(path) for path in _files_of(table, manifests)}
+    rewritten = not base <= live | gone  # by others, and so their files may have those rows
+    if base & gone or (rewritten and not all(is_sink_file(name.rpartition("/")[2]) for name in gone)):
+        name = ".".join((table.catalog.name, *table.name()))
+        raise changed_aside(name, "CALL <catalog>.system.rollback_to_snapshot(...)")
+
+
+def _own(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
+    """The manifests that a commit wrote."""
+    with bad_data(snapshot.manifest_list):
+        return [m for m in snapshot.manifests(table.io) if m.added_snapshot_id == snapshot.snapshot_id]
+
+
+def _files_of(table: Table, manifests: Iterable[ManifestFile], *, taken: bool = False) -> Iterator[str]:
+    """Paths of the live files of some manifests, or of those that they say were taken."""
+    for manifest in manifests:
+        with bad_data(manifest.manifest_path):
+            entries = manifest.fetch_manifest_entry(table.io, discard_deleted=not taken)
+        yield from (
+            local_path(e.data_file.file_path) for e in entries if (e.status is ManifestEntryStatus.DELETED) == taken
+        )
+
+
+def check_own_writable(table: Table, manifests: Sequence[ManifestFile]) -> None:
     """Refuses to write where the outcome could not be read. Raises NOT_SUPPORTED, as reads of the newest version do."""
     if DEFINITION not in table.properties:
         return
-    check_own_readable(table, table.schema(), manifests)
+    check_own_readable(table, table.schema(), manifests, table.metadata.current_snapshot())
     if table.metadata.format_version > _WRITABLE:
         version = table.metadata.format_version
         raise _refused(table, f"format version {version}, and Trinity writes version {_WRITABLE} only")

@@ -184,7 +184,7 @@ class Snapshots:
         index = open_index(store, index_of(table.metadata, snapshot))
         found = []
         manifests = self.manifest_list(table, snapshot)
-        check_own_readable(table, schema, manifests)
+        check_own_readable(table, schema, manifests, snapshot)
         for manifest in manifests:
             if manifest.content != ManifestContent.DATA:  # the native scan of an external table honours them
                 continue

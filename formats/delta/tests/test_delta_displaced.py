@@ -1,0 +1,106 @@
+"""Rows that other engines took from compacted files, which are folded from what lies aside (E3); no JVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trinity.errors import TrinityError
+from trinity.spi import Column, DataFile, TableDefinition, TableHandle, Tier
+from trinity.storage import ObjectStore
+from trinity_delta.commit import add, new_metadata, remove, sidecar_list
+from trinity_delta.state import State, apply, displaced_since
+
+HANDLE = TableHandle("lake", "s", "t", "/lake/s/t")
+FOLDED = {"merge-engine": "partial-update", "sequence.field": "w"}
+Action = dict[str, Any]
+
+
+def table(properties: dict[str, str]) -> TableDefinition:
+    hidden = (Column("_trinity_row_kind", "int"), Column("_trinity_carried", "string"))
+    return TableDefinition("s", "t", (Column("k", "int", False), Column("w", "int"), *hidden), ("k",), (), properties)
+
+
+class Log:
+    """A table whose compaction made ``base``, with ``log`` behind it."""
+
+    def __init__(self, properties: dict[str, str]) -> None:
+        self.definition = table(properties).numbered()
+        protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+        self.commits: list[list[Action]] = [[protocol, {"metaData": new_metadata(self.definition, {})}]]
+        self.base, self.log = (self.added(tier, tier.value) for tier in (Tier.BASE, Tier.LOG))
+        aside = DataFile("/lake/s/t/_trinity/aside.parquet", 1, 1, Tier.SIDECAR)
+        self.commits += [[self.base, sidecar_list([aside], ObjectStore(HANDLE.location))], [self.log]]
+
+    def added(self, tier: Tier, name: str) -> Action:
+        file = DataFile(f"/lake/s/t/{name}.parquet", 1, 1, tier, commit=1 if tier is Tier.BASE else None)
+        return add(file, ObjectStore(HANDLE.location), self.definition, order=2 if tier is Tier.LOG else None)
+
+    def gone(self, added: Action, *, changes: bool = True) -> Action:
+        """As another engine removes a file: with the tags that it had."""
+        path, tags = added["add"]["path"], added["add"].get("tags")
+        return {"remove": {"path": path, "tags": tags, "dataChange": changes, "deletionTimestamp": 1}}
+
+    def by_others(self, *actions: Action, operation: str = "UPDATE") -> None:
+        self.commits.append([{"commitInfo": {"operation": operation, "timestamp": 1}}, *actions])
+
+    def state(self) -> State:
+        found: State | None = None
+        for version, actions in enumerate(self.commits):
+            found = apply(HANDLE, found, version, actions)
+        assert found is not None
+        return found
+
+    def refused(self) -> bool:
+        try:
+            self.state().check_readable(HANDLE)
+        except TrinityError as error:
+            return error.code == "NOT_SUPPORTED" and "RESTORE TABLE" in error.message
+        return False
+
+
+def others(name: str, *, changes: bool = True) -> Action:
+    """A file as another engine adds it."""
+    return {"add": {"path": f"{name}.parquet", "size": 1, "partitionValues": {}, "dataChange": changes}}
+
+
+@pytest.mark.parametrize("properties", [FOLDED, {"watermark-key": "w"}])
+def test_a_change_of_compacted_rows(properties: dict[str, str]) -> None:
+    log = Log(properties)
+    log.by_others(log.gone(log.log), others("changed-log"))
+    assert not log.refused()
+    log.by_others(log.gone(log.base), others("changed"))
+    assert log.refused() == (properties == FOLDED)
+    assert displaced_since(reversed(log.commits)) == {"base.parquet"}
+    log.by_others(log.gone(others("changed")), log.base, operation="RESTORE")
+    assert not log.refused()
+    assert displaced_since(reversed(log.commits)) == frozenset()
+
+
+def test_a_rewrite_is_no_change_and_a_change_of_what_it_wrote_is_one() -> None:
+    log = Log(FOLDED)
+    log.by_others(log.gone(log.base, changes=False), others("rewritten", changes=False), operation="OPTIMIZE")
+    assert not log.refused()
+    log.by_others(log.gone(others("rewritten")), operation="DELETE")
+    assert log.refused()
+
+
+def test_a_new_sidecar_knows_of_all() -> None:
+    log = Log(FOLDED)
+    log.by_others(log.gone(log.base), operation="DELETE")
+    gone = remove("log.parquet", log.state().files["log.parquet"], log.definition, changes=True)
+    log.commits.append([gone, sidecar_list((), ObjectStore(HANDLE.location))])  # TRUNCATE
+    assert not log.refused()
+
+
+def test_files_that_a_restore_brings_back_are_as_old_as_they_were() -> None:
+    log = Log(FOLDED)
+    log.by_others(log.gone(log.log), others("changed"))
+    log.by_others(others("more"), operation="WRITE")
+    log.by_others(log.gone(others("changed")), log.log, operation="RESTORE")
+    assert {name: file.commit for name, file in log.state().files.items()} == {
+        "base.parquet": 1,
+        "log.parquet": 2,
+        "more.parquet": 4,
+    }
