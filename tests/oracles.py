@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,16 +18,26 @@ from pyspark.sql import SparkSession
 from tests.foreign import hadoop_catalog
 from trinity.errors import ErrorCode, TrinityError
 from trinity_conformance.conditions import Condition
-from trinity_conformance.dml_model import Counts, DmlModel
+from trinity_conformance.dml_model import Counts, DmlModel, Effect
 from trinity_conformance.expressions import literal_sql, type_sql
 from trinity_conformance.model import Row
 from trinity_conformance.shapes import Shape
 from trinity_conformance.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Statement
-from trinity_conformance.subject import LogRow, Outcome
+from trinity_conformance.subject import LogRow, Outcome, Writer
 from trinity_conformance.traces import Upsert
 from trinity_conformance.values import Json
 
-__all__ = ["DuckDb", "NativeDelta", "NativeIceberg", "Oracle", "Postgres"]
+__all__ = [
+    "DuckDb",
+    "NativeDelta",
+    "NativeIceberg",
+    "Oracle",
+    "Postgres",
+    "accepted",
+    "said_by_formats",
+    "spark_text",
+    "too_wide",
+]
 
 
 class Oracle(ABC):
@@ -103,6 +114,9 @@ class Oracle(ABC):
     def reopen(self) -> None:
         """Nothing: the table stays open."""
 
+    def another(self, how: int) -> Writer:
+        raise NotImplementedError
+
     def alter(self, kind: str, columns: Sequence[str]) -> None:
         raise NotImplementedError
 
@@ -126,6 +140,24 @@ def reachable(statement: Statement) -> Statement:
         if not any(k.when == case.when and k.condition is None for k in kept):
             kept.append(case)
     return replace(statement, cases=tuple(kept))
+
+
+def accepted(statement: Statement, effect: Effect) -> bool:
+    """Whether a statement succeeds wherever constants are cast though no row needs them."""
+    return not effect.refused and not too_wide(statement)
+
+
+def too_wide(statement: Statement) -> bool:
+    """Whether a number may not fit its column."""
+    return str(2**40) in json.dumps([[n, e.to_json()] for c in statement.cases for n, e in c.values or () if n != "b"])
+
+
+def said_by_formats(statement: Statement, effect: Effect) -> bool:
+    """Whether the formats' own Spark writers take a statement, and do the same."""
+    if not accepted(statement, effect) or effect.faults or (statement.kind != "MERGE" and statement.source):
+        return False
+    subqueries = "SELECT q.m" in statement.sql("t", Shape((), ()), "spark")
+    return not subqueries and all(case.action != "DO NOTHING" for case in statement.cases)
 
 
 class DuckDb(Oracle):
@@ -184,6 +216,18 @@ class Postgres(Oracle):
 _KINDS: Final = (MATCHED, NOT_MATCHED, BY_SOURCE)
 
 
+def spark_text(statement: Statement, table: str, shape: Shape) -> str:
+    """A statement as the formats' own Spark writers take it."""
+    # Spark wants the kinds in this order, and a row is of one kind alone
+    cases = tuple(sorted(reachable(statement).cases, key=lambda case: _KINDS.index(case.when)))
+    text = replace(statement, cases=cases).sql(table, shape, "spark")
+    text = text.replace("INSERT VALUES", f"INSERT ({', '.join(shape.names)}) VALUES")
+    if statement.source is None:
+        return text
+    source = statement.source.sql(table, "spark")  # whose columns must have their names within
+    return text.replace(source, f"(SELECT * FROM {source}) AS s", 1)
+
+
 class _Native(Oracle):
     """A table of a format's own Spark writer."""
 
@@ -203,14 +247,7 @@ class _Native(Oracle):
         return [tuple(row) for row in self.spark.sql(f"SELECT * FROM {self.table}").collect()]
 
     def text(self, statement: Statement) -> str:
-        # Spark wants the kinds in this order, and a row is of one kind alone
-        cases = tuple(sorted(statement.cases, key=lambda case: _KINDS.index(case.when)))
-        text = super().text(replace(statement, cases=cases))
-        text = text.replace("INSERT VALUES", f"INSERT ({', '.join(self.shape.names)}) VALUES")
-        if statement.source is None:
-            return text
-        source = statement.source.sql(self.table, self.dialect)  # whose columns must have their names within
-        return text.replace(source, f"(SELECT * FROM {source}) AS s", 1)
+        return spark_text(statement, self.table, self.shape)
 
     def run(self, text: str) -> None:
         self.spark.sql(text)

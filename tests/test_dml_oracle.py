@@ -12,7 +12,6 @@ Where an engine differs from the rules its opinion is not asked:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.oracles import DuckDb, NativeDelta, NativeIceberg, Oracle, Postgres
+from tests.oracles import (
+    DuckDb,
+    NativeDelta,
+    NativeIceberg,
+    Oracle,
+    Postgres,
+    accepted,
+    said_by_formats,
+    too_wide,
+)
 from trinity_conformance import connectors
 from trinity_conformance.differences import NonConformance
 from trinity_conformance.dml_model import Counts, DmlModel, Effect
@@ -41,10 +49,6 @@ GENERATED = settings(deadline=None, derandomize=True, phases=[Phase.generate], s
 Asked = Callable[[Statement, Effect], bool]
 
 
-def accepted(statement: Statement, effect: Effect) -> bool:
-    return not effect.refused and not too_wide(statement)
-
-
 def said_by_postgres(server: dict[str, str]) -> Asked:
     by_source = Postgres(server).connection.info.server_version >= 170000
 
@@ -54,17 +58,6 @@ def said_by_postgres(server: dict[str, str]) -> Asked:
         return by_source or all(case.when != BY_SOURCE for case in statement.cases)
 
     return asked
-
-
-def said_by_formats(statement: Statement, effect: Effect) -> bool:
-    if not accepted(statement, effect) or effect.faults or (statement.kind != "MERGE" and statement.source):
-        return False
-    subqueries = "SELECT q.m" in statement.sql("t", Shape((), ()), "spark")
-    return not subqueries and all(case.action != "DO NOTHING" for case in statement.cases)
-
-
-def too_wide(statement: Statement) -> bool:
-    return str(2**40) in json.dumps([[n, e.to_json()] for c in statement.cases for n, e in c.values or () if n != "b"])
 
 
 def narrowed(history: History, asked: Asked = accepted) -> History:

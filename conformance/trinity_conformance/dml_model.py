@@ -108,12 +108,14 @@ class Effect:
         faults: why it must be refused; empty: it succeeds.
         commit: row versions that it appends to a keyed table, or all rows of a plain table after it.
         saw: situations of :data:`~trinity_conformance.coverage.SITUATIONS`.
+        taken: keys of which nothing older is known afterwards.
     """
 
     counts: Counts
     faults: tuple[Fault, ...] = ()
     commit: tuple[Version, ...] = ()
     saw: frozenset[str] = frozenset()
+    taken: frozenset[Key] = frozenset()
 
     @property
     def codes(self) -> frozenset[str]:
@@ -159,6 +161,7 @@ class DmlModel(Model):
     def apply(self, effect: Effect) -> None:
         """Makes the commit of an effect; none when it selects nothing (M5)."""
         if effect.counts.affected:
+            self.taken += [(len(self.commits), key) for key in effect.taken]
             self.commits.append(list(effect.commit))
 
     def effect(self, statement: Statement) -> Effect:
@@ -172,6 +175,18 @@ class DmlModel(Model):
         commit, more = self.plain_rows(targets, selected) if self.plain else self.versions(statement, selected)
         saw = _situations(statement, selected, joined) | {s for f in (*faults, *more) for s in (_REFUSED[f.rule],)}
         return Effect(self.count(selected), (*faults, *more), tuple(commit), frozenset(saw | self.fates(selected)))
+
+    def effect_in_place(self, statement: Statement) -> Effect:
+        """What another engine's statement does to stored rows, where these are the rows of the merged read."""
+        if self.plain:
+            return self.effect(statement)
+        targets = list(self.merged().values())
+        joined = list(self.join(statement, targets))
+        selected, faults = self.select(statement, joined)
+        faults += self.multiple_matches(statement, joined, selected)
+        taken = frozenset(self.key_of(s.old) for s in selected if s.old)
+        commit = tuple(Version(s.new) for s in selected if s.new)
+        return Effect(self.count(selected), tuple(faults), commit, frozenset(), taken)
 
     # -- the join (M1) ----------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cmp_to_key
 from typing import Any, ClassVar, Final
 
@@ -197,7 +198,7 @@ class EngineModel(DmlModel):
         effect = super().effect(statement)
         kind = f"{self.shape.engine} {statement.kind}"
         done = not effect.refused and effect.counts.affected > 0
-        return Effect(effect.counts, effect.faults, effect.commit, effect.saw | {kind} if done else effect.saw)
+        return replace(effect, saw=effect.saw | {kind}) if done else effect
 
 
 def model_of(shape: Shape) -> DmlModel:

@@ -105,6 +105,14 @@ class Expression:
             return ", ".join(texts)
         return f"SELECT q.m FROM (VALUES {', '.join(f'({t})' for t in texts)}) AS q(m)"
 
+    def renamed(self, names: Mapping[str, str]) -> Expression:
+        """The same over columns of other names; those that are not among them keep theirs."""
+        if self.op == "column":
+            side, name = self.parts
+            return Expression("column", (side, names.get(name, name)))
+        parts = (p.renamed(names) if isinstance(p, Expression) else p for p in self.parts)
+        return Expression(self.op, tuple(parts))
+
     def columns(self) -> Iterator[tuple[str, str]]:
         """(side, name) of every column that it mentions."""
         if self.op == "column":

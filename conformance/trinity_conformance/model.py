@@ -54,12 +54,14 @@ class Model:
         commits: row versions of each commit, in arrival order.
         recorded: highest transaction number by application (L4).
         blanked: (number of commits, column) of columns that were dropped and added anew.
+        taken: (number of commits, key) of rows that another engine changed in place: nothing older is known of them.
     """
 
     shape: Shape
     commits: list[list[Version]] = field(default_factory=list)
     recorded: dict[str, int] = field(default_factory=dict)
     blanked: list[tuple[int, str]] = field(default_factory=list)
+    taken: list[tuple[int, Key]] = field(default_factory=list)
 
     # -- writes -----------------------------------------------------------------------------------------
 
@@ -151,11 +153,13 @@ class Model:
         return (version for commit in self.arrived(commits) for version in commit)
 
     def arrived(self, commits: int | None = None) -> Iterable[list[Version]]:
-        """The commits; a column that was dropped and added anew since has NULL in them."""
+        """The commits without what was taken since; a column that was dropped and added anew since has NULL in them."""
         last = len(self.commits) + 1 if commits is None else commits
         for number, commit in enumerate(self.commits[:commits]):
             gone = {column for at, column in self.blanked if number < at < last}
-            yield [self._blank(v, gone) if gone else v for v in commit]
+            keys = {key for at, key in self.taken if number < at < last}
+            kept = [v for v in commit if self.key_of(v.row) not in keys] if keys else commit
+            yield [self._blank(v, gone) if gone else v for v in kept]
 
     def _blank(self, version: Version, columns: Iterable[str]) -> Version:
         return replace(version, row={**version.row, **dict.fromkeys(columns)})

@@ -62,6 +62,9 @@ class ModelSubject:
             raise TrinityError(effect.faults[0].codes[0], effect.faults[0].why)
         return effect.counts
 
+    def another(self, how: int) -> ModelSubject:
+        return _InPlace(self)
+
     def compact(self, full: bool) -> None:
         self._model.compact(full)
 
@@ -97,6 +100,19 @@ class ModelSubject:
 
     def history(self) -> list[tuple[Any, datetime]]:
         return [(n, _BEGINNING + timedelta(seconds=n)) for n in range(len(self._model.commits) + 1)]
+
+
+class _InPlace(ModelSubject):
+    """Another engine on the table of a subject."""
+
+    def __init__(self, subject: ModelSubject) -> None:
+        self._model = subject._model
+
+    def change(self, statement: Statement) -> Counts:
+        assert isinstance(self._model, DmlModel), "a model of statements"
+        effect = self._model.effect_in_place(statement)
+        self._model.apply(effect)
+        return effect.counts
 
 
 class _Splitting(Model):

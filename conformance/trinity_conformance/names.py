@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from trinity_conformance.conditions import Condition
 from trinity_conformance.shapes import Shape
+from trinity_conformance.statements import Statement
 
 __all__ = ["WIDER", "Names"]
 
@@ -58,6 +59,15 @@ class Names:
         """Says that the statements have been run on top of a version."""
         self._before.append((version, self.now))
         self.now = self._altered
+
+    @property
+    def shape(self) -> Shape:
+        """The table, for SQL text; of altered columns nobody knows the order, so that every INSERT lists its own."""
+        return replace(self._shape, columns=()) if self._before else self._shape
+
+    def statement(self, statement: Statement) -> Statement:
+        """A statement under the names that the table has."""
+        return statement.renamed(self.now, self._shape) if self._before else statement
 
     def given(self, data: Any) -> Any:
         """Arrow data or a DataFrame of the model's, under the names that the table has."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 from trinity.errors import TrinityError
@@ -15,8 +14,9 @@ from trinity_conformance.differences import NonConformance, compare, compare_arr
 from trinity_conformance.dml_model import Effect
 from trinity_conformance.engine_model import model_of
 from trinity_conformance.model import Key, Row
+from trinity_conformance.past import Past
 from trinity_conformance.shapes import DEDUPLICATE
-from trinity_conformance.subject import Subject, Unsupported
+from trinity_conformance.subject import Subject, Unsupported, Writer
 from trinity_conformance.traces import (
     Alter,
     Change,
@@ -24,6 +24,7 @@ from trinity_conformance.traces import (
     Delete,
     History,
     Log,
+    Other,
     Query,
     Read,
     ReadPast,
@@ -97,14 +98,14 @@ def play(subject: Subject, history: History, tally: Tally | None = None, every_s
 class _Run:
     def __init__(self, subject: Subject, history: History, tally: Tally) -> None:
         self.subject = subject
+        self.writer: Writer = subject
         self.history = history
         self.model = model_of(history.shape)
         self.tally = tally
         self.number = -1
         self.since_read: list[str] = []
-        self.versions: list[tuple[Any, int]] = []
+        self.past = Past(subject)
         self.compacted_at: int | None = None
-        self.vacuumed = False
         self.deduplicates = history.shape.engine == DEDUPLICATE
 
     def whole(self, every_step: bool) -> None:
@@ -119,7 +120,9 @@ class _Run:
         if self.since_read or not self.history.steps:
             self.read()
         if any(isinstance(s, ReadPast) for s in self.history.steps):
-            self.past_versions()
+            self.tally.coverage.saw("history")
+            self.tally.observations["time-travel"] += 1
+            self.past.check()
         self.tally.coverage.folded(self.model)
         self.tally.histories += 1
         self.tally.rows += self.history.rows
@@ -159,7 +162,7 @@ class _Run:
         elif isinstance(step, Delete):
             self.delete(step)
         elif isinstance(step, Change):
-            self.change(step)
+            self.change(step, self.model.effect(step.statement))
         elif isinstance(step, Alter):
             self.alter(step)
         elif isinstance(step, (Compact, Vacuum, Reopen)):
@@ -172,6 +175,19 @@ class _Run:
             self.read_past(step)
         elif isinstance(step, Log) and self.compacted_at is None:
             self.log()
+        elif isinstance(step, Other):
+            self.other(step)
+
+    def other(self, step: Other) -> None:
+        """A step of another engine: of its changes the model knows that they are made to stored rows."""
+        inner, self.writer = step.step, self.subject.another(step.how)
+        self.tally.coverage.saw(f"other {inner.op}")
+        if isinstance(inner, Change):
+            self.change(inner, self.model.effect_in_place(inner.statement))
+        else:
+            self.past.by_other = self.past.by_other or isinstance(inner, Vacuum)
+            self.step(inner)
+        self.writer = self.subject
 
     def upsert(self, step: Upsert) -> None:
         coverage = self.tally.coverage
@@ -187,13 +203,13 @@ class _Run:
         self.since_read.append(
             "retry" if retry else "retract" if retract else "split" if len(step.splits) > 1 else "upsert"
         )
-        outcome = self.guarded("upsert", lambda: self.subject.upsert(step))
+        outcome = self.guarded("upsert", lambda: self.writer.upsert(step))
         done = self.model.upsert(step.rows, step.txn, step.names)
         if outcome.skipped == done:
             said, meant = ("skipped", "new") if outcome.skipped else ("not skipped", "recorded before")
             raise NonConformance("idempotence", f"upsert with txn={step.txn} was {said}, although it is {meant} (L4)")
         if done:
-            self.versions.append((outcome.version, len(self.model.commits)))
+            self.past.versions.append((outcome.version, len(self.model.commits)))
 
     def delete(self, step: Delete) -> None:
         keys = step.keys
@@ -206,14 +222,13 @@ class _Run:
             hit = self.model.delete_keys([self.model.key_form(k) for k in keys or ()])
         if hit:
             self.tally.coverage.saw("delete-by-condition" if step.condition else "delete-by-key")
-            self.versions.append((outcome.version, len(self.model.commits)))
+            self.past.versions.append((outcome.version, len(self.model.commits)))
         self.since_read.append("delete")
 
-    def change(self, step: Change) -> None:
+    def change(self, step: Change, effect: Effect) -> None:
         """A statement: its counts or its error, then the rows as a new session sees them (M1-M9)."""
         if self.model.overflows():
             return
-        effect = self.model.effect(step.statement)
         still = effect.refused or not effect.counts.affected
         before = self.guarded("history", self.subject.history) if still else []
         check = self.check("refused-change" if self.refuses(step, effect) else "row-change")
@@ -229,7 +244,7 @@ class _Run:
     def refuses(self, step: Change, effect: Effect) -> bool:
         """Runs a statement on both sides; True when the subject refused it, as it may."""
         try:
-            counts = self.subject.change(step.statement)
+            counts = self.writer.change(step.statement)
         except TrinityError as error:
             if error.code in effect.codes:
                 return True
@@ -251,7 +266,7 @@ class _Run:
     def alter(self, step: Alter) -> None:
         """A format that cannot make the change says so, and is not asked for it."""
         try:
-            self.guarded("alter", lambda: self.subject.alter(step.kind, step.columns))
+            self.guarded("alter", lambda: self.writer.alter(step.kind, step.columns))
         except Unsupported as reason:
             self.tally.unsupported[str(reason)] += 1
             return
@@ -261,13 +276,13 @@ class _Run:
 
     def care(self, step: Step) -> None:
         if isinstance(step, Compact):
-            self.guarded("compact", lambda: self.subject.compact(step.full))
+            self.guarded("compact", lambda: self.writer.compact(step.full))
             self.model.compact(step.full)
             self.compacted_at = len(self.model.commits)
             self.tally.coverage.compacted(self.model)
         elif isinstance(step, Vacuum):
-            self.guarded("vacuum", self.subject.vacuum)
-            self.vacuumed = True
+            self.guarded("vacuum", self.writer.vacuum)
+            self.past.vacuumed = True
             self.tally.coverage.saw("vacuum")
         else:
             self.guarded("reopen", self.subject.reopen)
@@ -323,56 +338,23 @@ class _Run:
         self.expect("pushdown", self.model.query(step.condition), found, text, step.columns)
 
     def read_past(self, step: ReadPast) -> None:
-        if not self.versions:
+        if not self.past.versions:
             return
-        version, commits = self.versions[max(0, len(self.versions) - 1 - step.back)]
+        version, commits = self.past.before(step.back)
         if self.model.overflows(commits=commits):
             return
         timestamp = None
         if step.by == "timestamp":
-            timestamp = dict(self.guarded("read-past", self.subject.history)).get(version)
+            timestamp = self.past.time_of(version)
             if timestamp is None:
-                self.gone(version)
                 return
-        found = self.past_rows(version, timestamp)
+        found = self.past.rows(version, timestamp)
         if found is None:
             return
         self.tally.coverage.saw(f"past-{step.by}")
         if self.compacted_at is not None and commits <= self.compacted_at:
             self.tally.coverage.saw("past-before-compaction")
         self.expect("time-travel", self.model.merged(commits), found, f"version {version} by {step.by}")
-
-    def past_rows(self, version: Any, timestamp: datetime | None) -> list[Row] | None:
-        """The rows of an earlier version; None when vacuum removed it, as it may (L10)."""
-        try:
-            return self.subject.read(version=version if timestamp is None else None, timestamp=timestamp)
-        except TrinityError as error:
-            if not self.vacuumed or error.code != "INVALID_ARGUMENTS":
-                raise NonConformance("time-travel", f"reading version {version} raised {error}") from error
-            self.names_oldest(error)
-            return None
-
-    def gone(self, version: Any) -> None:
-        if not self.vacuumed:
-            raise NonConformance("time-travel", f"history() does not list version {version}, and nothing was vacuumed")
-
-    def names_oldest(self, error: TrinityError) -> None:
-        oldest = self.guarded("read-past", self.subject.history)[0][0]
-        if str(oldest) not in error.message:
-            raise NonConformance(
-                "time-travel",
-                f"a vacuumed version is refused without naming the oldest readable one, {oldest}: {error}",
-            )
-
-    def past_versions(self) -> None:
-        """Versions and times strictly increase, and no commit is missing (L10)."""
-        listed = self.guarded("read-past", self.subject.history)
-        self.tally.coverage.saw("history")
-        self.tally.observations["time-travel"] += 1
-        if any(not (a[0] < b[0] and a[1] < b[1]) for a, b in pairwise(listed)):
-            raise NonConformance("time-travel", f"history() does not increase strictly: {listed}")
-        for version in {version for version, _ in self.versions} - {version for version, _ in listed}:
-            self.gone(version)
 
     def log(self) -> None:
         rows = self.guarded("log", self.subject.log)

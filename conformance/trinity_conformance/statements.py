@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from trinity_conformance.expressions import Expression, literal_sql
@@ -70,6 +70,13 @@ class Case:
             return {name: Expression("column", ("s", name)) for name in shape.names}
         return dict(self.values)
 
+    def renamed(self, names: Mapping[str, str], shape: Shape) -> Case:
+        """The clause over columns of other names (see :meth:`Statement.renamed`)."""
+        condition = self.condition.renamed(names) if self.condition else None
+        sets = self.sets(shape) if self.action in ("UPDATE", "INSERT") else {}
+        values = tuple((names.get(name, name), value.renamed(names)) for name, value in sets.items())
+        return replace(self, condition=condition, values=values)
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -88,6 +95,19 @@ class Statement:
     source: Source | None = None
     on: Expression | None = None
     dialect: str = "spark"
+
+    def renamed(self, names: Mapping[str, str], shape: Shape) -> Statement:
+        """The statement over columns of other names, with ``*`` written out.
+
+        Args:
+            names: name -> other name.
+            shape: the target under the names that the statement has.
+        """
+        source = self.source
+        if source is not None:
+            source = replace(source, columns=tuple(replace(c, name=names.get(c.name, c.name)) for c in source.columns))
+        on = self.on.renamed(names) if self.on else None
+        return replace(self, cases=tuple(c.renamed(names, shape) for c in self.cases), source=source, on=on)
 
     def sql(self, table: str, shape: Shape, dialect: str | None = None) -> str:
         """The statement's text.

@@ -27,11 +27,11 @@ from trinity_conformance.values import Json, decode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported"]
+__all__ = ["LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported", "Writer"]
 
 
 class Unsupported(Exception):
-    """The adapter said NOT_SUPPORTED when a table of some shape was made."""
+    """The adapter said NOT_SUPPORTED when a table of some shape was made; or the player cannot take a step."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,11 @@ class LogRow:
     place: tuple[Any, ...]
 
 
-class Subject(Protocol):
-    """A table under test. One at a time: :meth:`create` begins with a fresh one."""
-
-    durable: bool
-
-    def create(self, shape: Shape) -> None:
-        """Makes an empty table. Raises :class:`Unsupported`."""
+class Writer(Protocol):
+    """What an engine does to a table under test."""
 
     def upsert(self, step: Upsert) -> Outcome:
         """Appends one commit."""
-
-    def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
-        """A writer's delete."""
 
     def change(self, statement: Statement) -> Counts:
         """Runs a MERGE, UPDATE or DELETE; its counts as reported (M5). Raises TrinityError."""
@@ -73,6 +65,21 @@ class Subject(Protocol):
 
     def vacuum(self) -> None:
         """Vacuums, keeping nothing."""
+
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        """Changes columns (see :class:`~trinity_conformance.traces.Alter`). Raises :class:`Unsupported`."""
+
+
+class Subject(Writer, Protocol):
+    """A table under test. One at a time: :meth:`create` begins with a fresh one."""
+
+    durable: bool
+
+    def create(self, shape: Shape) -> None:
+        """Makes an empty table. Raises :class:`Unsupported`."""
+
+    def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
+        """A writer's delete."""
 
     def reopen(self) -> None:
         """Closes and opens again."""
@@ -92,8 +99,8 @@ class Subject(Protocol):
     def history(self) -> list[tuple[Any, datetime]]:
         """Version and time of the readable commits, by version."""
 
-    def alter(self, kind: str, columns: Sequence[str]) -> None:
-        """Changes columns (see :class:`~trinity_conformance.traces.Alter`). Raises :class:`Unsupported`."""
+    def another(self, how: int) -> Writer:
+        """Another engine, which writes the same table (see :class:`~trinity_conformance.traces.Other`)."""
 
 
 class TrinitySubject:
@@ -205,7 +212,8 @@ class TrinitySubject:
         return None
 
     def change(self, statement: Statement) -> Counts:
-        result = self._session.sql(statement.sql(self._name, self._shape), dialect=statement.dialect)
+        text = self._names.statement(statement).sql(self._name, self._names.shape)
+        result = self._session.sql(text, dialect=statement.dialect)
         [row] = result.toArrow().to_pylist()
         counts = Counts(row["num_updated_rows"], row["num_deleted_rows"], row["num_inserted_rows"])
         if row["num_affected_rows"] != counts.affected:
@@ -249,7 +257,8 @@ class TrinitySubject:
         frame = self._table.to_df(version=version, timestamp=timestamp, where=where if on_key else None)
         if where is not None and not on_key:
             frame = frame.where(where)
-        frame = frame.select(*self._names.shown(columns or self._shape.names, then))
+        newest = then is None or then == self._table.splits().version  # others rename columns without a new version
+        frame = frame.select(*self._names.shown(columns or self._shape.names, None if newest else then))
         with spark_errors():
             rows: list[Row] = frame.toArrow().to_pylist()
         return rows
@@ -265,6 +274,9 @@ class TrinitySubject:
             for r in rows
         ]
         return sorted(found, key=lambda r: r.place)
+
+    def another(self, how: int) -> Writer:
+        raise Unsupported("a step of another engine, of which an adapter's player has none")
 
     def history(self) -> list[tuple[Any, datetime]]:
         rows = self._table.history().select("version", "timestamp").toArrow().to_pylist()

@@ -24,6 +24,7 @@ __all__ = [
     "Delete",
     "History",
     "Log",
+    "Other",
     "Query",
     "Read",
     "ReadPast",
@@ -181,6 +182,29 @@ class Alter(Step):
     columns: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Other(Step):
+    """A step that another engine takes, on the table as the format has it.
+
+    Attributes:
+        step: an :class:`Upsert` appends rows as a writer does that knows of no keys, a :class:`Change` changes the
+            stored rows, a :class:`Compact` rewrites files, a :class:`Vacuum` removes what old versions need, an
+            :class:`Alter` changes columns.
+        how: a number that chooses among the ways that the engine has.
+    """
+
+    op: ClassVar[str] = "other"
+    step: Step
+    how: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"op": self.op, "how": self.how, "step": self.step.to_json()}
+
+    def describe(self) -> str:
+        """One line: the number, and the step."""
+        return f"another engine ({self.how}): {self.step.describe()}"
+
+
 _STEPS: Final[dict[str, type[Step]]] = {
     c.op: c for c in (Upsert, Delete, Compact, Vacuum, Reopen, Read, Query, ReadPast, Log, Change, Alter)
 }
@@ -236,10 +260,14 @@ class History:
 
     def line(self, step: Step) -> str:
         """One line for a step; SQL as text."""
+        if isinstance(step, Other):
+            return f"another engine ({step.how}): {self.line(step.step)}"
         return step.statement.sql("t", self.shape) if isinstance(step, Change) else step.describe()
 
 
 def _step(data: Mapping[str, Any]) -> Step:
+    if data["op"] == Other.op:
+        return Other(_step(data["step"]), data["how"])
     fields = {k: _tuples(v) for k, v in data.items() if k != "op"}
     if data["op"] == Change.op:
         return Change(Statement.from_json(data["statement"]))
