@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from trinity.depth import room
 from trinity.errors import TrinityError, nearest
 from trinity.merge import MergeSpec
 from trinity.messages import shown_value
@@ -18,6 +19,7 @@ from trinity.spi import Check, TableDefinition
 __all__ = ["check_name", "constrained_columns", "naming_checks", "refuse_folded", "with_check", "without_check"]
 
 
+@room()
 def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str, ...]:
     """The columns that a constraint names, in table order.
 

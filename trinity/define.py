@@ -9,6 +9,7 @@ from typing import Final
 import sqlglot
 
 from trinity.checks import with_check
+from trinity.depth import room
 from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec, canonical_properties
 from trinity.messages import shown_value
@@ -101,6 +102,7 @@ def _check_columns(table: str, columns: Sequence[Column]) -> None:
         seen.add(lower)
 
 
+@room()
 def check_column(table: str, column: Column) -> None:
     """Refuses a hidden name, or none (N1, INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
     checked_name(column.name, "Column")

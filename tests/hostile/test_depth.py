@@ -12,6 +12,10 @@ import pytest
 
 from tests.journal.conftest import hr, model, opened, plain  # noqa: F401 - fixtures
 from trinity import Column, Session, TrinityError, dbapi
+from trinity.define import define_table
+from trinity.engine.conditions import Names, condition_facts
+from trinity.engine.prune import prune
+from trinity.names import TableName
 from trinity.table import Table
 
 NESTED: Final[dict[str, Callable[[int, str], str]]] = {
@@ -28,6 +32,8 @@ CHAINED: Final[dict[str, Callable[[int, str], str]]] = {
     "+": lambda n, c: " + ".join([c] * n) + " > 0",
 }
 LEVELS, TERMS = 500, 10_000
+BEYOND: Final = {"minus": 20_000}
+"""Levels that no stack holds, where 3000 are not enough."""
 
 
 def outcome(work: Callable[[], Any]) -> str:
@@ -70,7 +76,7 @@ def test_nested_expressions_on_postgresql(depts: dbapi.Connection, kind: str) ->
     ):
         assert outcome(lambda: depts.execute(statement)) == "done"  # noqa: B023
         depts.rollback()
-    beyond = NESTED[kind](20_000, "deptno")
+    beyond = NESTED[kind](BEYOND.get(kind, 3000), "deptno")
     assert outcome(lambda: depts.execute(f"UPDATE hr.depts SET name = 'x' WHERE {beyond} = 1")) == "NOT_SUPPORTED"
 
 
@@ -100,6 +106,19 @@ def test_room_is_there_while_anybody_needs_it() -> None:
     leave.set()
     other.join()
     assert sys.getrecursionlimit() == before
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_nested_text_from_python(kind: str) -> None:
+    """DEFAULT, CHECK and conditions that statistics meet, before Spark sees any."""
+    text = NESTED[kind](LEVELS, "1")
+    columns = [Column("k", "int"), Column("v", "int", default=text)]
+    made = define_table(TableName("c", "s", "t"), columns, (), (), {}, (), {"c": f"{text} = k"})
+    assert made.column("v").default == text
+    assert condition_facts(f"k = 1 AND {text} = 1", made, Names("t")).comparisons
+    assert prune([], made, f"k = 1 AND {text} = 1") == []
+    beyond = NESTED[kind](BEYOND.get(kind, 3000), "1")
+    assert outcome(lambda: define_table(TableName("c", "s", "t"), columns[:1], (), (), {}, (), {"c": beyond})) != "done"
 
 
 # -- Spark ---------------------------------------------------------------------------------------------------

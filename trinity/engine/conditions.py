@@ -13,6 +13,7 @@ from typing import Any, Final
 import sqlglot
 from sqlglot import exp
 
+from trinity.depth import room
 from trinity.engine.literals import literal_value
 from trinity.spi import TableDefinition
 
@@ -71,6 +72,7 @@ class ConditionFacts:
         return " AND ".join(text for name, text in self.comparisons if name in columns) or None
 
 
+@room()
 def condition_facts(condition: object, definition: TableDefinition, names: Names) -> ConditionFacts:
     """What a condition tells; nothing for a Column, or text that sqlglot cannot parse."""
     if not isinstance(condition, str):
@@ -87,6 +89,7 @@ def condition_facts(condition: object, definition: TableDefinition, names: Names
     return ConditionFacts(tuple(found.comparisons), found.bounds, found.equalities, only)
 
 
+@room()
 def same_expression(one: object, other: object) -> bool:
     """True when two texts are the same expression but for case and quotes."""
     if not isinstance(one, str) or not isinstance(other, str):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from trinity.depth import room
 from trinity.engine.settings import pinned
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, arrow_type
@@ -74,6 +75,7 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
         ) from error
 
 
+@room()
 def _plain_value(column: Column) -> Any:
     """The value of a literal of the column's own type, or of the current time; _OTHER for any other expression."""
     tree = sqlglot.parse_one(column.default or "NULL", dialect="spark")

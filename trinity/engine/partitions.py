@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
+from trinity.depth import room
 from trinity.engine.cases import Program
 from trinity.engine.scan import plain_scan
 from trinity.engine.show import local_frame
@@ -129,6 +130,7 @@ _CONSTANT: Final = (
 """Parts of a condition that say the same of equal values."""
 
 
+@room()
 def _only_about(condition: str, names: Collection[str]) -> bool:
     try:
         tree = sqlglot.parse_one(condition, dialect="spark")

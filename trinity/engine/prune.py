@@ -10,6 +10,7 @@ from typing import Any, Final
 import sqlglot
 from sqlglot import exp
 
+from trinity.depth import room
 from trinity.engine.literals import literal_value
 from trinity.spi import ColumnStats, DataFile, TableDefinition
 
@@ -20,6 +21,7 @@ _Test = Callable[[DataFile], bool]
 _StatsTest = Callable[[ColumnStats], bool]
 
 
+@room()
 def prune(
     files: Sequence[DataFile],
     definition: TableDefinition,

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
+from trinity.depth import room
 from trinity.engine import by_column
 from trinity.engine.prune import prune
 from trinity.engine.scan import bucketed_scan, log_scan, native_rows, plain_scan, tiers, version_scan, well_bucketed
@@ -210,6 +211,7 @@ def _stored(storage: pa.Schema) -> list[str]:
     return [quoted(f.name) for f in storage]
 
 
+@room()
 def _pushable(where: str | None, spec: MergeSpec, splits: SplitSource) -> str | None:
     """The predicate, unless it names more than key columns whose stored type is their own."""
     if not where:

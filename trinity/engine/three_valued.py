@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from trinity.depth import room
 from trinity.errors import TrinityError
 
 __all__ = ["Use", "three_valued", "three_valued_text"]
@@ -31,6 +32,7 @@ _RANDOM: Final = frozenset({"rand", "random", "randn", "randstr", "uniform", "uu
 _ROWS: Final = "_trinity_rows"
 
 
+@room()
 def three_valued_text(text: str, use: Use) -> str:
     """An expression in Spark's dialect with its predicates spelled out where that is needed; else as it is.
 
