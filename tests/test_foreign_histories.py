@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from trinity_conformance.histories import histories, sample
 from trinity_conformance.mutants import ModelSubject
 from trinity_conformance.profiles import Profile, dml_rota
 from trinity_conformance.runner import Tally, play
-from trinity_conformance.traces import Alter, Compact, History, Log, ReadPast, Vacuum
+from trinity_conformance.traces import Alter, Compact, History, Log, ReadPast, Upsert, Vacuum
 
 PROFILES: Final = (
     Profile(("int",), ("bigint",), ("boolean", None), "plain"),
@@ -56,10 +57,11 @@ DRAWS: Final[tuple[Draw, ...]] = (of_deduplicate, of_engine, of_program)
 
 
 def external(number: int, connector: str) -> History:
-    """A history of a table that another engine made, with the steps that it takes."""
+    """A history of a table that another engine made, with the steps that it takes; a folder keeps no transactions."""
     left_out: tuple[type[Any], ...] = (Compact, Vacuum, Alter, *((ReadPast, Log) if connector == "parquet" else ()))
     history = mixed(of_deduplicate(number), {"upsert"})
-    return History(history.shape, tuple(s for s in history.steps if not isinstance(s, left_out)))
+    kept = (replace(s, txn=None) if isinstance(s, Upsert) else s for s in history.steps if not isinstance(s, left_out))
+    return History(history.shape, tuple(kept))
 
 
 @pytest.fixture
