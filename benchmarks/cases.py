@@ -119,7 +119,7 @@ class Bench:
 
     def _new_table(self) -> Table:
         name = f"{self.catalog}.default.bench_{next(self._numbers)}"
-        return self.session.create_table(name, COLUMNS, ["id"], properties=_OPTIONS)
+        return self.session.create_table(name, COLUMNS, primary_key=["id"], properties=_OPTIONS)
 
     def _prepared(self, name: str, rows: DataFrame) -> DataFrame:
         """The rows from a file, so that making them is not measured."""

@@ -65,12 +65,14 @@ class CommitBench:
 
     def _table(self, name: str, properties: Mapping[str, str] | None = None) -> Table:
         columns = [Column("id", "bigint"), Column("v", "bigint")]
-        return self.session.create_table(f"{self.catalog}.default.{name}", columns, ["id"], properties=properties)
+        return self.session.create_table(
+            f"{self.catalog}.default.{name}", columns, primary_key=["id"], properties=properties
+        )
 
     def _many(self) -> Result:
         """``executemany()`` of an INSERT, beside ``table.upsert(arrow)`` of the same rows from Python."""
         columns = [Column("id", "bigint"), Column("name", "string"), Column("price", "decimal(8,2)")]
-        table = self.session.create_table(f"{self.catalog}.default.many", columns, ["id"])
+        table = self.session.create_table(f"{self.catalog}.default.many", columns, primary_key=["id"])
         rows = [(i, f"name {i}", Decimal(i) / 4) for i in range(_ROWS)]
         types = [pa.int64(), pa.string(), pa.decimal128(8, 2)]
 

@@ -105,7 +105,7 @@ class MergeBench:
             table.append(self._base())
             return table
         options = {"watermark-key": "ts"}
-        table = self.session.create_table(name, COLUMNS, ["id"], properties=options)
+        table = self.session.create_table(name, COLUMNS, primary_key=["id"], properties=options)
         table.upsert(self._base())
         table.compact(full=True)
         return table

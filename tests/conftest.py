@@ -94,6 +94,6 @@ def orders(session: Session, fmt: str) -> Table:
             Column("deleted", "boolean"),
             Column("amount", "double"),
         ],
-        ["order_id"],
+        primary_key=["order_id"],
         properties={"watermark-key": "ts", "tombstone-key": "deleted"},
     )

@@ -128,7 +128,7 @@ def _states(session: Session, fmt: str, kind: str) -> Iterator[tuple[Table, Rows
     columns, partition_by, properties = _KEYED[kind]
     key = [] if kind == "plain" else ["part", "k"]
     name = f"{fmt}.default.{re.sub(r'[^a-z]', '_', kind)}"
-    table = session.create_table(name, columns, key, partition_by, properties)
+    table = session.create_table(name, columns, primary_key=key, partition_by=partition_by, properties=properties)
     write = table.upsert if key else table.append
 
     def commit(*rows: dict[str, Any]) -> None:

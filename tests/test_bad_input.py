@@ -86,7 +86,7 @@ OPTIONS: list[tuple[dict[str, str], str, list[str]]] = [
 def test_bad_options(session: Session, fmt: str, options: dict[str, str], code: str, named: list[str]) -> None:
     columns = [Column("k", "int"), Column("ts", "int"), Column("gone", "boolean"), Column("tags", "array<string>")]
     with refused(code, *named):
-        session.create_table(f"{fmt}.default.t", columns, ["k"], properties=options)
+        session.create_table(f"{fmt}.default.t", columns, primary_key=["k"], properties=options)
     assert session.catalogs[fmt].metadata.list_tables("default") == []
 
 
@@ -107,7 +107,7 @@ def test_bad_tables(
     session: Session, fmt: str, columns: list[tuple[str, str]], key: list[str], code: str, named: list[str]
 ) -> None:
     with refused(code, *named):
-        session.create_table(f"{fmt}.default.t", [Column(*c) for c in columns], key)
+        session.create_table(f"{fmt}.default.t", [Column(*c) for c in columns], primary_key=key)
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,10 @@ def test_deletes(orders: Table) -> None:
     with refused("COLUMN_NOT_FOUND", "amonut") as caught:
         orders.delete("amonut > 1")
     assert "_trinity_" not in caught.value.message
-    with refused("INVALID_ARGUMENTS", "set={column: value}"):
+    with refused("INVALID_ARGUMENTS", "update()", "condition", "text", "dict"):
         orders.update({"amount": "1"}, "amount > 1")  # type: ignore[arg-type]
+    with refused("INVALID_ARGUMENTS", "set={column: value}"):
+        orders.update("amount > 1")
     with refused("SYNTAX_ERROR"):
         orders.delete("amount >")
     with refused("COLUMN_NOT_FOUND", "order_id"):
@@ -213,7 +215,7 @@ def test_a_table_dropped_meanwhile(session: Session, fmt: str, orders: Table) ->
         orders.to_df()
     with refused("TABLE_NOT_FOUND", "orders"):
         orders.upsert(ROW)
-    session.create_table(f"{fmt}.default.orders", [Column("order_id", "string")], ["order_id"])
+    session.create_table(f"{fmt}.default.orders", [Column("order_id", "string")], primary_key=["order_id"])
     assert session.table(f"{fmt}.default.orders").to_df().columns == ["order_id"]
 
 

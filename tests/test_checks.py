@@ -92,7 +92,7 @@ def test_a_deleted_row_is_not_checked(session: Session, fmt: str) -> None:
     table = session.create_table(
         f"{fmt}.default.t",
         [Column("k", "int"), Column("ts", "int"), Column("gone", "boolean"), Column("v", "string")],
-        ["k"],
+        primary_key=["k"],
         properties={"watermark-key": "ts", "tombstone-key": "gone"},
         checks={"said": "v IS NOT NULL", "short": "length(v) < 3"},
     )

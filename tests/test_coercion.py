@@ -169,7 +169,9 @@ def test_merges_match_what_spark_joins(session: Session, fmt: str, kind: str) ->
 
 def test_text_beside_numbers(session: Session, tiered_fmt: str) -> None:
     """'007' = 7: what is matched, what is stored, and what WHERE finds."""
-    table = session.create_table(f"{tiered_fmt}.default.texts", [Column("k", "string"), Column("m", "int")], ["k"])
+    table = session.create_table(
+        f"{tiered_fmt}.default.texts", [Column("k", "string"), Column("m", "int")], primary_key=["k"]
+    )
     table.upsert(pa.table({"k": ["007", "8"], "m": [0, 0]}))
     table.compact(full=True)
     table.upsert(pa.table({"k": ["100"], "m": [0]}))
@@ -184,13 +186,13 @@ def test_text_beside_numbers(session: Session, tiered_fmt: str) -> None:
 
 
 def test_keys_given_as_data_are_compared_as_keys(session: Session) -> None:
-    texts = session.create_table("parquet.default.texts", [Column("k", "char(4)")], ["k"])
+    texts = session.create_table("parquet.default.texts", [Column("k", "char(4)")], primary_key=["k"])
     texts.upsert(pa.table({"k": ["7", "007", "8"]}))
     for keys in ([7], session.spark.sql("SELECT 7 AS k")):
         with refused("TYPE_MISMATCH", "k"):
             texts.delete(keys)
     assert texts.delete(session.spark.sql("SELECT '7' AS k UNION ALL SELECT '7   '")).rows == 1
-    whole = session.create_table("parquet.default.whole", [Column("k", "int")], ["k"])
+    whole = session.create_table("parquet.default.whole", [Column("k", "int")], primary_key=["k"])
     whole.upsert(pa.table({"k": [7, 8]}))
     given = session.spark.sql("SELECT explode(array(7.5D, 8D, 8.0D, 1e10D, CAST('NaN' AS DOUBLE))) AS k")
     assert whole.delete(given).rows == 1

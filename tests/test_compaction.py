@@ -14,7 +14,7 @@ from trinity.table import Table
 def numbers(session: Session, fmt: str) -> Table:
     columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}
-    return session.create_table(f"{fmt}.default.numbers", columns, ["k"], properties=options)
+    return session.create_table(f"{fmt}.default.numbers", columns, primary_key=["k"], properties=options)
 
 
 def fill(table: Table, start: int, stop: int, ts: int, v: str, gone: bool = False) -> None:
@@ -133,7 +133,7 @@ def test_everything_deleted_compacts_to_nothing(numbers: Table) -> None:
 def test_tombstone_retention_forgets(session: Session, fmt: str) -> None:
     columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "gone", "tombstone.retention": "0 seconds"}
-    table = session.create_table(f"{fmt}.default.short", columns, ["k"], properties=options)
+    table = session.create_table(f"{fmt}.default.short", columns, primary_key=["k"], properties=options)
     fill(table, 0, 2, 10, "a")
     fill(table, 0, 1, 20, "", gone=True)
     table.compact(full=True)  # puts the tombstone aside

@@ -195,7 +195,9 @@ def victim(session: Session) -> Callable[[str, str], Table]:
             plain.append(arrow(FIRST[25:]))
             return plain
         options = {"watermark-key": "ts", "tombstone-key": "deleted"}
-        table = session.create_table(f"{catalog}.default.victim_{made}", columns, ["id"], properties=options)
+        table = session.create_table(
+            f"{catalog}.default.victim_{made}", columns, primary_key=["id"], properties=options
+        )
         table.upsert(arrow(FIRST))
         table.upsert(arrow(SECOND))
         return table

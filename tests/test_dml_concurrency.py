@@ -105,7 +105,9 @@ def test_a_statement_that_selects_nothing_makes_no_commit(session: Session, coun
 def test_l7_what_another_engine_deleted_stays_deleted(
     session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = session.create_table(f"{fmt}.default.counters", [Column("id", "int"), Column("n", "int")], ["id"])
+    table = session.create_table(
+        f"{fmt}.default.counters", [Column("id", "int"), Column("n", "int")], primary_key=["id"]
+    )
     table.upsert(pa.table({"id": pa.array([1], pa.int32()), "n": pa.array([0], pa.int32())}))
 
     def delete() -> None:

@@ -32,7 +32,9 @@ CASES = [(fmt, kind) for fmt in ("delta", "iceberg") for kind in KINDS]
 def make(session: Session, fmt: str, kind: str = "deduplicate", name: str = "t") -> Table:
     properties = KINDS[kind]
     key = [] if properties is None else ["k"]
-    return session.create_table(f"{fmt}.default.{name}", COLUMNS, key, (), properties or {})
+    return session.create_table(
+        f"{fmt}.default.{name}", COLUMNS, primary_key=key, partition_by=(), properties=properties or {}
+    )
 
 
 def add(table: Table, *rows: tuple[int, int, str]) -> None:
@@ -245,7 +247,7 @@ def test_structs_of_mapped_tables_are_the_same_for_others(session: Session) -> N
 def test_changes_of_rows_that_lie_aside_are_refused(session: Session, fmt: str, change: str) -> None:
     """They would come undone: such rows are folded from others (E3)."""
     properties = {"merge-engine": "aggregation", "sequence.field": "w", "fields.v.aggregate-function": "listagg"}
-    table = session.create_table(f"{fmt}.default.t", COLUMNS, ["k"], (), properties)
+    table = session.create_table(f"{fmt}.default.t", COLUMNS, primary_key=["k"], partition_by=(), properties=properties)
     other = Other(session, table)
     add(table, (1, 2, "b"), (2, 1, "x"))
     add(table, (1, 1, "a"))

@@ -65,7 +65,9 @@ def seen_by_duckdb(table: Table) -> list[str]:
 
 
 def made(session: Session, fmt: str, engine: str, name: str = "t") -> Table:
-    return session.create_table(f"{fmt}.default.{name}", COLUMNS, ["k"], (), ENGINES[engine])
+    return session.create_table(
+        f"{fmt}.default.{name}", COLUMNS, primary_key=["k"], partition_by=(), properties=ENGINES[engine]
+    )
 
 
 @pytest.mark.parametrize(("fmt", "engine"), [("iceberg", "tombstone"), ("delta", "sequence_group")], indirect=["fmt"])

@@ -81,7 +81,9 @@ class Twins:
     def __init__(self, session: Session, fmt: str, properties: Mapping[str, str]) -> None:
         self.session = session
         self.shared, self.own = (
-            session.create_table(f"{catalog}.default.{name}", COLUMNS, ["k"], (), properties)
+            session.create_table(
+                f"{catalog}.default.{name}", COLUMNS, primary_key=["k"], partition_by=(), properties=properties
+            )
             for catalog, name in ((fmt, "shared"), ("parquet", "own"))
         )
 
@@ -117,7 +119,9 @@ def test_rewrites_and_appends_by_others(session: Session, fmt: str, kind: str) -
 @pytest.mark.full
 def test_row_changes_by_delta(session: Session) -> None:
     properties = KEYED["deduplicate"]
-    table = session.create_table("delta.default.shared", COLUMNS, ["k"], (), properties)
+    table = session.create_table(
+        "delta.default.shared", COLUMNS, primary_key=["k"], partition_by=(), properties=properties
+    )
     table.upsert(rows([*range(6)], 5))
     table.compact(full=True)
     table.upsert(rows([0, 1], 6))
@@ -134,7 +138,9 @@ def test_row_changes_by_delta(session: Session) -> None:
 
 
 def test_appends_by_delta_rs_are_refused_there(session: Session) -> None:
-    table = session.create_table("delta.default.shared", COLUMNS, ["k"], (), KEYED["deduplicate"])
+    table = session.create_table(
+        "delta.default.shared", COLUMNS, primary_key=["k"], partition_by=(), properties=KEYED["deduplicate"]
+    )
     with pytest.raises(DeltaError, match="DomainMetadata"):
         write_deltalake(table.location, rows([1], 1), mode="append")
     assert shown(table) == []

@@ -63,7 +63,7 @@ import sys, pyarrow as pa, trinity
 from trinity import Column
 session = trinity.connect({str(tmp_path)!r})
 for catalog in ("parquet", "iceberg"):
-    table = session.create_table(catalog + ".default.t", [Column("k", "int")], ["k"])
+    table = session.create_table(catalog + ".default.t", [Column("k", "int")], primary_key=["k"])
     table.upsert(pa.table({{"k": [1, 2]}}), txn=("a", 1))
 print("pyspark" in sys.modules)
 """

@@ -56,7 +56,7 @@ def rows(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
 
 def changed(session: Session, text: str, dialect: str = "spark") -> tuple[int, int, int]:
     """(updated, deleted, inserted) of a statement."""
-    (counts,) = session.sql(text, dialect).collect()
+    (counts,) = session.sql(text, dialect=dialect).collect()
     assert counts.num_affected_rows == sum(counts[1:])
     return counts.num_updated_rows, counts.num_deleted_rows, counts.num_inserted_rows
 

@@ -432,7 +432,7 @@ def test_a_group_folds_in_a_hash_table_where_its_bounds_let_it(
             Column("a", "int"),
             Column("n", "bigint"),
         ],
-        ["k"],
+        primary_key=["k"],
         properties={
             "merge-engine": "partial-update",
             "fields.day,at.sequence-group": "a,n",
@@ -466,7 +466,7 @@ def test_a_sum_is_narrow_only_where_bounds_prove_it(session: Session, fmt: str) 
     table = session.create_table(
         f"{fmt}.default.sums",
         [Column("k", "int"), Column("n", "bigint")],
-        ["k"],
+        primary_key=["k"],
         properties={"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
     )
     most = 2**63 - 1

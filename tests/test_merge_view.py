@@ -76,7 +76,7 @@ def make(
     partition_by: Sequence[str] = (),
 ) -> Table:  # fmt: skip
     given = [Column(c, kind, nullable=c not in key) for c, kind in {**columns, "place": "bigint"}.items()]
-    return session.create_table(name, given, [*key], partition_by, properties)
+    return session.create_table(name, given, primary_key=[*key], partition_by=partition_by, properties=properties)
 
 
 WATERMARKS = {"w1": "double", "w2": "string"}
@@ -205,7 +205,10 @@ def test_a_view_of_every_tier_and_type(session: Session, tiered_fmt: str) -> Non
 
 def test_a_view_of_a_plain_table(session: Session, tiered_fmt: str) -> None:
     plain = session.create_table(
-        f"{tiered_fmt}.default.plain", [Column("part", "string"), Column("v", "double")], (), ["part"]
+        f"{tiered_fmt}.default.plain",
+        [Column("part", "string"), Column("v", "double")],
+        primary_key=(),
+        partition_by=["part"],
     )
     assert check_view(session, plain).num_rows == 0
     plain.append(pa.table({"part": ["a", "b", None, "a"], "v": [NAN, -0.0, 1.0, NAN]}))
@@ -216,7 +219,13 @@ def test_a_view_of_a_plain_table(session: Session, tiered_fmt: str) -> None:
 
 def test_a_view_stays_at_its_version(session: Session, tiered_fmt: str) -> None:
     columns = [Column("order_id", "string"), Column("ts", "bigint"), Column("amount", "double")]
-    orders = session.create_table(f"{tiered_fmt}.default.orders", columns, ["order_id"], (), {"watermark-key": "ts"})
+    orders = session.create_table(
+        f"{tiered_fmt}.default.orders",
+        columns,
+        primary_key=["order_id"],
+        partition_by=(),
+        properties={"watermark-key": "ts"},
+    )
     orders.upsert(pa.table({"order_id": ["a"], "ts": [1], "amount": [1.0]}))
     view = orders.merge_view_sql("spark")
     orders.upsert(pa.table({"order_id": ["a"], "ts": [2], "amount": [2.0]}))
@@ -273,9 +282,9 @@ def test_a_value_out_of_range_fails_the_view_as_it_fails_the_read(session: Sessi
     table = session.create_table(
         "parquet.default.t",
         [Column("k", "int"), Column("n", kind)],
-        ["k"],
-        (),
-        functions([], {"n.aggregate-function": "sum"}),
+        primary_key=["k"],
+        partition_by=(),
+        properties=functions([], {"n.aggregate-function": "sum"}),
     )
     most = 127 if kind == "tinyint" else 2**63 - 1
     rows = pa.table({"k": [1, 1, 2], "n": pa.array([most, 1, 5], arrow_type(kind))})
@@ -302,7 +311,13 @@ def test_a_function_that_cannot_be_said(
     session: Session, function: str, kind: str, refused: str, elsewhere: str
 ) -> None:
     options = functions([], {"tags.aggregate-function": function})
-    table = session.create_table("parquet.default.t", [Column("k", "int"), Column("tags", kind)], ["k"], (), options)
+    table = session.create_table(
+        "parquet.default.t",
+        [Column("k", "int"), Column("tags", kind)],
+        primary_key=["k"],
+        partition_by=(),
+        properties=options,
+    )
     table.upsert(pa.table({"k": [1], "tags": pa.array([None], arrow_type(kind))}))
     with pytest.raises(TrinityError) as error:
         table.merge_view_sql(refused)

@@ -33,7 +33,7 @@ def test_names_that_want_quotes(session: Session, tiered_fmt: str, partitioned: 
     table = session.create_table(
         f"{tiered_fmt}.default.odd",
         [Column(KEY, "int"), Column(TIME, "bigint"), Column(VALUE, "string")],
-        [KEY],
+        primary_key=[KEY],
         partition_by=[KEY] if partitioned else [],
         properties={"watermark-key": TIME},
     )
@@ -277,7 +277,18 @@ def test_any_name_is_taken_by_sql(guarded: Path, spark: SparkSession, fmt: str, 
         assert left <= {f"{fmt}/default", f"{fmt}/catalog.db"}
 
 
-@pytest.mark.parametrize("name", ["", "a\0b", "\ud800", "x" * 256])
+def test_half_of_a_surrogate_pair_is_no_part_of_a_name(tmp_path: Path) -> None:
+    with trinity.connect(tmp_path) as session:
+        for making in (lambda: TableName("parquet", "default", "\ud800"), lambda: Column("\ud800", "int")):
+            with refused("INVALID_ARGUMENTS", "surrogate"):
+                making()
+        with refused("INVALID_ARGUMENTS", "surrogate"):
+            session.table("\ud800")
+        with refused("INVALID_ARGUMENTS", "Schema", "surrogate"):
+            session.connector("parquet").metadata.create_schema("\ud800")
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "x" * 256])
 def test_what_cannot_be_a_name_is_refused_wherever_one_is_given(tmp_path: Path, name: str) -> None:
     column = Column("k", "int")
     with trinity.connect(tmp_path) as session:

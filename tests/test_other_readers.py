@@ -24,7 +24,9 @@ def test_the_page_says_what_readers_see(session: Session, fmt: str, kind: str) -
 
 def test_the_folder_of_a_parquet_table_once_vacuumed(session: Session) -> None:
     columns = [Column("k", "int"), Column("w", "int")]
-    table = session.create_table("parquet.default.t", columns, ["k"], (), {"watermark-key": "w"})
+    table = session.create_table(
+        "parquet.default.t", columns, primary_key=["k"], partition_by=(), properties={"watermark-key": "w"}
+    )
     for w in (1, 2):
         table.upsert(pa.table({"k": pa.array([1, 2], pa.int32()), "w": pa.array([w, w], pa.int32())}))
     table.compact(full=True)

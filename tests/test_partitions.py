@@ -158,7 +158,7 @@ def test_a_value_too_long_for_a_folder_is_refused(session: Session, fmt: str) ->
 def test_a_partition_column_of_a_keyed_table_is_part_of_its_key(session: Session, fmt: str) -> None:
     columns = [Column("k", "int"), Column("p", "int")]
     with pytest.raises(TrinityError, match=r"'p' must be part of the primary key \(K5\)"):
-        session.create_table(f"{fmt}.default.t", columns, ["k"], ["p"])
+        session.create_table(f"{fmt}.default.t", columns, primary_key=["k"], partition_by=["p"])
 
 
 REFUSED = [
@@ -174,7 +174,9 @@ REFUSED = [
 def test_partitionings_that_are_refused(session: Session, fmt: str) -> None:
     for partition_by, code in REFUSED:
         with pytest.raises(TrinityError) as caught:
-            session.create_table(f"{fmt}.default.t", [Column("id", "int"), Column("p", "int")], (), partition_by)
+            session.create_table(
+                f"{fmt}.default.t", [Column("id", "int"), Column("p", "int")], primary_key=(), partition_by=partition_by
+            )
         assert caught.value.code == code, partition_by
 
 

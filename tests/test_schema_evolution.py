@@ -69,7 +69,7 @@ def test_the_life_of_a_keyed_table(lake: Session, fmt: str) -> None:
     assert rows(lake) == [(1, None, "B1", 2), (2, None, "b2", 1), (3, None, "B3", 2), (9, None, "b9", 1)]
 
     lake.sql("ALTER TABLE t ALTER COLUMN id TYPE BIGINT")
-    lake.sql("ALTER TABLE t ALTER COLUMN seq SET DATA TYPE bigint", "trino")
+    lake.sql("ALTER TABLE t ALTER COLUMN seq SET DATA TYPE bigint", dialect="trino")
     lake.sql("INSERT INTO t VALUES (3000000000, 'new', 'y', 4000000000), (2, 'new', 'z', 3)")
     lake.sql("DELETE FROM t WHERE id = 9")
     lake.sql("UPDATE t SET b = 'set' WHERE id = 3")

@@ -37,14 +37,16 @@ def test_l7_a_soak(session: Session, warehouse: Path, fmt: str, tmp_path: Path) 
 def _make(session: Session, fmt: str) -> None:
     whole, keyed = pa.int32(), ["id"]
     columns = [Column("id", "int"), Column("balance", "int")]
-    accounts = session.create_table(f"{fmt}.default.accounts", columns, keyed)
+    accounts = session.create_table(f"{fmt}.default.accounts", columns, primary_key=keyed)
     ids = pa.array(range(ACCOUNTS), whole)
     accounts.upsert(pa.table({"id": ids, "balance": pa.array([TOTAL // ACCOUNTS] * ACCOUNTS, whole)}))
-    counters = session.create_table(f"{fmt}.default.counters", [Column("id", "int"), Column("n", "int")], keyed)
+    counters = session.create_table(
+        f"{fmt}.default.counters", [Column("id", "int"), Column("n", "int")], primary_key=keyed
+    )
     counters.upsert(pa.table({"id": pa.array([0], whole), "n": pa.array([0], whole)}))
     steps = [Column("worker", "int"), Column("step", "int")]
     session.create_table(f"{fmt}.default.events", steps)
-    session.create_table(f"{fmt}.default.latest", steps, ["worker"])
+    session.create_table(f"{fmt}.default.latest", steps, primary_key=["worker"])
     session.create_table(f"{fmt}.default.aside", [Column("k", "int")])
 
 

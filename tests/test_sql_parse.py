@@ -117,7 +117,7 @@ def column_type(text: str, dialect: str) -> str:
 )
 def test_a_misspelt_statement_is_named_before_spark_starts(tmp_path: Path, text: str, named: str, dialect: str) -> None:
     with trinity.connect(tmp_path) as session, pytest.raises(TrinityError, match="begins no") as caught:
-        session.sql(text, dialect)
+        session.sql(text, dialect=dialect)
     assert caught.value.code == "SYNTAX_ERROR"
     assert named in caught.value.message
 

@@ -28,12 +28,12 @@ def sales(session: Session, fmt: str) -> Session:
 
 
 def rows(session: Session, text: str, dialect: str = "spark") -> list[tuple[Any, ...]]:
-    return [tuple(r) for r in session.sql(text, dialect).collect()]
+    return [tuple(r) for r in session.sql(text, dialect=dialect).collect()]
 
 
 def refused(session: Session, code: str, text: str, dialect: str = "spark") -> str:
     with pytest.raises(TrinityError) as caught:
-        session.sql(text, dialect)
+        session.sql(text, dialect=dialect)
     assert caught.value.code == code, caught.value
     assert "_trinity_" not in caught.value.message
     return caught.value.message
@@ -180,7 +180,7 @@ def test_alter_table(sales: Session) -> None:
     refused(sales, "COLUMN_ALREADY_EXISTS", "ALTER TABLE orders ADD COLUMN X INT")
     refused(sales, "NOT_SUPPORTED", "ALTER TABLE orders RENAME TO k")
     sales.sql("ALTER TABLE orders SET TBLPROPERTIES ('tombstone.retention' = '3 days')")
-    sales.sql("ALTER TABLE orders SET PROPERTIES comment = 'hello'", "trino")
+    sales.sql("ALTER TABLE orders SET PROPERTIES comment = 'hello'", dialect="trino")
     assert sales.table("orders").properties["tombstone.retention"] == "3 days"
     assert sales.table("orders").properties["comment"] == "hello"
     refused(sales, "INVALID_TABLE_PROPERTY", "ALTER TABLE orders SET TBLPROPERTIES ('nope' = 'x')")
@@ -335,7 +335,7 @@ def test_time_travel(sales: Session) -> None:
     assert rows(sales, now.format("")) == [("new",)]
     for clause in ("VERSION AS OF {}", "FOR VERSION AS OF {} AS x", "SYSTEM_VERSION AS OF '{}'"):
         assert rows(sales, now.format(clause.format(version))) == [("a",)]
-    assert rows(sales, f"SELECT note FROM orders FOR VERSION AS OF {version} WHERE id = 1", "trino") == [("a",)]
+    assert rows(sales, f"SELECT note FROM orders FOR VERSION AS OF {version} WHERE id = 1", dialect="trino") == [("a",)]
     assert rows(sales, now.format("TIMESTAMP AS OF current_timestamp() + INTERVAL 1 DAY")) == [("new",)]
     both = f"SELECT a.note, b.note FROM orders a JOIN orders VERSION AS OF {version} b USING (id) WHERE a.id = 1"
     assert rows(sales, both) == [("new", "a")]
@@ -359,9 +359,9 @@ def test_key_predicates_go_below_the_fold(sales: Session) -> None:
 @pytest.mark.parametrize("fmt", ["parquet"])
 def test_trino_queries(sales: Session) -> None:
     text = """SELECT "id", CAST(ts AS VARCHAR) FROM parquet.sales.orders ORDER BY 1 FETCH FIRST 2 ROWS ONLY"""
-    assert rows(sales, text, "trino") == [(1, "10"), (2, "20")]
-    sales.sql("INSERT INTO orders (note, id) VALUES ('t', 6), (DEFAULT, 7)", "trino")
-    assert rows(sales, "SELECT id, note FROM orders WHERE id > 5 ORDER BY id", "trino") == [(6, "t"), (7, None)]
+    assert rows(sales, text, dialect="trino") == [(1, "10"), (2, "20")]
+    sales.sql("INSERT INTO orders (note, id) VALUES ('t', 6), (DEFAULT, 7)", dialect="trino")
+    assert rows(sales, "SELECT id, note FROM orders WHERE id > 5 ORDER BY id", dialect="trino") == [(6, "t"), (7, None)]
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])

@@ -60,7 +60,7 @@ class Place:
     keyed: bool
 
     def made(self) -> Table:
-        return self.session.create_table(self.name, COLUMNS, ["k"] if self.keyed else [])
+        return self.session.create_table(self.name, COLUMNS, primary_key=["k"] if self.keyed else [])
 
     @property
     def table(self) -> Table:
@@ -399,7 +399,7 @@ def test_times_partition(session: Session, fmt: str, zone: str, column: str) -> 
 def test_every_type_is_a_key(session: Session, fmt: str, zone: str, column: str) -> None:
     kind, given = CASES[column]
     values = [v for n, v in enumerate(given) if not (v == 0 and v in given[:n])]  # -0.0 and 0.0 are one key (K2)
-    table = session.create_table(f"{fmt}.default.t", [Column("k", kind), Column("v", "int")], ["k"])
+    table = session.create_table(f"{fmt}.default.t", [Column("k", kind), Column("v", "int")], primary_key=["k"])
     keys = pa.array(values, arrow_type(kind))
     table.upsert(pa.table({"k": keys, "v": pa.array([1] * len(values), pa.int32())}))
     table.upsert(frame(session, pa.table({"k": keys, "v": pa.array([2] * len(values), pa.int32())})))
@@ -426,7 +426,7 @@ def test_every_type_is_a_watermark(session: Session, fmt: str, zone: str, engine
         )
         name = f"{fmt}.default.t_{column}"
         table = session.create_table(
-            name, [Column("k", "int"), Column("w", kind), Column("v", "int")], ["k"], properties=options
+            name, [Column("k", "int"), Column("w", kind), Column("v", "int")], primary_key=["k"], properties=options
         )
         rows = pa.table(
             {

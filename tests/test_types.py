@@ -47,7 +47,7 @@ CASES: dict[str, tuple[str, list[Any]]] = {
 @pytest.fixture
 def typed(session: Session, fmt: str) -> Table:
     columns = [Column("k", "int"), *[Column(name, kind) for name, (kind, _) in CASES.items()]]
-    return session.create_table(f"{fmt}.default.typed", columns, ["k"])
+    return session.create_table(f"{fmt}.default.typed", columns, primary_key=["k"])
 
 
 def rows() -> pa.Table:
@@ -137,7 +137,7 @@ def test_types_are_kept(typed: Table) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(session: Session, fmt: str, kind: str, bad: pa.Array, code: str) -> None:
-    table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("v", kind)], ["k"])
+    table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("v", kind)], primary_key=["k"])
     with pytest.raises(TrinityError) as caught:
         table.upsert(pa.table({"k": pa.array([1], pa.int32()), "v": bad}))
     assert caught.value.code == code
@@ -153,7 +153,7 @@ def test_defaults_and_not_null(session: Session, fmt: str) -> None:
         Column("d", "decimal(10,2)", default="1.5"),
         Column("t", "timestamp", default="current_timestamp()"),
     ]
-    table = session.create_table(f"{fmt}.default.t", columns, ["k"])
+    table = session.create_table(f"{fmt}.default.t", columns, primary_key=["k"])
     table.upsert(pa.table({"k": [1]}))
     row = table.to_df().first()
     assert row is not None
@@ -167,7 +167,7 @@ def test_defaults_and_not_null(session: Session, fmt: str) -> None:
 
 def test_k3_nan_is_found_above_every_number(session: Session, fmt: str) -> None:
     """Arrow's statistics leave NaN out; a reader that trusts them would skip the row."""
-    table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("f", "double")], ["k"])
+    table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("f", "double")], primary_key=["k"])
     table.upsert(pa.table({"k": [1, 2], "f": [float("nan"), 1.0]}))
     assert [r.k for r in table.to_df().where("f > 100").collect()] == [1]
     table.compact(full=True)

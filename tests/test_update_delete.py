@@ -45,7 +45,7 @@ def ids(session: Session) -> list[int]:
 
 
 def affected(session: Session, text: str, dialect: str = "spark") -> int:
-    (counts,) = session.sql(text, dialect).collect()
+    (counts,) = session.sql(text, dialect=dialect).collect()
     kind = {"U": counts.num_updated_rows, "D": counts.num_deleted_rows}["D" if "DELETE" in text else "U"]
     assert counts.num_affected_rows == kind
     assert isinstance(kind, int)

@@ -103,7 +103,7 @@ def test_u5_a_deleted_row_keeps_its_watermark(orders: Table) -> None:
 @pytest.mark.tiered
 def test_u6_a_table_without_tombstone_key_deletes_too(session: Session, fmt: str) -> None:
     table = session.create_table(
-        f"{fmt}.default.t", [Column("order_id", "string"), Column("amount", "double")], ["order_id"]
+        f"{fmt}.default.t", [Column("order_id", "string"), Column("amount", "double")], primary_key=["order_id"]
     )
     table.upsert(pa.table({"order_id": ["1", "2"], "amount": [1.0, 2.0]}))
     table.delete("amount = 2")
@@ -130,7 +130,7 @@ def test_u3_tombstone_forms(
 ) -> None:
     columns = [Column("k", "int"), Column("mark", kind)]
     table = session.create_table(
-        f"{tiered_fmt}.default.t", columns, ["k"], properties={"tombstone-key": "mark", **options}
+        f"{tiered_fmt}.default.t", columns, primary_key=["k"], properties={"tombstone-key": "mark", **options}
     )
     table.upsert(pa.table({"k": [1, 2], "mark": [dead, alive]}))
     assert [r.k for r in table.to_df().collect()] == [2]
@@ -140,7 +140,9 @@ def test_u3_tombstone_forms(
 
 def test_composite_key_and_watermark(session: Session, tiered_fmt: str) -> None:
     columns = [Column(c, "int") for c in ("a", "b", "w1", "w2", "v")]
-    table = session.create_table(f"{tiered_fmt}.default.t", columns, ["a", "b"], properties={"watermark-key": "w1,w2"})
+    table = session.create_table(
+        f"{tiered_fmt}.default.t", columns, primary_key=["a", "b"], properties={"watermark-key": "w1,w2"}
+    )
 
     def put(*rows: tuple[int | None, ...]) -> None:
         table.upsert(pa.Table.from_pylist([dict(zip(["a", "b", "w1", "w2", "v"], r, strict=True)) for r in rows]))
@@ -223,7 +225,7 @@ def test_sequence_field_descending_and_row_kind(session: Session, tiered_fmt: st
     """U8: the smallest sequence wins, NULL loses, and -D hides the row."""
     columns = [Column("k", "int"), Column("s", "int"), Column("kind", "string")]
     options = {"sequence.field": "s", "sequence.field.sort-order": "descending", "rowkind.field": "kind"}
-    table = session.create_table(f"{tiered_fmt}.default.t", columns, ["k"], properties=options)
+    table = session.create_table(f"{tiered_fmt}.default.t", columns, primary_key=["k"], properties=options)
     table.upsert(pa.table({"k": [1, 1, 2, 3], "s": [5, 3, 1, None], "kind": ["+I", "+U", "+I", "+I"]}))
     table.upsert(pa.table({"k": [1, 2, 3], "s": [4, 0, 9], "kind": ["-D", "-D", "+U"]}))
     assert {r.k: r.s for r in table.to_df().collect()} == {1: 3, 3: 9}

@@ -25,7 +25,7 @@ def pages(session: Session, fmt: str) -> Table:
     """A table keyed by k under ts, with a tombstone."""
     columns = [Column("k", "int"), Column("ts", "int"), Column("gone", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "gone"}
-    return session.create_table(f"{fmt}.default.pages", columns, ["k"], properties=options)
+    return session.create_table(f"{fmt}.default.pages", columns, primary_key=["k"], properties=options)
 
 
 def put(table: Table, ts: int, v: str, *keys: int, gone: bool = False, txn: tuple[str, int] | None = None) -> bool:

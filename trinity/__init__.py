@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING
 
-from trinity.errors import TrinityError
+from trinity.builder import MergeBuilder
+from trinity.engine.cases import Counts, Expression
+from trinity.errors import ErrorCode, TrinityError
 from trinity.names import TableName
 from trinity.session import Session, connect
-from trinity.spi import Column, CommitResult
+from trinity.spi import Check, Column, CommitResult, TransactionId, VacuumResult
+from trinity.table import Table
 
-__all__ = ["Column", "CommitResult", "Session", "TableName", "TrinityError", "connect"]
+if TYPE_CHECKING:
+    from trinity import dbapi
+
+__all__ = [
+    "connect",
+    "Session", "Table", "MergeBuilder", "TableName",
+    "Check", "Column",
+    "CommitResult", "Counts", "VacuumResult",
+    "ErrorCode", "Expression", "TransactionId", "TrinityError",
+    "dbapi",
+]  # fmt: skip
 
 __version__ = "0.1.0"
 
+if not TYPE_CHECKING:  # mypy would take any name for one of the module
 
-def __getattr__(name: str) -> ModuleType:
-    """``trinity.dbapi`` is loaded when it is first named."""
-    if name == "dbapi":
-        return importlib.import_module("trinity.dbapi")
-    raise AttributeError(f"module 'trinity' has no attribute '{name}'")
+    def __getattr__(name: str) -> object:
+        """``trinity.dbapi`` is loaded when it is first named."""
+        if name == "dbapi":
+            import importlib
+
+            return importlib.import_module("trinity.dbapi")
+        raise AttributeError(f"module 'trinity' has no attribute '{name}'")

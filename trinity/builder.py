@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from trinity.calls import public
 from trinity.engine.cases import Case, Counts, Expression, Program, When
 from trinity.errors import TrinityError
 from trinity.spi import Operation
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["MergeBuilder"]
 
 
+@public
 @dataclass(frozen=True)
 class MergeBuilder:
     """A MERGE in the making. Every method returns another builder; nothing runs before :meth:`execute`.

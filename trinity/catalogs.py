@@ -51,16 +51,28 @@ class Catalogs(Mapping[str, Connector]):
     def __contains__(self, name: object) -> bool:
         return name in self._names
 
+    def check(self, name: str) -> None:
+        """Raises CATALOG_NOT_FOUND for a name that no catalog has."""
+        if name not in self._names:
+            known = sorted(self._names)
+            raise TrinityError(
+                "CATALOG_NOT_FOUND",
+                f"There is no catalog '{name}'.{nearest(name, known)} There are: {', '.join(known)}.",
+            )
+
     def format_name(self, catalog: str) -> str:
         """The name of a catalog's connector: ``delta``."""
+        self.check(catalog)
         return self._names[catalog]
 
     def property_prefixes(self, catalog: str) -> tuple[str, ...]:
         """Prefixes of the format's own table properties."""
+        self.check(catalog)
         return self._formats[catalog].property_prefixes
 
     def warehouse(self, catalog: str) -> str | None:
         """The folder of a catalog, when it has one on this machine's disks."""
+        self.check(catalog)
         found = str(self._options[catalog].get("warehouse") or "")
         return found if found and ("://" not in found or found.startswith("file:")) else None
 

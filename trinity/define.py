@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import sqlglot
 
 from trinity.checks import with_check
 from trinity.depth import room
 from trinity.errors import TrinityError
-from trinity.merge import MergeEngine, MergeSpec, canonical_properties
+from trinity.merge import MergeEngine, MergeSpec, Properties, canonical_properties
 from trinity.messages import shown_value
 from trinity.names import TableName, checked_name
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
 
-__all__ = ["check_column", "define_table"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_column", "check_types", "define_table"]
 
 
 _BY_COLUMN: Final = tuple(engine.value for engine in MergeEngine if engine.by_column)
@@ -27,7 +30,7 @@ def define_table(
     columns: Sequence[Column],
     primary_key: Sequence[str],
     partition_by: Sequence[str],
-    properties: Mapping[str, str],
+    properties: Properties,
     property_prefixes: tuple[str, ...],
     checks: Mapping[str, str],
 ) -> TableDefinition:
@@ -119,3 +122,19 @@ def check_column(table: str, column: Column) -> None:
             "SYNTAX_ERROR",
             f"Table '{table}': DEFAULT {shown_value(column.default)} of column '{column.name}' is no expression.",
         ) from error
+
+
+def check_types(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
+    """Refuses types that this Spark lacks (NOT_SUPPORTED), a DEFAULT of the wrong type, CHECKs it cannot answer."""
+    if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
+        from trinity.engine.sparktypes import check_time_type
+
+        check_time_type(definition.columns, spark())
+    if any(c.default is not None for c in definition.columns):
+        from trinity.engine.defaults import check_defaults
+
+        check_defaults(definition, spark)
+    if definition.checks:
+        from trinity.engine.checks import analyse_checks
+
+        analyse_checks(spark(), definition)

@@ -38,6 +38,7 @@ ErrorCode = Literal[
     "CONFIGURATION_INVALID",
     "FILESYSTEM_ERROR",
     "BAD_DATA",
+    "GENERIC_INTERNAL_ERROR",
 ]
 
 CODES: Final[frozenset[str]] = frozenset(get_args(ErrorCode))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from trinity.calls import public
 from trinity.checks import naming_checks
 from trinity.define import check_column
 from trinity.errors import TrinityError
@@ -50,6 +51,7 @@ _MEANING: Final = (
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 
+@public
 def added(definition: TableDefinition, column: Column, place: Place = None) -> TableDefinition:
     """With one more column; older rows have NULL there.
 
@@ -77,6 +79,7 @@ def added(definition: TableDefinition, column: Column, place: Place = None) -> T
     return found if place is None else moved(found, column.name, place)
 
 
+@public
 def moved(definition: TableDefinition, name: str, place: Place) -> TableDefinition:
     """With a column at another place among the visible ones. Raises COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
     column = _visible(definition, name)
@@ -93,6 +96,7 @@ def moved(definition: TableDefinition, name: str, place: Place) -> TableDefiniti
     return definition.with_columns([*others, *(c for c in definition.columns if c.hidden)])
 
 
+@public
 def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefinition:
     """With another name for a column, in key, partitioning and options too.
 
@@ -108,6 +112,7 @@ def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefin
     return renamed(definition, {column.name: new})
 
 
+@public
 def dropped(definition: TableDefinition, name: str) -> TableDefinition:
     """Without a column. Its options go with it, and a sequence group protects it no longer.
 
@@ -129,6 +134,7 @@ def dropped(definition: TableDefinition, name: str) -> TableDefinition:
     return without_column(definition, column)
 
 
+@public
 def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDefinition:
     """With a wider type for a column: older rows have the same values under it.
 
@@ -154,6 +160,7 @@ def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDe
     return _with(definition, column, replace(column, type=str(after)))
 
 
+@public
 def with_not_null(definition: TableDefinition, name: str, not_null: bool) -> TableDefinition:
     """With or without NOT NULL, for rows to come; the caller sees to it that no present row has NULL there.
 
@@ -172,6 +179,7 @@ def with_not_null(definition: TableDefinition, name: str, not_null: bool) -> Tab
     return _with(definition, column, replace(column, nullable=not not_null))
 
 
+@public
 def with_default(definition: TableDefinition, name: str, default: str | None) -> TableDefinition:
     """With another DEFAULT (SQL text, None for none), for rows to come. Raises COLUMN_NOT_FOUND, SYNTAX_ERROR."""
     column = replace(_visible(definition, name), default=default)
@@ -179,12 +187,14 @@ def with_default(definition: TableDefinition, name: str, default: str | None) ->
     return _with(definition, _visible(definition, name), column)
 
 
+@public
 def with_comment(definition: TableDefinition, name: str, comment: str | None) -> TableDefinition:
     """With another comment on a column. Raises COLUMN_NOT_FOUND."""
     column = _visible(definition, name)
     return _with(definition, column, replace(column, comment=comment))
 
 
+@public
 def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefinition:
     """With other table properties beside those it has.
 
@@ -202,6 +212,19 @@ def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefi
                 "old value. Create a new table and insert into it.",
             )
     return after
+
+
+def changed(definition: TableDefinition, change: Change) -> TableDefinition:
+    """The definition after a change. Raises INVALID_ARGUMENTS for a function that is none, or fails otherwise."""
+    try:
+        found = change(definition)
+    except TrinityError:
+        raise
+    except Exception as error:
+        raise TrinityError("INVALID_ARGUMENTS", f"A change fails: {type(error).__name__}: {error}.") from error
+    if not isinstance(found, TableDefinition):
+        raise TrinityError("INVALID_ARGUMENTS", f"A change gives a {type(found).__name__}, and no definition.")
+    return found
 
 
 def _with(definition: TableDefinition, before: Column, after: Column) -> TableDefinition:

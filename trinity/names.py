@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from trinity.calls import public
 from trinity.errors import TrinityError
 
 __all__ = ["LENGTH", "TableName", "checked_name", "split_name"]
@@ -15,6 +16,7 @@ LENGTH: Final = 255
 _PART: Final = re.compile(r'`((?:[^`]|``)+)`|"((?:[^"]|"")+)"|([^.`"]+)')
 
 
+@public
 @dataclass(frozen=True)
 class TableName:
     """A table's full name."""

@@ -8,13 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from trinity.calls import public
 from trinity.catalogs import Catalogs
-from trinity.define import define_table
+from trinity.columns import Columns, columns_of
+from trinity.define import check_types, define_table
 from trinity.errors import TrinityError, nearest
-from trinity.merge import canonical_properties
+from trinity.merge import Properties, canonical_properties, property_text
 from trinity.names import TableName, checked_name, split_name
 from trinity.secrets import keep
-from trinity.spi import Column, CommitResult, Connector, ConnectorContext, TableDefinition
+from trinity.spi import CommitResult, Connector, ConnectorContext
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ __all__ = ["Session", "TableName", "connect"]
 _BUILT_IN: Final = ("parquet", "delta", "iceberg")
 
 
+@public
 def connect(
     warehouse: str | Path | None = None,
     *,
@@ -34,7 +37,7 @@ def connect(
     catalogs: Mapping[str, Mapping[str, Any]] | None = None,
     catalog: str | None = None,
     schema: str = "default",
-    spark_settings: Mapping[str, str] | None = None,
+    spark_settings: Properties | None = None,
 ) -> Session:
     """Opens a session.
 
@@ -62,7 +65,8 @@ def connect(
         )
     current = (catalog or next(iter(wanted))).lower()
     given = None if warehouse is None else str(warehouse)
-    return Session(wanted, current, schema.lower(), spark, dict(spark_settings or {}), given)
+    settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
+    return Session(wanted, current, schema.lower(), spark, settings, given)
 
 
 def _folder(warehouse: str | Path) -> Path:
@@ -73,6 +77,7 @@ def _folder(warehouse: str | Path) -> Path:
     return Path(local_path(str(warehouse)))
 
 
+@public
 class Session:
     """Catalogs of tables over one Spark. Safe to use from several threads, but for :meth:`use`.
 
@@ -138,17 +143,11 @@ class Session:
 
     def format_name(self, catalog: str) -> str:
         """The connector's name, as in ``USING delta``. Raises CATALOG_NOT_FOUND."""
-        self.connector(catalog)
         return self._catalogs.format_name(catalog)
 
     def connector(self, catalog: str) -> Connector:
         """The connector of a catalog, opened by its first use. Raises CATALOG_NOT_FOUND, CONFIGURATION_INVALID."""
-        if catalog not in self._catalogs:
-            known = sorted(self._catalogs)
-            raise TrinityError(
-                "CATALOG_NOT_FOUND",
-                f"There is no catalog '{catalog}'.{nearest(catalog, known)} There are: {', '.join(known)}.",
-            )
+        self._catalogs.check(catalog)
         return self._catalogs[catalog]
 
     # -- names ------------------------------------------------------------------------------------------
@@ -229,10 +228,11 @@ class Session:
     def create_table(
         self,
         name: TableName | str,
-        columns: Sequence[Column],
+        columns: Columns,
+        *,
         primary_key: Sequence[str] = (),
         partition_by: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
+        properties: Properties | None = None,
         if_not_exists: bool = False,
         checks: Mapping[str, str] | None = None,
     ) -> Table:
@@ -240,7 +240,7 @@ class Session:
 
         Args:
             name: full or relative name.
-            columns: its columns in order.
+            columns: its columns in order; or a schema of Arrow's or of Spark's, whose NOT NULL holds.
             primary_key: key columns; empty for a plain table.
             partition_by: partition columns; on Iceberg transforms too, as ``days(ts)`` or ``bucket(8, id)``.
             properties: table properties, any spelling of docs/upsert.md and docs/merge-engines.md.
@@ -257,8 +257,9 @@ class Session:
                 return found
             raise self._taken(full)
         prefixes = self._catalogs.property_prefixes(full.catalog)
-        definition = define_table(full, columns, primary_key, partition_by, properties or {}, prefixes, checks or {})
-        self.check_types(definition)
+        given = columns_of(columns)
+        definition = define_table(full, given, primary_key, partition_by, properties or {}, prefixes, checks or {})
+        check_types(definition, lambda: self.spark)
         handle = self.connector(full.catalog).metadata.create_table(definition)
         from trinity.table import Table
 
@@ -269,7 +270,7 @@ class Session:
         name: TableName | str,
         connector: str,
         location: str | Path | None = None,
-        properties: Mapping[str, str] | None = None,
+        properties: Properties | None = None,
         *,
         if_not_exists: bool = False,
     ) -> Table:
@@ -312,21 +313,6 @@ class Session:
             "TABLE_ALREADY_EXISTS", f"Table '{name}' exists already; use IF NOT EXISTS, or drop it first."
         )
 
-    def check_types(self, definition: TableDefinition) -> None:
-        """Refuses types that this Spark lacks (NOT_SUPPORTED), a DEFAULT of the wrong type, CHECKs it cannot answer."""
-        if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
-            from trinity.engine.sparktypes import check_time_type
-
-            check_time_type(definition.columns, self.spark)
-        if any(c.default is not None for c in definition.columns):
-            from trinity.engine.defaults import check_defaults
-
-            check_defaults(definition, lambda: self.spark)
-        if definition.checks:
-            from trinity.engine.checks import analyse_checks
-
-            analyse_checks(self.spark, definition)
-
     def drop_table(self, name: TableName | str) -> None:
         """Removes a table and its files; of a registered one only the registration.
 
@@ -361,17 +347,20 @@ class Session:
             raise not_ours(str(table.name), "repair")
         return table.connector.metadata.repair(table.handle)
 
-    def checked_properties(self, catalog: str, properties: Mapping[str, str]) -> dict[str, str]:
+    def checked_properties(self, catalog: str, properties: Properties) -> dict[str, str]:
         """Properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""
         return canonical_properties(properties, self._catalogs.property_prefixes(catalog))
 
     # -- SQL --------------------------------------------------------------------------------------------
 
-    def sql(self, text: str, dialect: str = "spark") -> DataFrame:
+    def sql(
+        self, text: str, params: Sequence[Any] | Mapping[str, Any] | None = None, *, dialect: str = "spark"
+    ) -> DataFrame:
         """Runs one statement.
 
         Args:
             text: the statement; a trailing ``;`` or comment is fine.
+            params: a value for each ``?`` of the text, or a mapping with those of its ``:name``.
             dialect: ``spark`` or ``trino``; ``postgres`` and ``duckdb`` as far as types are known.
 
         Returns:
@@ -383,13 +372,13 @@ class Session:
         """
         from trinity.sql.statements import run
 
-        return run(self, text, dialect)
+        return run(self, text, dialect, params)
 
-    def script(self, text: str, dialect: str = "spark") -> list[DataFrame]:
+    def script(self, text: str, *, dialect: str = "spark") -> list[DataFrame]:
         """Runs several statements in order; stops at the first error."""
         from trinity.sql.statements import split
 
-        return [self.sql(statement, dialect) for statement in split(text, dialect)]
+        return [self.sql(statement, dialect=dialect) for statement in split(text, dialect)]
 
 
 def _spark_runs() -> bool:

@@ -10,10 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trinity import evolve
+from trinity.calls import public
 from trinity.checks import with_check, without_check
-from trinity.engine.append import append_rows
+from trinity.define import check_types
+from trinity.engine.cases import Counts, Expression
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec, duration_ms
+from trinity.merge import MergeSpec, Properties, duration_ms
 from trinity.merge.literal import quoted
 from trinity.spi import (
     Check,
@@ -26,20 +28,19 @@ from trinity.spi import (
     TransactionId,
     VacuumResult,
 )
-from trinity.storage import not_ours
-from trinity.zones import zone_of
+from trinity.travel import version_at
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
     from trinity.builder import MergeBuilder
-    from trinity.engine.cases import Counts, Expression
     from trinity.session import Session, TableName
 
 __all__ = ["Table"]
 
 
+@public
 class Table:
     """One table of a session. Holds no state of its own: every call sees the newest version.
 
@@ -134,32 +135,7 @@ class Table:
         """All that a read of :meth:`to_df` with these arguments needs."""
         if version is not None and timestamp is not None:
             raise TrinityError("INVALID_ARGUMENTS", "Give a version or a timestamp, not both.")
-        return self.splits(self._version_at(timestamp) if timestamp is not None else version)
-
-    def _version_at(self, timestamp: str | dt.datetime) -> int:
-        wanted = self._epoch_ms(timestamp)
-        entries = self.connector.metadata.history(self.handle)
-        found = [e.version for e in entries if e.timestamp_ms <= wanted]
-        if not found:
-            first = entries[0]
-            at = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.timezone.utc).isoformat()
-            raise TrinityError(
-                "INVALID_ARGUMENTS",
-                f"Table '{self.name}' has no version as old as {timestamp}; the oldest readable one is "
-                f"{first.version}, of {at}.",
-            )
-        return found[-1]
-
-    def _epoch_ms(self, timestamp: str | dt.datetime) -> int:
-        try:
-            at = timestamp if isinstance(timestamp, dt.datetime) else dt.datetime.fromisoformat(timestamp)
-        except (TypeError, ValueError) as error:
-            raise TrinityError(
-                "INVALID_ARGUMENTS", f"Timestamp '{timestamp}' is not ISO 8601, such as '2026-01-31 12:00:00'."
-            ) from error
-        if at.tzinfo is None:
-            at = at.replace(tzinfo=zone_of(self.session.timezone))
-        return int(at.timestamp() * 1000)
+        return self.splits(version_at(self, timestamp) if timestamp is not None else version)
 
     def history(self) -> DataFrame:
         """The readable commits, newest first (L10).
@@ -199,10 +175,14 @@ class Table:
             TrinityError: INVALID_ARGUMENTS on a plain table; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH,
                 CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE, each naming the column, the table being as before.
         """
+        from trinity.engine.append import append_rows
+
         return append_rows(self, data, txn, keyed=True)
 
     def append(self, data: Any, *, txn: TransactionId | None = None) -> CommitResult:
         """Appends rows to a plain table in one commit. Arguments and errors as for :meth:`upsert`."""
+        from trinity.engine.append import append_rows
+
         return append_rows(self, data, txn, keyed=False)
 
     def delete(self, condition_or_keys: str | SparkColumn | Any = None) -> CommitResult:
@@ -245,16 +225,21 @@ class Table:
             raise TrinityError("INVALID_ARGUMENTS", f"update() of '{self.name}' needs set={{column: value}}.")
         return update_rows(self, set, condition)
 
-    def merge(self, source: DataFrame, on: Expression) -> MergeBuilder:
-        """A MERGE of a DataFrame into this table, to be given its WHEN clauses and executed.
+    def merge(self, source: Any, on: Expression) -> MergeBuilder:
+        """A MERGE of data into this table, to be given its WHEN clauses and executed.
 
         Args:
-            source: the rows; names of theirs are written ``s.name``, or with the DataFrame's own alias.
+            source: data as in :meth:`upsert`; names of its columns are written ``s.name``, or with the alias that a
+                Spark DataFrame has.
             on: which target row (``t.name``) a source row matches, Spark SQL text or Column.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for data of another kind.
         """
         from trinity.builder import MergeBuilder
+        from trinity.engine.append import source_frame
 
-        return MergeBuilder(self, source, on)
+        return MergeBuilder(self, source_frame(self.session.spark, source), on)
 
     # -- care -------------------------------------------------------------------------------------------
 
@@ -283,11 +268,13 @@ class Table:
             TrinityError: INVALID_ARGUMENTS for a text that is no duration; NOT_SUPPORTED for an external table.
         """
         if self.definition.external:
+            from trinity.storage import not_ours
+
             raise not_ours(str(self.name), "vacuum")
         before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")
         return self.connector.metadata.vacuum(self.handle, before)
 
-    def set_properties(self, properties: Mapping[str, str]) -> None:
+    def set_properties(self, properties: Properties) -> None:
         """Sets table properties; others stay.
 
         Raises:
@@ -313,11 +300,13 @@ class Table:
 
     def _altered(self, definition: TableDefinition, changes: Iterable[evolve.Change]) -> TableDefinition:
         if definition.external:
+            from trinity.storage import not_ours
+
             raise not_ours(str(self.name), "its columns")
         for change in changes:
-            definition = change(definition)
+            definition = evolve.changed(definition, change)
         MergeSpec.of(definition)
-        self.session.check_types(definition)
+        check_types(definition, lambda: self.session.spark)
         return definition
 
     def add_column(self, column: Column, after: str | None = None) -> None:

@@ -114,7 +114,7 @@ class _Bench:
     def make(self, name: str, columns: Mapping[str, str], options: Mapping[str, str]) -> Any:
         """Makes a table; of its columns, ``!`` behind the type means NOT NULL."""
         listed = [Column(n, t.rstrip("!"), nullable=not t.endswith("!")) for n, t in columns.items()]
-        return self.session.create_table(f"c.default.{name}", listed, ["k"], properties=options)
+        return self.session.create_table(f"c.default.{name}", listed, primary_key=["k"], properties=options)
 
     def upsert(self, table: str, **values: Any) -> None:
         """Upserts the table's first row, but for some values."""

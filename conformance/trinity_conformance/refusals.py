@@ -41,12 +41,12 @@ class Bench:
     def create(self, properties: Mapping[str, str] | None = None, name: str = "made", **types: str) -> None:
         """Tries to make a table with key ``k`` and further columns."""
         columns = [Column(n, t) for n, t in {"k": "int", "w": "bigint", "a": "array<int>", **types}.items()]
-        self.session.create_table(f"c.default.{name}", columns, ["k"], properties=properties)
+        self.session.create_table(f"c.default.{name}", columns, primary_key=["k"], properties=properties)
 
     def checked(self, n: int) -> None:
         """Makes a table with a CHECK constraint, and upserts into it: the adapter keeps what it does not know."""
         columns = [Column("k", "int"), Column("n", "int")]
-        made = self.session.create_table("c.default.checked", columns, ["k"], checks={"few": "n < 100"})
+        made = self.session.create_table("c.default.checked", columns, primary_key=["k"], checks={"few": "n < 100"})
         try:
             made.upsert(pa.table({"k": pa.array([1], pa.int32()), "n": pa.array([n], pa.int32())}))
         finally:
@@ -126,7 +126,7 @@ def refuse_all(subject: TrinitySubject, spark: Any, tally: Tally, seconds: float
     until = monotonic() + seconds
     columns = [Column(n, t, nullable=n not in ("k", "n")) for n, t in _TYPES.items()]
     table = subject.session.create_table(
-        "c.default.refusals", columns, ["k"], properties={"watermark-key": "w", "tombstone-key": "gone"}
+        "c.default.refusals", columns, primary_key=["k"], properties={"watermark-key": "w", "tombstone-key": "gone"}
     )
     bench = Bench(subject.session, spark, table)
     bench.upsert(k=1)

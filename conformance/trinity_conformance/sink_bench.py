@@ -214,5 +214,5 @@ class SinkBench:
         self, columns: tuple[Column, ...], key: tuple[str, ...], options: Mapping[str, str] | None = None
     ) -> SinkTable:
         name = f"{self.catalog}.default.sinks{next(_NUMBERS)}"
-        table = self.session.create_table(name, list(columns), list(key), properties=dict(options or {}))
+        table = self.session.create_table(name, list(columns), primary_key=list(key), properties=dict(options or {}))
         return SinkTable(self.session, table, columns, key)

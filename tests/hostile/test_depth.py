@@ -127,7 +127,7 @@ def test_nested_text_from_python(kind: str) -> None:
 @pytest.fixture
 def deep(session: Session, tiered_fmt: str) -> Table:
     columns = [Column("id", "int"), Column("v", "int"), Column("s", "string")]
-    table = session.create_table(f"{tiered_fmt}.default.deep", columns, ["id"])
+    table = session.create_table(f"{tiered_fmt}.default.deep", columns, primary_key=["id"])
     table.upsert(pa.table({"id": pa.array([1, 2], pa.int32()), "v": pa.array([1, 2], pa.int32()), "s": ["a", "b"]}))
     return table
 

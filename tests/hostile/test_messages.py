@@ -45,7 +45,9 @@ def light(tmp_path: Path) -> Session:
 @pytest.mark.parametrize("shape", LONG)
 def test_a_long_value_is_shown_in_short(light: Session, shape: str) -> None:
     value = LONG[shape]
-    table = light.create_table("t", [Column("k", "int"), Column("v", "int"), Column("s", "varchar(3)")], ["k"])
+    table = light.create_table(
+        "t", [Column("k", "int"), Column("v", "int"), Column("s", "varchar(3)")], primary_key=["k"]
+    )
     shown(lambda: table.upsert(pa.table({"k": [1], "v": [value], "s": ["a"]})))
     assert "'s'" in shown(lambda: table.upsert(pa.table({"k": [1], "v": [1], "s": [value]})))
     shown(lambda: table.upsert(pa.table({"k": [1], value: [1]})))
@@ -67,7 +69,7 @@ def test_a_long_value_is_shown_in_short(light: Session, shape: str) -> None:
 
 def test_ten_megabytes_are_no_matter(light: Session) -> None:
     value = "x" * 10_000_000
-    table = light.create_table("t", [Column("k", "int"), Column("s", "varchar(3)")], ["k"])
+    table = light.create_table("t", [Column("k", "int"), Column("s", "varchar(3)")], primary_key=["k"])
     for work in (
         lambda: table.upsert(pa.table({"k": [1], "s": [value]})),
         lambda: table.upsert(pa.table({"k": [value], "s": ["a"]})),

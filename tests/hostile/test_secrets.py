@@ -128,7 +128,7 @@ def test_what_a_catalog_stores_and_shows_has_no_secret_of_its_options(tmp_path: 
     """Metadata, manifests, data files; SHOW CREATE TABLE; reprs of everything on the way."""
     options = {"connector": "iceberg", "warehouse": str(tmp_path), "s3.secret-access-key": secret, "token": secret}
     with trinity.connect(catalogs={"c": options}, catalog="c") as session:
-        table = session.create_table("t", [Column("k", "int"), Column("v", "string")], ["k"])
+        table = session.create_table("t", [Column("k", "int"), Column("v", "string")], primary_key=["k"])
         table.upsert(pa.table({"k": [1], "v": ["x"]}))
         connector = session.connector("c")
         for shown in (session, connector, connector.metadata, table, table.handle, table.definition, table.splits()):

@@ -26,7 +26,7 @@ def items(session: Session, fmt: str) -> Table:
         Column("at", "timestamp"),
         Column("n", "int", default="7"),
     ]
-    return session.create_table(f"{fmt}.default.items", columns, ["id"])
+    return session.create_table(f"{fmt}.default.items", columns, primary_key=["id"])
 
 
 def versions(table: Table) -> int:
@@ -67,7 +67,9 @@ def test_many_rows_are_one_commit_or_none(items: Table, warehouse: Path) -> None
 def small(session: Session, tiered_fmt: str) -> Table:
     """An empty keyed table with a constraint, which Spark checks."""
     columns = [Column("id", "int"), Column("name", "string"), Column("price", "decimal(8,2)", default="1.5")]
-    return session.create_table(f"{tiered_fmt}.default.small", columns, ["id"], checks={"paid": "price >= 0"})
+    return session.create_table(
+        f"{tiered_fmt}.default.small", columns, primary_key=["id"], checks={"paid": "price >= 0"}
+    )
 
 
 def test_expressions_are_evaluated_for_each_row(small: Table, warehouse: Path) -> None:

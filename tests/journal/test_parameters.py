@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from trinity import dbapi
-from trinity.journal.backends.literals import with_literals
-from trinity.journal.binding import bind, number
+from trinity.journal.binding import bind
 from trinity.journal.rewrite import numbered_and_parsed
+from trinity.sql.parameters import number, with_literals
 
 SPELLINGS = [
     ("INSERT INTO t VALUES (?,?,?,?)", 4),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from trinity.errors import TrinityError
+from trinity.calls import as_trinity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,12 +38,10 @@ def demo(
     May be interrupted at any moment and run again. Exits with 1 when an answer differs.
     """
     console = Console()
-    try:
+    with _told():
         from trinity.demo.run import run_demo
 
         wrong = run_demo(output, batches, console).differences()
-    except TrinityError as error:
-        _fail(error)
     for line in wrong:
         console.print(line, style="bold red")
     raise typer.Exit(1 if wrong else 0)
@@ -55,13 +55,11 @@ def sql(
     limit: Annotated[int, typer.Option(min=1, help="Most rows to show.")] = 100,
 ) -> None:
     """Run a statement, and print its result as a table."""
-    try:
+    with _told():
         from trinity.session import connect
 
         with connect(warehouse) as session:
             _print(session.sql(statement, dialect=dialect), limit)
-    except TrinityError as error:
-        _fail(error)
 
 
 @app.command()
@@ -70,13 +68,11 @@ def repair(
     warehouse: Warehouse = Path("warehouse"),
 ) -> None:
     """Go back to the newest version of a table that can be read; what was committed after it is lost."""
-    try:
+    with _told():
         from trinity.session import connect
 
         with connect(warehouse) as session:
             done = session.repair(table)
-    except TrinityError as error:
-        _fail(error)
     typer.echo(f"{table}: nothing is damaged." if done.skipped else f"{table}: version {done.version} is current now.")
 
 
@@ -99,11 +95,9 @@ def shell(
     if kind is None:
         raise typer.BadParameter(f"'{output}' is not one of {', '.join(FORMATS)}", param_hint="--output")
     runner = Shell(sys.stdout, kind, Console(stderr=True))
-    try:
+    with _told():
         if model is not None or warehouse is not None:
             runner.connect(model, warehouse)
-    except TrinityError as error:
-        _fail(error)
     try:
         if execute or file is not None:
             given = [*(execute or []), *([file.read_text(encoding="utf-8")] if file is not None else [])]
@@ -137,6 +131,14 @@ def _print(rows: DataFrame, limit: int) -> None:
         console.print(f"(the first {limit} rows; --limit shows more)")
 
 
-def _fail(error: TrinityError) -> NoReturn:
-    Console(stderr=True).print(f"{error.code}: {error.message}", style="red", markup=False, highlight=False)
-    raise typer.Exit(2)
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tells what goes wrong in a line, and exits with 2."""
+    try:
+        yield
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except Exception as error:
+        known = as_trinity(error)
+        Console(stderr=True).print(f"{known.code}: {known.message}", style="red", markup=False, highlight=False)
+        raise typer.Exit(2) from error

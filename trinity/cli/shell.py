@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from trinity import dbapi
+from trinity.calls import as_trinity
 from trinity.cli.output import FORMATS, Format, write_rows
 from trinity.errors import TrinityError, nearest
 from trinity.journal.binding import statements_in
@@ -155,9 +156,12 @@ class Shell:
     def _try(self, item: str) -> None:
         try:
             self._command(item) if item.startswith("!") else self._statement(item)
-        except TrinityError as error:
+        except BrokenPipeError:  # nobody reads on
+            raise
+        except Exception as error:
             self.failed = True
-            self._console.print(f"{error.code}: {error.message}", style="red", markup=False, highlight=False)
+            known = as_trinity(error)
+            self._console.print(f"{known.code}: {known.message}", style="red", markup=False, highlight=False)
         except KeyboardInterrupt:
             self.failed = True
             self._console.print("interrupted", style="red")

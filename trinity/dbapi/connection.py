@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trinity.dbapi import errors
 from trinity.dbapi.cursor import Cursor
-from trinity.dbapi.errors import InterfaceError, raised_here
+from trinity.dbapi.errors import InterfaceError, api
+from trinity.depth import room
 from trinity.errors import TrinityError
+from trinity.journal.backends.base import Backend
 from trinity.journal.model import ModelSource, load_model
 from trinity.secrets import keep
-
-if TYPE_CHECKING:
-    from trinity.journal.backends.base import Backend
 
 __all__ = ["Connection", "connect"]
 
 
+@api
 class Connection:
     """A connection to PostgreSQL or to a warehouse of Trinity tables.
 
@@ -66,8 +66,7 @@ class Connection:
     @autocommit.setter
     def autocommit(self, value: bool) -> None:
         self.check_open()
-        with raised_here():
-            self.backend.autocommit = value
+        self.backend.autocommit = value
 
     def cursor(self) -> Cursor:
         """A new cursor."""
@@ -81,14 +80,12 @@ class Connection:
     def commit(self) -> None:
         """Ends the transaction."""
         self.check_open()
-        with raised_here():
-            self.backend.commit()
+        self.backend.commit()
 
     def rollback(self) -> None:
         """Takes the transaction back. Raises NotSupportedError on Trinity tables."""
         self.check_open()
-        with raised_here():
-            self.backend.rollback()
+        self.backend.rollback()
 
     def close(self) -> None:
         """Closes; what was not committed is taken back."""
@@ -96,11 +93,11 @@ class Connection:
         self._closed = True
         self.backend.close()
 
+    @room()
     def explain(self, operation: str) -> list[str]:
         """The statements that would be sent for one, in order: what is locked, what is appended, what is checked."""
         self.check_open()
-        with raised_here():
-            return self.backend.explain(operation)
+        return self.backend.explain(operation)
 
     def archive(self, table: str, retention: str | None = None) -> tuple[int, int]:
         """Archives a journalled table: subsequent versions of superseded rows are filled in.
@@ -114,8 +111,7 @@ class Connection:
             how many rows were filled, and how many dropped.
         """
         self.check_open()
-        with raised_here():
-            return self.backend.archive(table, retention)
+        return self.backend.archive(table, retention)
 
     def check_open(self) -> None:
         """Raises InterfaceError on a closed connection."""
@@ -123,6 +119,7 @@ class Connection:
             raise InterfaceError("INVALID_ARGUMENTS", "The connection is closed.")
 
 
+@api
 def connect(
     model: ModelSource | None = None,
     *,
@@ -144,25 +141,24 @@ def connect(
         OperationalError: the server cannot be reached, or the model not be read.
     """
     keep(options)
-    with raised_here():
-        if warehouse is not None:
-            from trinity.journal.backends.warehouse import WarehouseBackend
+    if warehouse is not None:
+        from trinity.journal.backends.warehouse import WarehouseBackend
 
-            if autocommit is False:
-                raise TrinityError("NOT_SUPPORTED", "On Trinity tables every statement is its own transaction.")
-            return Connection(WarehouseBackend(warehouse, load_model(model) if model is not None else None, options))
-        if model is None:
-            raise TrinityError("CONFIGURATION_INVALID", "Nothing to connect to: give model=, warehouse= or both.")
-        loaded = load_model(model)
-        if loaded.options is None and not options:
-            raise TrinityError(
-                "CONFIGURATION_INVALID",
-                "The model names no backend: give jdbcUrl, dataSource or connection in its operand, or a warehouse.",
-            )
-        try:
-            from trinity.journal.backends.postgres import PostgresBackend
-        except ModuleNotFoundError as error:
-            raise TrinityError(
-                "CONFIGURATION_INVALID", "PostgreSQL needs psycopg: pip install 'trinity-merge[postgres]'."
-            ) from error
-        return Connection(PostgresBackend(loaded, options, bool(autocommit)))
+        if autocommit is False:
+            raise TrinityError("NOT_SUPPORTED", "On Trinity tables every statement is its own transaction.")
+        return Connection(WarehouseBackend(warehouse, load_model(model) if model is not None else None, options))
+    if model is None:
+        raise TrinityError("CONFIGURATION_INVALID", "Nothing to connect to: give model=, warehouse= or both.")
+    loaded = load_model(model)
+    if loaded.options is None and not options:
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            "The model names no backend: give jdbcUrl, dataSource or connection in its operand, or a warehouse.",
+        )
+    try:
+        from trinity.journal.backends.postgres import PostgresBackend
+    except ModuleNotFoundError as error:
+        raise TrinityError(
+            "CONFIGURATION_INVALID", "PostgreSQL needs psycopg: pip install 'trinity-merge[postgres]'."
+        ) from error
+    return Connection(PostgresBackend(loaded, options, bool(autocommit)))

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from trinity.dbapi.errors import InterfaceError, ProgrammingError, raised_here
+from trinity.dbapi.errors import InterfaceError, ProgrammingError, api
+from trinity.depth import room
 from trinity.journal.backends.base import Described, Result
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = ["Cursor"]
 Row = tuple[Any, ...]
 
 
+@api
 class Cursor:
     """Runs statements and fetches their rows. PEP 249's optional ``callproc`` and ``nextset`` are not there.
 
@@ -58,7 +60,8 @@ class Cursor:
 
     # -- statements -------------------------------------------------------------------------------------
 
-    def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Cursor:
+    @room()
+    def execute(self, operation: str, parameters: Iterable[Any] = ()) -> Cursor:
         """Runs one statement.
 
         Args:
@@ -73,11 +76,11 @@ class Cursor:
         """
         self._check()
         self._result, self._rowcount = None, -1
-        with raised_here():
-            self._result = self.connection.backend.execute(operation, _values(parameters))
+        self._result = self.connection.backend.execute(operation, _values(parameters))
         self._rowcount = self._result.rowcount
         return self
 
+    @room()
     def executemany(self, operation: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Cursor:
         """Runs one statement for each list of parameters; ``rowcount`` is the sum.
 
@@ -91,8 +94,7 @@ class Cursor:
         self._check()
         self._result, self._rowcount = None, -1
         rows = _lists(seq_of_parameters)
-        with raised_here():
-            self._rowcount = self.connection.backend.execute_many(operation, rows) if rows else 0
+        self._rowcount = self.connection.backend.execute_many(operation, rows) if rows else 0
         return self
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
@@ -106,20 +108,17 @@ class Cursor:
     def fetchone(self) -> Row | None:
         """The next row; None after the last."""
         rows = self._rows()
-        with raised_here():
-            return next(rows, None)
+        return next(rows, None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """The next rows, :attr:`arraysize` of them unless told."""
         rows = self._rows()
-        with raised_here():
-            return list(itertools.islice(rows, self.arraysize if size is None else size))
+        return list(itertools.islice(rows, self.arraysize if size is None else size))
 
     def fetchall(self) -> list[Row]:
         """The rows that are left."""
         rows = self._rows()
-        with raised_here():
-            return list(rows)
+        return list(rows)
 
     def __iter__(self) -> Iterator[Row]:
         return self

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any, Final
 
-from trinity.depth import room
+from trinity.calls import as_trinity, translated_by
 from trinity.errors import ErrorCode, TrinityError
 from trinity.journal.batches import RowError
-from trinity.secrets import scrubbing
 
 __all__ = [
     "DataError", "DatabaseError", "Error", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
-    "OperationalError", "ProgrammingError", "Warning", "raised_here", "translated",
+    "OperationalError", "ProgrammingError", "Warning", "api", "raised", "translated",
 ]  # fmt: skip
 
 
@@ -71,6 +68,7 @@ _CLASSES: Final[dict[str, type[Error]]] = {
     "TRANSACTION_CONFLICT": OperationalError,
     "FILESYSTEM_ERROR": OperationalError,
     "CONFIGURATION_INVALID": InterfaceError,
+    "GENERIC_INTERNAL_ERROR": InternalError,
 }
 """Code -> class; all others are ProgrammingError."""
 
@@ -121,30 +119,21 @@ def _from_psycopg(error: Any) -> Error:
     return found
 
 
-@contextlib.contextmanager
-def raised_here() -> Iterator[None]:
-    """Turns errors of Trinity and of the backend's driver into those of PEP 249."""
-    with scrubbing(), room():
-        try:
-            yield
-        except Exception as error:
-            found = _known(error)
-            if found is None or found is error:
-                raise
-            raise found from error
-
-
-def _known(error: Exception) -> Error | None:
-    """The exception of PEP 249 for an error of Trinity or of a driver; None for any other."""
-    if isinstance(error, TrinityError):
-        return translated(error)
+def raised(error: Exception) -> Error:
+    """The exception of PEP 249 for whatever went wrong."""
     if isinstance(error, RowError):
-        inner = _known(error.error)
-        return inner and _at_row(inner, error)
-    return _from_psycopg(error) if type(error).__module__.split(".")[0] == "psycopg" else None
+        inner = raised(error.error)
+        return _at_row(inner, error)
+    if type(error).__module__.partition(".")[0] == "psycopg":
+        return _from_psycopg(error)
+    return translated(as_trinity(error))
 
 
 def _at_row(error: Error, row: RowError) -> Error:
     found = type(error)(error.code, f"{RowError.place(row.row, row.count)}{error.message}")
     found.sqlstate = error.sqlstate
     return found
+
+
+api: Final = translated_by(raised)
+"""The decorator of what users call here: :func:`trinity.calls.public`, its errors being PEP 249's."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import time
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
+
+from trinity.dbapi.errors import DataError, api
 
 __all__ = [
     "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "Date", "DateFromTicks", "Time", "TimeFromTicks",
@@ -52,21 +55,31 @@ Time = dt.time
 Timestamp = dt.datetime
 
 
+@api
 def DateFromTicks(ticks: float) -> dt.date:  # noqa: N802 - PEP 249's name
     """The local date of a number of seconds since the epoch."""
-    return dt.date(*time.localtime(ticks)[:3])
+    return dt.date(*_local(ticks)[:3])
 
 
+@api
 def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802 - PEP 249's name
     """The local time of day of a number of seconds since the epoch."""
-    return dt.time(*time.localtime(ticks)[3:6])
+    return dt.time(*_local(ticks)[3:6])
 
 
+@api
 def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802 - PEP 249's name
     """The local time of a number of seconds since the epoch."""
-    return dt.datetime(*time.localtime(ticks)[:6])
+    return dt.datetime(*_local(ticks)[:6])
 
 
-def Binary(value: Any) -> bytes:  # noqa: N802 - PEP 249's name
+def _local(ticks: float) -> time.struct_time:
+    if not math.isfinite(ticks):
+        raise DataError("NUMERIC_VALUE_OUT_OF_RANGE", f"{ticks} seconds since the epoch are no time.")
+    return time.localtime(ticks)
+
+
+@api
+def Binary(value: str | bytes | bytearray | memoryview) -> bytes:  # noqa: N802 - PEP 249's name
     """A value for a binary column: bytes, or text to be encoded as UTF-8."""
     return value.encode() if isinstance(value, str) else bytes(value)

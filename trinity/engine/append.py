@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trinity.engine.casts import cast_array
 from trinity.engine.defaults import default_values
 from trinity.engine.ingest import PageConformer, plan_ingest
 from trinity.engine.settings import pinned
@@ -14,14 +16,31 @@ from trinity.engine.sparktypes import arrow_frame
 from trinity.engine.writer import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
-from trinity.spi import STAMP, CommitResult, InsertTableHandle, ReadScope, TableHandle, TransactionId
+from trinity.spi import (
+    STAMP,
+    CommitResult,
+    InsertTableHandle,
+    ReadScope,
+    TableHandle,
+    TransactionId,
+    arrow_type,
+    type_text,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from trinity.table import Table
 
-__all__ = ["append_own", "append_rows", "arrow_reader", "check_rows", "is_spark_frame", "write_rows"]
+__all__ = [
+    "append_own",
+    "append_rows",
+    "arrow_reader",
+    "check_rows",
+    "is_spark_frame",
+    "source_frame",
+    "write_rows",
+]
 
 
 def append_rows(table: Table, data: Any, txn: TransactionId | None, *, keyed: bool) -> CommitResult:
@@ -72,18 +91,19 @@ def append_own(table: Table, rows: DataFrame, at: TableHandle) -> CommitResult:
 def _checked(txn: TransactionId) -> TransactionId:
     try:
         application, version = txn
-        if not str(application) or int(version) != version:
+        if not isinstance(application, str) or not application or operator.index(version) >= 2**63:
             raise ValueError
-        return str(application), int(version)
+        application.encode()
+        return application, operator.index(version)
     except (TypeError, ValueError) as error:
-        message = f"txn={txn!r}: give (application, version), as ('orders', 17)."
+        message = f"txn={txn!r:.200}: give (application, version), as ('orders', 17)."
         raise TrinityError("INVALID_ARGUMENTS", message) from error
 
 
 def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes]:
     """Runs the append sinks over ``data`` and returns their fragments; commits nothing."""
     if insert.definition.checks and not is_spark_frame(data):  # conditions are Spark's
-        data = arrow_frame(table.session.spark, arrow_reader(data).read_all())
+        data = source_frame(table.session.spark, data)
     if is_spark_frame(data):
         from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
@@ -142,8 +162,37 @@ def _conformer(table: Table, insert: InsertTableHandle, given: pa.Schema) -> Pag
 
 
 def is_spark_frame(data: Any) -> bool:
-    """True for a Spark DataFrame, classic or Connect, without importing Spark."""
-    return any(c.__module__.startswith("pyspark.sql") and c.__name__ == "DataFrame" for c in type(data).__mro__)
+    """True for a Spark DataFrame, without importing Spark. Raises NOT_SUPPORTED for one of Spark Connect."""
+    if not any(c.__module__.startswith("pyspark.sql") and c.__name__ == "DataFrame" for c in type(data).__mro__):
+        return False
+    if type(data).__module__.startswith("pyspark.sql.connect"):
+        message = "A DataFrame of Spark Connect is not understood; give its rows as Arrow data: df.toArrow()."
+        raise TrinityError("NOT_SUPPORTED", message)
+    return True
+
+
+def source_frame(spark: SparkSession, data: Any) -> DataFrame:
+    """Data of any kind as a Spark DataFrame; Arrow's finer types as those that a table has.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS as :func:`arrow_reader`; TYPE_MISMATCH for a type without a counterpart,
+            NUMERIC_VALUE_OUT_OF_RANGE for a value that does not fit.
+    """
+    if is_spark_frame(data):
+        frame: DataFrame = data
+        return frame
+    rows = arrow_reader(data).read_all()
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    arrays = [
+        values.combine_chunks() if pa.types.is_null(values.type) else _of_a_table(name, values.combine_chunks(), zone)
+        for name, values in zip(rows.column_names, rows.columns, strict=True)
+    ]
+    return arrow_frame(spark, pa.Table.from_arrays(arrays, names=rows.column_names))
+
+
+def _of_a_table(name: str, values: pa.Array, timezone: str) -> pa.Array:
+    where = f"column '{name}' of the data"
+    return cast_array(values, arrow_type(type_text(values.type)), where, timezone)
 
 
 def arrow_reader(data: Any) -> pa.RecordBatchReader:
@@ -152,7 +201,7 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader:
     Raises:
         TrinityError: INVALID_ARGUMENTS for anything else.
     """
-    if type(data).__module__.startswith("pandas"):
+    if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pandas"):
         data = pa.Table.from_pandas(data, preserve_index=False)
     if not hasattr(data, "__arrow_c_stream__"):
         raise TrinityError(

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, TypeAlias, Union
 
+from trinity.calls import public
 from trinity.spi import Operation, TableHandle
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
 
 __all__ = ["Case", "Counts", "Expression", "Program", "When"]
 
-Expression: TypeAlias = Union[str, "Column"]
+Expression: TypeAlias = Union[str, "SparkColumn"]
 """Spark SQL text, or a Column. Names are resolved over target and source under their aliases; text may hold
 subqueries over views of the session."""
 
@@ -73,6 +75,7 @@ class Program:
     unique: tuple[tuple[str, ...], ...] = ()
 
 
+@public
 @dataclass(frozen=True)
 class Counts:
     """Rows that a statement changed, by kind (M5), and the version of the table after it."""

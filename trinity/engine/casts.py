@@ -65,7 +65,7 @@ def cast_array(array: pa.Array, target: pa.DataType, where: str, timezone: str) 
 def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
     source = array.type
     if pa.types.is_dictionary(source):
-        return _cast(array.dictionary_decode(), target, timezone)
+        return _cast(_decoded(array), target, timezone)
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
         return _cast_timestamp(array, target, timezone)
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
@@ -82,6 +82,15 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
     if pa.types.is_map(target) and pa.types.is_map(array.type):
         return _cast_map(array, target, timezone)
     return array.cast(target, safe=True)
+
+
+def _decoded(array: pa.DictionaryArray) -> pa.Array:
+    """The values of an array with a dictionary; Arrow cannot take those of views, as Polars has them."""
+    kind = array.type.value_type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(plain))
+    return array.dictionary_decode()
 
 
 def _cast_timestamp(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:

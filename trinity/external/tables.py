@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from trinity.calls import public
 from trinity.catalogs import Catalogs
 from trinity.errors import TrinityError, nearest
 from trinity.external.connector import ExternalConnector
 from trinity.external.registry import Registration, Registry
-from trinity.merge import canonical_properties
+from trinity.merge import Properties, canonical_properties, property_text
+from trinity.names import TableName
 from trinity.spi import Connector, TableHandle
 from trinity.storage import local_path, not_ours, split_key
-
-if TYPE_CHECKING:
-    from trinity.session import TableName
 
 __all__ = ["ExternalTables"]
 
 
+@public
 class ExternalTables:
     """External and federated tables of a session.
 
@@ -50,7 +49,7 @@ class ExternalTables:
         return found.connector if found else None
 
     def register(
-        self, name: TableName, connector: str, location: str | None, properties: Mapping[str, str]
+        self, name: TableName, connector: str, location: str | None, properties: Properties
     ) -> tuple[TableHandle, Connector]:
         """Registers a table after a look at it. Arguments and errors as for ``Session.register``."""
         registry = self._registry(name.catalog)
@@ -60,7 +59,7 @@ class ExternalTables:
                 f"Table '{name}' cannot be registered: neither the session nor catalog '{name.catalog}' has a local "
                 "warehouse folder to keep the registration in. Give connect(warehouse=...).",
             )
-        key, options = split_key(properties)
+        key, options = split_key({name: property_text(value) for name, value in properties.items()})
         options = canonical_properties(options, self._catalogs.property_prefixes(self._catalog_of(name, connector)))
         where = local_path(location) if location is not None else None
         registration = Registration(connector, where, key, options)

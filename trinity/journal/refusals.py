@@ -8,8 +8,8 @@ from typing import Final
 from sqlglot import TokenType
 
 from trinity.errors import TrinityError
-from trinity.journal.binding import Numbered
 from trinity.journal.tables import JournalModel
+from trinity.sql.parameters import Numbered
 from trinity.sql.words import check_first_word
 
 __all__ = ["check_unread", "mentions", "words_of"]

@@ -12,7 +12,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from trinity.errors import TrinityError
 from trinity.journal import ddl, trees
-from trinity.journal.binding import Bound, Numbered, bind, number
+from trinity.journal.binding import Bound, bind
 from trinity.journal.conflicts import insert_on_conflict
 from trinity.journal.inserts import insert
 from trinity.journal.locks import Lock
@@ -26,6 +26,7 @@ from trinity.journal.unique import unique_checks
 from trinity.journal.updates import delete, update
 from trinity.journal.writing import Names, Written
 from trinity.sql.as_written import as_written
+from trinity.sql.parameters import Numbered, number
 
 __all__ = ["KeyLock", "Rewritten", "UniqueCheck", "numbered_and_parsed", "rewrite"]
 

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
+from trinity.errors import TrinityError
 from trinity.journal.tables import JournalColumn, JournalTable
 
 __all__ = [
     "alias_name", "bound", "cast", "column", "cte", "default_of", "derived", "descending", "equal", "folded",
     "identifier", "is_default", "journal", "parameter", "row", "select",
+    "table_named",
 ]  # fmt: skip
 
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
@@ -145,3 +148,11 @@ def alias_name(table: exp.Table) -> exp.Identifier:
     alias = table.args.get("alias")
     name: exp.Identifier = alias.this if alias is not None and alias.this is not None else table.this
     return name.copy()
+
+
+def table_named(text: str, dialect: str) -> exp.Table:
+    """The name of a table. Raises INVALID_ARGUMENTS for a text that is none."""
+    try:
+        return exp.to_table(text, dialect=dialect)
+    except (ValueError, SqlglotError) as error:
+        raise TrinityError("INVALID_ARGUMENTS", f"'{text}' is no name of a table.") from error

@@ -4,9 +4,11 @@ from trinity.merge.carried import carried_columns, carried_marks, ingested_colum
 from trinity.merge.literal import quoted
 from trinity.merge.options import (
     TABLE_PROPERTIES,
+    Properties,
     canonical_properties,
     commit_timeout_s,
     duration_ms,
+    property_text,
     syncs_files,
 )
 from trinity.merge.rename import renamed
@@ -18,6 +20,7 @@ __all__ = [
     "TABLE_PROPERTIES",
     "MergeEngine",
     "MergeSpec",
+    "Properties",
     "canonical_properties",
     "carried_columns",
     "carried_marks",
@@ -25,6 +28,7 @@ __all__ = [
     "duration_ms",
     "syncs_files",
     "ingested_columns",
+    "property_text",
     "quoted",
     "renamed",
     "role_of",

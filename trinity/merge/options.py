@@ -13,11 +13,14 @@ from trinity.spi import RowChangeParadigm
 __all__ = [
     "COLUMN_OPTIONS",
     "TABLE_PROPERTIES",
+    "Properties",
+    "PropertyValue",
     "canonical_properties",
     "column_options",
     "commit_timeout_s",
     "duration_ms",
     "keeps_versions",
+    "property_text",
     "syncs_files",
 ]
 
@@ -58,10 +61,14 @@ COLUMN_OPTIONS: Final[dict[str, str]] = {
 }
 """What a property ``fields.<columns>.<option>`` may say of columns (G1, A1, A3), with a line about it."""
 
+PropertyValue = str | int | float | bool
+Properties = Mapping[str, PropertyValue]
+"""Table properties as users give them; they are kept as text."""
+
 _COLUMN_OPTION: Final = re.compile(r"(?i)^fields\.(.+)\.([a-z_-]+)$")
 
 
-def canonical_properties(given: Mapping[str, str], passed_through: tuple[str, ...] = ()) -> dict[str, str]:
+def canonical_properties(given: Properties, passed_through: tuple[str, ...] = ()) -> dict[str, str]:
     """Properties under their canonical keys: lower case, hyphens; column names within keys as they are.
 
     Args:
@@ -85,8 +92,13 @@ def canonical_properties(given: Mapping[str, str], passed_through: tuple[str, ..
                 f"Table property '{canonical}' has a secret in it, and all who read the table see its properties; give "
                 "it among the options of the catalog.",
             )
-        found[canonical] = str(value)
+        found[canonical] = property_text(value)
     return found
+
+
+def property_text(value: PropertyValue) -> str:
+    """The text as which a property's value is kept; true and false in lower case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _canonical_key(key: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, SupportsIndex
 
 import pyarrow as pa
 
+from trinity.calls import public
 from trinity.errors import TrinityError
 from trinity.spi.files import DataFile
 from trinity.spi.scan import NativeScan
@@ -233,6 +234,7 @@ class SplitSource:
     order: RowOrder = field(default_factory=RowOrder)
 
 
+@public
 @dataclass(frozen=True)
 class CommitResult:
     """What a write did: returned by ``finish_*`` and ``truncate``, and by the engine to the user.
@@ -267,6 +269,7 @@ class HistoryEntry:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+@public
 @dataclass(frozen=True)
 class VacuumResult:
     """What a vacuum removed.

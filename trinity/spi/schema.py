@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from trinity.calls import public
 from trinity.errors import TrinityError, nearest
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.types import arrow_type
@@ -47,6 +48,7 @@ STORED_NAME = b"trinity.stored_name"
 """Metadata of an Arrow field of a storage schema: what data files call the column, where that is another name."""
 
 
+@public
 @dataclass(frozen=True)
 class Column:
     """One column.
@@ -91,6 +93,7 @@ def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
     return pa.field(column.name, kind, metadata=named)
 
 
+@public
 @dataclass(frozen=True)
 class Check:
     """A CHECK constraint: no row may be stored for which it is false; NULL passes (M6).

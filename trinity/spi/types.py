@@ -98,7 +98,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = re.findall(r"`[^`]+`|\w+|[<>(),:]", text)
+        self.tokens = re.findall(r"`[^`]+`|\w+|\S", text)
         self.at = 0
 
     def fail(self, why: str) -> TrinityError:
@@ -128,12 +128,18 @@ class _Parser:
         if self.peek() != "(":
             return ()
         self.next()
-        found = [int(self.next())]
+        found = [self.number()]
         while self.peek() == ",":
             self.next()
-            found.append(int(self.next()))
+            found.append(self.number())
         self.expect(")")
         return tuple(found)
+
+    def number(self) -> int:
+        token = self.next()
+        if not re.fullmatch(r"[0-9]{1,9}", token):
+            raise self.fail(f"a number expected at '{token}'")
+        return int(token)
 
     def type(self) -> DataType:
         name = self.next().lower()

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, TokenType, exp
 
+from trinity.columns import columns_of
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
-from trinity.spi import Column, type_text
+from trinity.spi import Column
 from trinity.sql.columns import Elements, read_column, read_elements
 from trinity.sql.errors import spark_errors
 from trinity.sql.external import register
@@ -57,7 +58,15 @@ def create_table(session: Session, statement: Statement) -> DataFrame:
         if given.names:
             raise TrinityError("SYNTAX_ERROR", f"Column '{given.names[0]}' of table '{name}' has no type.")
         checks = given.named_checks(name.table, columns, statement.dialect)
-        session.create_table(name, columns, key, options.partition_by, options.properties, exists, checks)
+        session.create_table(
+            name,
+            columns,
+            primary_key=key,
+            partition_by=options.partition_by,
+            properties=options.properties,
+            if_not_exists=exists,
+            checks=checks,
+        )
         return nothing(session)
     if columns:
         raise TrinityError(
@@ -144,7 +153,10 @@ def _create_as(
     if exists and session.find_table(name) is not None:
         return counts(session)
     rows = _renamed(run_query(session, query_after_as(statement)), names, f"TABLE '{name}'")
-    table = session.create_table(name, _columns_of(rows), key, options.partition_by, options.properties)
+    columns = [Column(c.name, c.type) for c in columns_of(rows.schema)]
+    table = session.create_table(
+        name, columns, primary_key=key, partition_by=options.partition_by, properties=options.properties
+    )
     try:
         written = _write(table, rows) if options.with_data else 0
     except BaseException:
@@ -156,18 +168,6 @@ def _create_as(
 def _write(table: Table, rows: DataFrame) -> int:
     with spark_errors():
         return (table.upsert(rows) if table.definition.keyed else table.append(rows)).rows
-
-
-def _columns_of(rows: DataFrame) -> list[Column]:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    columns = [Column(f.name, type_text(f.type)) for f in to_arrow_schema(rows.schema)]
-    for column in columns:
-        if column.type == "void":
-            raise TrinityError(
-                "TYPE_MISMATCH", f"Column '{column.name}' is NULL without a type; write CAST(NULL AS ...)."
-            )
-    return columns
 
 
 def _renamed(rows: DataFrame, names: list[str], what: str) -> DataFrame:

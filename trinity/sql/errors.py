@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-__all__ = ["from_spark", "quiet", "spark_errors"]
+__all__ = ["from_java", "from_spark", "quiet", "spark_errors"]
 
 _CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
     ("UNRESOLVED_COLUMN", "COLUMN_NOT_FOUND"),
@@ -94,14 +94,14 @@ def spark_errors() -> Iterator[None]:
     except PySparkException as error:
         raise from_spark(error) from error
     except Py4JJavaError as error:
-        known = _from_java(error)
+        known = from_java(error)
         if known is None:
             raise
         raise known from error
 
 
-def _from_java(error: Py4JJavaError) -> TrinityError | None:
-    """For an error that PySpark hands on as Java's: the TrinityError, when its condition is a known one."""
+def from_java(error: Py4JJavaError) -> TrinityError | None:
+    """For an error that PySpark hands on as Java's: the TrinityError, when its condition or class is a known one."""
     exception = error.java_exception
     while exception is not None:
         if exception.getClass().getSimpleName() == "StackOverflowError":
@@ -111,8 +111,14 @@ def _from_java(error: Py4JJavaError) -> TrinityError | None:
         code = next((c for prefix, c in _CODES if condition is not None and condition[1].startswith(prefix)), None)
         if condition is not None and code is not None:
             return TrinityError(code, re.sub(r"\s*SQLSTATE: \w+", "", condition[2]))
+        if exception.getClass().getName() in _ARGUMENTS:
+            return TrinityError("INVALID_ARGUMENTS", condition[2] if condition is not None else text.partition("\n")[0])
         exception = exception.getCause()
     return None
+
+
+_ARGUMENTS: Final = ("java.lang.IllegalArgumentException", "org.apache.spark.SparkIllegalArgumentException")
+"""Java's classes of errors that say what is wrong with an argument."""
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
@@ -11,6 +11,7 @@ from trinity.depth import room
 from trinity.engine.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
 from trinity.sql import alter, create, ddl, dml, insert, query, show
+from trinity.sql.parameters import with_values
 from trinity.sql.parse import MISSING, Statement, only_one, parse, split
 from trinity.sql.words import check_first_word
 
@@ -23,13 +24,14 @@ __all__ = ["run", "split"]
 
 
 @room()
-def run(session: Session, text: str, dialect: str = "spark") -> DataFrame:
+def run(session: Session, text: str, dialect: str = "spark", params: Any = None) -> DataFrame:
     """Runs exactly one statement.
 
     Args:
         session: where names are resolved.
         text: the statement; a trailing ``;`` and comments are fine.
         dialect: ``spark``, ``trino``, ``postgres`` or ``duckdb``.
+        params: values of its parameters; see :func:`trinity.sql.parameters.with_values`.
 
     Returns:
         a lazy DataFrame for a query, one row of counts for DML, the rows of SHOW and DESCRIBE, else nothing.
@@ -37,6 +39,8 @@ def run(session: Session, text: str, dialect: str = "spark") -> DataFrame:
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt; and what the statement may raise.
     """
+    if params is not None:
+        text = with_values(text, params, dialect)
     only, tokens = only_one(text, dialect)
     check_first_word(tokens)
     if (changing := dml.row_change(only, dialect, tokens)) is not None:

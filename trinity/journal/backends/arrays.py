@@ -1,4 +1,4 @@
-"""Parameters of many rows as Arrow data, typed as :mod:`trinity.journal.backends.literals` types each value."""
+"""Parameters of many rows as Arrow data, typed as :mod:`trinity.sql.parameters` types each value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.journal.backends.literals import literal
+from trinity.sql.parameters import literal, plain
 from trinity.zones import zone_of
 
 __all__ = ["array_of"]
@@ -63,8 +63,9 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
             no common one, or lose digits in it.
     """
     types = set(map(type, values)) - {type(None)}
-    if any(found.__module__ == "numpy" for found in types):
-        return array_of([v.item() if hasattr(v, "item") else v for v in values], parameter, timezone, wanted)
+    if any(found.__module__.partition(".")[0] in ("numpy", "pandas") for found in types):
+        values = list(map(plain, values))
+        types = set(map(type, values)) - {type(None)}
     kind = _common({_kind(found, values) for found in types}, parameter)
     try:
         if kind == "timestamp":

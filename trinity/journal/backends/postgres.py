@@ -10,21 +10,22 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
-from sqlglot import exp
 
 from trinity.errors import TrinityError
+from trinity.journal import trees
 from trinity.journal.archive import archive_statements
 from trinity.journal.backends.base import Described, Result, one_by_one
 from trinity.journal.backends.postgres_batches import as_query
 from trinity.journal.backends.postgres_catalog import described
 from trinity.journal.backends.postgres_locks import Locks, fail
 from trinity.journal.batches import check_counts, first_failing, returns_rows
-from trinity.journal.binding import LOCKED_KEYS, number
+from trinity.journal.binding import LOCKED_KEYS
 from trinity.journal.model import LoadedModel
 from trinity.journal.refusals import words_of
 from trinity.journal.rewrite import Rewritten, rewrite
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalTable
+from trinity.sql.parameters import number
 
 __all__ = ["PostgresBackend"]
 
@@ -277,7 +278,7 @@ class PostgresBackend:
 
     def archive(self, table: str, retention: str | None) -> tuple[int, int]:
         """Fills subsequent versions of superseded rows and drops those that are older than the retention."""
-        named = exp.to_table(table, dialect="postgres")
+        named = trees.table_named(table, "postgres")
         found = Scopes(self._model, "postgres").find(named)
         if found is None or not found.columns:
             raise TrinityError("TABLE_NOT_FOUND", f"There is no journalled table '{table}'.")

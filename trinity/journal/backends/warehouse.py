@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError
+from trinity.journal import trees
 from trinity.journal.backends.base import Result, one_by_one
-from trinity.journal.backends.literals import with_literals
 from trinity.journal.backends.warehouse_batches import append_rows, insert_journalled
 from trinity.journal.backends.warehouse_changes import described, run_change
 from trinity.journal.batches import Batch, batch_of, check_counts, returns_rows
-from trinity.journal.binding import number
 from trinity.journal.merged import Merged, rewrite_merged
 from trinity.journal.model import LoadedModel
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
 from trinity.session import Session, connect
+from trinity.sql.parameters import number, with_literals
 
 if TYPE_CHECKING:
     from trinity.table import Table
@@ -202,7 +202,7 @@ class WarehouseBackend:
         Raises:
             TrinityError: TABLE_NOT_FOUND; INVALID_ARGUMENTS without a retention, or for one that is no duration.
         """
-        found = Scopes(self._model, self.dialect).find(exp.to_table(table, dialect=self.dialect))
+        found = Scopes(self._model, self.dialect).find(trees.table_named(table, self.dialect))
         stored = self._stored(found) if found is not None else None
         if stored is None:
             raise TrinityError("TABLE_NOT_FOUND", f"There is no journalled table '{table}'.")

@@ -1,0 +1,203 @@
+"""Every public callable, found by introspection, and hostile values for what it takes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+
+import trinity
+from trinity import Check, Column, TableName, dbapi, evolve
+from trinity.external import ExternalTables
+
+__all__ = ["EXTREME", "MODULES", "PROPER", "Call", "Subjects", "calls"]
+
+MODULES: Final = (trinity, dbapi, evolve)
+"""Whose ``__all__`` is public."""
+
+ROW: Final = pa.table({"k": [1], "v": ["x"]})
+
+
+class Colour(Enum):
+    """A value of no kind that anything takes."""
+
+    RED = "red"
+
+
+EXTREME: Final[tuple[Any, ...]] = (
+    # of Python
+    None, True, 0, -1, 5, 2**31, 2**63, 10**38, 10**4000, 1.5, float("nan"), float("inf"), Decimal("NaN"),
+    Decimal("1E+400"), b"", b"x", UUID(int=1), Colour.RED, object(), object, len, Path("a\0b"), Path("nosuch/x"),
+    dt.date(1, 1, 1), dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, tzinfo=dt.timezone.utc), dt.time(1),
+    dt.timedelta(days=1), (), [], {}, set(), [None], [[]], ["k", "k"], ["nosuch"], [1, 2], [("k",)], (1, 2, 3),
+    {"k": None}, {None: "k"}, {"k": "1"}, {"nosuch": "1"}, {"bucket": "none"}, {"a": {"connector": None}}, [{"k": 1}],
+    {"a": {"connector": "parquet"}},
+    # texts
+    "", " ", "\n", "\0", "a\0b", "\ud800", "x" * 300, "ž" * 200, "`", '"', '"`"', "a.b.c.d", "..", "../../x", "a/b",
+    "%", "${env:HOME}", "it's", ";", "--", "/*", "(", ")", "1", "k", "NULL", "k = ", "k = 1) OR (1 = 1", "SELECT",
+    "SELECT 1; SELECT 2", "SELECT * FROM nosuch", "v COLLATE nope = 'x'", "(" * 600 + "1" + ")" * 600,
+    "7 days", "-7 days", "9" * 400 + " days", "2026-13-01",
+    # of numpy, pandas and Polars
+    np.int64(3), np.float32("nan"), np.str_("k"), np.bool_(True), np.datetime64("2026-01-01"), np.array([1, 2]),
+    np.array("k"), pd.NaT, pd.NA, pd.Timestamp("2026-01-01"), pd.Series([1]), pd.DataFrame({1: [1]}),
+    pd.DataFrame({"k": [1], "v": ["y"]}), pd.DataFrame({"k": [object()]}), pl.Series("k", [1]), pl.DataFrame(),
+    pl.DataFrame({"k": [1], "v": ["z"]}), pl.DataFrame({"k": [1], "v": pl.Series(["a"], dtype=pl.Categorical)}),
+    # of Arrow
+    ROW, ROW.schema, ROW.to_batches()[0], pa.table({}), pa.table([pa.array([1]), pa.array([2])], ["k", "k"]),
+    pa.table({"k": [1], "v": pa.array([dt.timedelta(1)])}), pa.table({"k": pa.array([2**40])}), pa.array([1]),
+    pa.schema([("a", pa.duration("s"))]), pa.schema([]), pa.field("a", pa.int32()), pa.int32(),
+    # of Trinity
+    Column("a", "int"), [Column("a", "int")], [Column("", "int")], [Column("a", "nosuch")], Check("c", "k > "),
+    [Column("a", "int"), Column("A", "int")], [Column("a", "int", default="java_method('x')")],
+    TableName("parquet", "default", "\0"),
+)  # fmt: skip
+"""Values that some callable or other does not expect."""
+
+PROPER: Final[dict[str, tuple[Any, ...]]] = {
+    "name": ("t", "k", "v", "other", "parquet.default.t"),
+    "old": ("v", "k"),
+    "new": ("w",),
+    "column": (Column("w", "int"),),
+    "columns": ([Column("a", "int"), Column("b", "string")], ROW.schema),
+    "catalog": ("parquet",),
+    "schema": ("default",),
+    "table": ("t", "default.t"),
+    "parts": (["t"],),
+    "type": ("int", "bigint", "string"),
+    "type_text": ("bigint",),
+    "text": ("USE parquet.default", "SHOW CATALOGS"),
+    "operation": ("USE parquet.default",),
+    "dialect": ("spark", "trino", "duckdb"),
+    "condition": ("k = 1", None),
+    "on": ("t.k = s.k",),
+    "values": ({"v": "'y'"},),
+    "set": ({"v": "'y'"},),
+    "data": (ROW,),
+    "source": (ROW,),
+    "properties": ({"comment": "x"},),
+    "primary_key": (["a"], []),
+    "connector": ("parquet",),
+    "retain": ("7 days",),
+    "after": ("k",),
+    "default": ("1", None),
+    "expression": ("k > 0",),
+    "version": (1, 0),
+    "code": ("BAD_DATA",),
+    "message": ("what",),
+    "ticks": (0, 1.5),
+    "value": ("x", b"x"),
+    "seq_of_parameters": ([], [(1,)]),
+    "sizes": ([],),
+    "size": (1, 0, 2),
+}
+"""Values that make sense, by the parameter's name."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One public callable.
+
+    Attributes:
+        name: ``Table.upsert``.
+        owner: the class, when it is a method or property; it is called on an instance.
+        target: what is called: with keywords, and with an instance in front of methods.
+        parameters: of the signature, without ``self``.
+    """
+
+    name: str
+    owner: type | None
+    target: Callable[..., Any]
+    parameters: tuple[inspect.Parameter, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def calls() -> Iterator[Call]:
+    """All of them: functions and classes that modules export, methods and properties of these classes."""
+    classes: dict[type, str] = {ExternalTables: "ExternalTables"}
+    for module in MODULES:
+        for name in module.__all__:
+            found = getattr(module, name)
+            if isinstance(found, type) and found.__module__.startswith("trinity") and not issubclass(found, Exception):
+                classes[found] = f"{module.__name__}.{name}"
+                yield Call(f"{module.__name__}.{name}", None, found, _parameters(found))
+            elif isinstance(found, types.FunctionType):
+                yield Call(f"{module.__name__}.{name}", None, found, _parameters(found))
+    for owner in classes:
+        yield from _members(owner)
+
+
+def _members(owner: type) -> Iterator[Call]:
+    for name, member in vars(owner).items():
+        full = f"{owner.__name__}.{name}"
+        if name.startswith("_"):
+            continue
+        if isinstance(member, property):
+            assert member.fget is not None
+            yield Call(full, owner, member.fget, ())
+            if member.fset is not None:
+                yield Call(f"{full}=", owner, member.fset, _parameters(member.fset)[1:])
+        elif isinstance(member, (classmethod, staticmethod)):
+            yield Call(full, None, getattr(owner, name), _parameters(getattr(owner, name)))
+        elif isinstance(member, types.FunctionType):
+            yield Call(full, owner, member, _parameters(member)[1:])
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(function).parameters.values())
+
+
+class Subjects:
+    """Instances on which methods are called, over a warehouse of their own with a table ``t``.
+
+    Args:
+        folder: of the warehouse.
+        rows: a DataFrame.
+    """
+
+    def __init__(self, folder: Path, rows: Any) -> None:
+        self.rows = rows
+        self.catalogs = {"parquet": {"connector": "parquet", "warehouse": str(folder)}}
+        self.session = trinity.connect(catalogs=self.catalogs)
+        columns = [Column("k", "int"), Column("v", "string")]
+        self.table = self.session.create_table("t", columns, primary_key=["k"], properties={"bucket": 2})
+        self.table.upsert(ROW)
+        self.connection = dbapi.connect(warehouse=folder, catalogs=self.catalogs)
+
+    def of(self, owner: type) -> Any:
+        """An instance of a public class; KeyError for one that nobody has thought of."""
+        return {
+            "Session": lambda: self.session,
+            "Table": lambda: self.table,
+            "MergeBuilder": lambda: trinity.MergeBuilder(self.table, self.rows, "t.k = s.k"),
+            "TableName": lambda: self.table.name,
+            "Check": lambda: Check("c", "k > 0"),
+            "Column": lambda: Column("k", "int"),
+            "TableDefinition": lambda: self.table.definition,
+            "CommitResult": lambda: trinity.CommitResult(1),
+            "Counts": lambda: trinity.Counts(1),
+            "VacuumResult": lambda: trinity.VacuumResult(0, 0, 0),
+            "ExternalTables": lambda: self.session.external,
+            "Connection": lambda: self.connection,
+            "Cursor": self.connection.cursor,
+        }[owner.__name__]()
+
+    def state(self) -> tuple[Any, ...]:
+        """What a failed call leaves as it was."""
+        with trinity.connect(catalogs=self.catalogs) as other:
+            found = other.list_tables("parquet", "default")
+            named = [other.table(TableName("parquet", "default", name)) for name in found]
+            return (found, *[(t.splits().version, t.definition.to_dict()) for t in named])

@@ -1,0 +1,204 @@
+"""Calls of every public callable with hostile values: success, or a TrinityError and nothing changed.
+
+The callables are found by introspection, so that a new one is covered at once. Most values are refused before Spark is
+asked; in the short tier there is no Spark, so that what would ask it ends there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from tests.hostile.calls import EXTREME, PROPER, Call, Subjects, calls
+from trinity import Column, TrinityError
+
+CALLS: Final = tuple(calls())
+LONGEST: Final = 3000
+"""Characters of a message."""
+ENDING: Final = ("Session.close", "Session.use", "Connection.close", "Connection.execute", "Cursor.execute")
+"""What changes the subject itself, or may."""
+
+
+class DataFrame:
+    """In the place of one of Spark's, where there is no Spark."""
+
+    __module__ = "pyspark.sql"
+
+
+class Play:
+    """Makes calls, one after the other, on subjects that are made anew after a change."""
+
+    def __init__(self, folder: Path, rows: Any) -> None:
+        self.folder, self.rows, self.made = folder, rows, 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Other subjects, over a warehouse of their own."""
+        self.made += 1
+        self.subjects = Subjects(self.folder / f"w{self.made}", self.rows)
+        self.before = self.subjects.state()
+
+    def make(self, call: Call, places: list[Any], names: dict[str, Any]) -> None:
+        """One call. AssertionError for what no call may do; any other error as it is raised."""
+        failed: TrinityError | None = None
+        owner = [] if call.owner is None else [self.subjects.of(call.owner)]
+        try:
+            call.target(*owner, *places, **names)
+        except TrinityError as error:
+            failed = error
+        after = self.subjects.state()
+        changed, before = after != self.before, self.before
+        if changed or call.name in ENDING:
+            self.renew()
+        if failed is None:
+            return
+        assert not changed, f"{call} failed, and changed {before} to {after}: {failed}"
+        assert failed.code != "GENERIC_INTERNAL_ERROR", f"{call}: {failed}"
+        assert len(failed.message) <= LONGEST, f"{call}: {len(failed.message)} characters"
+        assert "Traceback" not in failed.message
+
+
+def arguments(draw: st.DrawFn, call: Call) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments for a call: proper ones by their names, but for one or several that are hostile."""
+    places: list[Any] = []
+    names: dict[str, Any] = {}
+    for parameter in call.parameters:
+        proper = PROPER.get(parameter.name, ())
+        value = draw(st.sampled_from(proper) | st.sampled_from(EXTREME) if proper else st.sampled_from(EXTREME))
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            places = [value]
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            names["option"] = value
+        elif parameter.default is parameter.empty or draw(st.booleans()):
+            names[parameter.name] = value
+    if places:  # behind all others
+        places = [*names.values(), *places]
+        names = {}
+    return places, names
+
+
+@st.composite
+def hostile(draw: st.DrawFn) -> tuple[Call, list[Any], dict[str, Any]]:
+    """A callable and its arguments."""
+    call = draw(st.sampled_from(CALLS))
+    return (call, *arguments(draw, call))
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """Without Spark: what asks for it is told that there is none."""
+    from trinity import session
+    from trinity.engine import spark
+
+    def none(*_: object) -> SparkSession:
+        raise TrinityError("CONFIGURATION_INVALID", "There is no Spark here.")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(spark, "local_spark", none)
+    monkeypatch.setattr(session, "_spark_runs", lambda: False)
+    return Play(tmp_path, DataFrame())
+
+
+@pytest.fixture
+def spark_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Play:
+    """With the Spark of the run."""
+    monkeypatch.chdir(tmp_path)
+    return Play(tmp_path, spark.range(1).selectExpr("CAST(id AS INT) AS k"))
+
+
+SETTINGS: Final = settings(
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@settings(SETTINGS, max_examples=200)
+@given(call=hostile())
+def test_calls(play: Play, call: tuple[Call, list[Any], dict[str, Any]]) -> None:
+    play.make(*call)
+
+
+@pytest.mark.full
+@settings(SETTINGS, max_examples=10_000)
+@given(call=hostile())
+def test_many_calls(play: Play, call: tuple[Call, list[Any], dict[str, Any]]) -> None:
+    play.make(*call)
+
+
+@pytest.mark.full
+@settings(SETTINGS, max_examples=1_000)
+@given(call=hostile())
+def test_calls_with_spark(spark_play: Play, call: tuple[Call, list[Any], dict[str, Any]]) -> None:
+    spark_play.make(*call)
+
+
+def test_every_public_callable_is_guarded() -> None:
+    """One that is not would raise what its insides raise."""
+    bare = [call.name for call in CALLS if not guarded(call.target)]
+    assert bare == []
+
+
+def guarded(target: Any) -> bool:
+    made = vars(target)["__init__"] if isinstance(target, type) else target
+    return hasattr(getattr(made, "__func__", made), "__wrapped__")
+
+
+def test_annotations_are_understood() -> None:
+    """Each becomes a check; one that cannot is an error of the first call."""
+    for call in CALLS:
+        for parameter in call.parameters:
+            assert parameter.annotation is not inspect.Parameter.empty, f"{call}: {parameter}"
+
+
+CASES: Final[list[tuple[str, dict[str, Any], str]]] = [
+    ("Session.table", {"name": None}, "INVALID_ARGUMENTS"),
+    ("Session.table", {"name": "t\ud800"}, "INVALID_ARGUMENTS"),
+    ("Session.sql", {"text": None}, "INVALID_ARGUMENTS"),
+    ("Session.sql", {"text": "SELECT 1", "params": 5}, "INVALID_ARGUMENTS"),
+    ("Session.use", {"catalog": None, "schema": 5}, "INVALID_ARGUMENTS"),
+    ("Session.create_table", {"name": "n", "columns": [Column("a", "int")], "primary_key": "a"}, "INVALID_ARGUMENTS"),
+    ("Session.create_table", {"name": "n", "columns": [None]}, "INVALID_ARGUMENTS"),
+    ("Session.checked_properties", {"catalog": "nosuch", "properties": {}}, "CATALOG_NOT_FOUND"),
+    ("ExternalTables.names", {"catalog": "nosuch", "schema": "default"}, "CATALOG_NOT_FOUND"),
+    ("Table.rename_column", {"old": "v", "new": None}, "INVALID_ARGUMENTS"),
+    ("Table.widen_column", {"name": "k", "type": 5}, "INVALID_ARGUMENTS"),
+    ("Table.widen_column", {"name": "k", "type": "bigint(("}, "TYPE_MISMATCH"),
+    ("Table.widen_column", {"name": "k", "type": "bigint;"}, "TYPE_MISMATCH"),
+    ("Table.add_check", {"name": "c", "condition": None}, "INVALID_ARGUMENTS"),
+    ("Table.merge", {"source": None, "on": "t.k = s.k"}, "CONFIGURATION_INVALID"),
+    ("Table.upsert", {"data": pa.table({"k": [1]}).to_pandas()["k"]}, "INVALID_ARGUMENTS"),
+    ("Table.upsert", {"data": pa.table({"k": [1]}), "txn": ("a\ud800", 1)}, "INVALID_ARGUMENTS"),
+    ("Table.upsert", {"data": pa.table({"k": [1]}), "txn": ("a", float("inf"))}, "INVALID_ARGUMENTS"),
+    ("Table.splits", {"version": 2**63}, "INVALID_ARGUMENTS"),
+    ("trinity.Column", {"name": "c", "type": "int", "default": 0}, "INVALID_ARGUMENTS"),
+    ("trinity.connect", {"warehouse": 5}, "INVALID_ARGUMENTS"),
+    ("trinity.connect", {"warehouse": "a\0b"}, "CONFIGURATION_INVALID"),
+    ("trinity.connect", {"warehouse": "w", "schema": None}, "INVALID_ARGUMENTS"),
+    ("trinity.dbapi.connect", {"model": 5}, "INVALID_ARGUMENTS"),
+    ("trinity.dbapi.Binary", {"value": [None]}, "INVALID_ARGUMENTS"),
+    ("trinity.dbapi.DateFromTicks", {"ticks": float("nan")}, "NUMERIC_VALUE_OUT_OF_RANGE"),
+    ("trinity.dbapi.TimestampFromTicks", {"ticks": float("inf")}, "NUMERIC_VALUE_OUT_OF_RANGE"),
+    ("Cursor.execute", {"operation": None}, "INVALID_ARGUMENTS"),
+    ("Cursor.execute", {"operation": "SELECT ?", "parameters": [10**38]}, "NUMERIC_VALUE_OUT_OF_RANGE"),
+    ("Connection.archive", {"table": "../../x"}, "INVALID_ARGUMENTS"),
+]
+"""What was raised raw, each shrunk to a call."""
+
+
+@pytest.mark.parametrize(("name", "arguments", "code"), CASES)
+def test_cases(play: Play, name: str, arguments: dict[str, Any], code: str) -> None:
+    call = next(call for call in CALLS if call.name == name)
+    owner = [] if call.owner is None else [play.subjects.of(call.owner)]
+    with pytest.raises(TrinityError) as caught:
+        call.target(*owner, **arguments)
+    assert caught.value.code == code, caught.value
+    assert play.subjects.state() == play.before

@@ -1,0 +1,136 @@
+"""What Spark, py4j, sqlglot, pyarrow, pyiceberg, the storage or the system raises, as a TrinityError."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from trinity.depth import too_deep
+from trinity.errors import ErrorCode, TrinityError
+
+__all__ = ["as_trinity"]
+
+_MOST: Final = 300
+"""Characters of another's message that are shown."""
+
+
+def as_trinity(error: Exception) -> TrinityError:
+    """The error itself if it is a TrinityError, else one that says what another library or the system has raised.
+
+    GENERIC_INTERNAL_ERROR is what nobody foresaw.
+    """
+    if isinstance(error, TrinityError):
+        return error
+    for kind in type(error).__mro__:
+        package = kind.__module__.partition(".")[0]
+        translate = _BY_PACKAGE.get(package) or _BY_NAME.get(kind.__name__ if package == "builtins" else "")
+        found = translate(error) if translate is not None else None
+        if found is not None:
+            return found
+    return TrinityError(
+        "GENERIC_INTERNAL_ERROR",
+        f"{type(error).__name__}: {_said(error)} This is not expected; where your own code has not raised it, please "
+        "report it with its traceback.",
+    )
+
+
+def _said(error: Exception) -> str:
+    """The first line of a message as a sentence, short."""
+    text = next(iter(str(error).strip().splitlines()), "").strip()
+    text = text if len(text) <= _MOST else f"{text[:_MOST]}..."
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _from_spark(error: Any) -> TrinityError:
+    from trinity.sql.errors import from_spark
+
+    return from_spark(error)
+
+
+def _from_py4j(error: Any) -> TrinityError | None:
+    from trinity.sql.errors import from_java
+
+    if hasattr(error, "java_exception"):
+        return from_java(error)
+    if type(error).__name__ == "Py4JNetworkError":
+        return TrinityError("CONFIGURATION_INVALID", "Spark's JVM does not answer: it was stopped, or has died.")
+    return None
+
+
+def _from_arrow(error: Exception) -> TrinityError | None:
+    names = [kind.__name__ for kind in type(error).__mro__]
+    if isinstance(error, OSError):
+        return _from_system(error)
+    code = next((_ARROW[name] for name in names if name in _ARROW), None)
+    return TrinityError(code, f"The data is not understood: {_said(error)}") if code is not None else None
+
+
+def _from_catalog(error: Exception) -> TrinityError:
+    names = [kind.__name__ for kind in type(error).__mro__]
+    code: ErrorCode = next((_CATALOG[name] for name in names if name in _CATALOG), "FILESYSTEM_ERROR")
+    return TrinityError(code, f"The catalog refuses: {_said(error)}")
+
+
+def _from_sqlglot(error: Exception) -> TrinityError:
+    return TrinityError("SYNTAX_ERROR", f"The text cannot be parsed: {_said(error)}")
+
+
+def _from_storage(error: Exception) -> TrinityError:
+    return TrinityError("FILESYSTEM_ERROR", f"The storage fails: {_said(error)}")
+
+
+def _from_system(error: Exception) -> TrinityError:
+    code: ErrorCode = "PERMISSION_DENIED" if isinstance(error, PermissionError) else "FILESYSTEM_ERROR"
+    return TrinityError(code, f"The system refuses: {_said(error)}")
+
+
+def _from_value(error: Exception) -> TrinityError | None:
+    """A path with NUL, which ends a text for the system; a time of a year that Python lacks."""
+    if "is out of range" in str(error):
+        return _beyond(error)
+    if "embedded null" in str(error):
+        return TrinityError("INVALID_ARGUMENTS", "A path holds the character NUL; give another one.")
+    return None
+
+
+def _beyond(error: Exception) -> TrinityError:
+    message = f"A number or a time is beyond what can be kept: {_said(error)}"
+    return TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message)
+
+
+_BY_PACKAGE: Final[dict[str, Callable[[Any], TrinityError | None]]] = {
+    "pyspark": _from_spark,
+    "py4j": _from_py4j,
+    "sqlglot": _from_sqlglot,
+    "pyarrow": _from_arrow,
+    "pyiceberg": _from_catalog,
+    "sqlalchemy": _from_catalog,
+    "obstore": _from_storage,
+}
+"""Package of an exception's class -> translation."""
+
+_BY_NAME: Final[dict[str, Callable[[Any], TrinityError | None]]] = {
+    "OSError": _from_system,
+    "OverflowError": _beyond,
+    "RecursionError": lambda _: too_deep(),
+    "ValueError": _from_value,
+}
+"""Python's own exceptions that the system, or the depth of a value, brings about."""
+
+_ARROW: Final[dict[str, ErrorCode]] = {
+    "ArrowNotImplementedError": "NOT_SUPPORTED",
+    "ArrowTypeError": "TYPE_MISMATCH",
+    "ArrowCapacityError": "NOT_SUPPORTED",
+    "ArrowInvalid": "INVALID_ARGUMENTS",
+}
+
+_CATALOG: Final[dict[str, ErrorCode]] = {
+    "NoSuchTableError": "TABLE_NOT_FOUND",
+    "NoSuchNamespaceError": "SCHEMA_NOT_FOUND",
+    "TableAlreadyExistsError": "TABLE_ALREADY_EXISTS",
+    "NamespaceAlreadyExistsError": "SCHEMA_ALREADY_EXISTS",
+    "NamespaceNotEmptyError": "SCHEMA_NOT_EMPTY",
+    "CommitFailedException": "TRANSACTION_CONFLICT",
+    "UnauthorizedError": "PERMISSION_DENIED",
+    "ForbiddenError": "PERMISSION_DENIED",
+}

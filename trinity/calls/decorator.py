@@ -1,0 +1,141 @@
+"""``@public``: the decorator of what users call, a function or all public methods and properties of a class."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import sys
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, Final, TypeVar
+
+from trinity.calls.causes import as_trinity
+from trinity.calls.kinds import Check, Unfit, checks_of
+from trinity.errors import TrinityError
+from trinity.secrets import scrub
+
+__all__ = ["CallError", "public", "translated_by"]
+
+_Public = TypeVar("_Public", bound=Callable[..., Any])
+
+
+class CallError(TrinityError, TypeError):
+    """A call with arguments that the signature does not have, or allow; a TypeError too, as Python's own is."""
+
+
+def public(target: _Public) -> _Public:
+    """Checks what a callable is given by its annotations, and raises whatever goes wrong in it as a TrinityError.
+
+    Of a class that goes for every public method and property, and for its making. Signatures and help stay as they are.
+    A value that its annotation does not allow is INVALID_ARGUMENTS; a scalar of numpy becomes Python's own.
+    """
+    return _public(target, as_trinity)
+
+
+def translated_by(translate: Callable[[Exception], Exception]) -> Callable[[_Public], _Public]:
+    """:func:`public` with another translation of errors."""
+    return lambda target: _public(target, translate)
+
+
+def _public(target: _Public, translate: Callable[[Exception], Exception]) -> _Public:
+    if not isinstance(target, type):
+        return _guarded(target, translate)  # type: ignore[return-value]
+    for name, member in list(vars(target).items()):
+        if not name.startswith("_") or (name == "__init__" and isinstance(member, FunctionType)):
+            setattr(target, name, _member(member, translate))
+    return target
+
+
+def _member(member: Any, translate: Callable[[Exception], Exception]) -> Any:
+    """A member of a class, guarded; one that is no method or property as it is."""
+    if isinstance(member, property):
+        read, write = (f and _guarded(f, translate) for f in (member.fget, member.fset))
+        return property(read, write, doc=member.__doc__)
+    if isinstance(member, (classmethod, staticmethod)):
+        return type(member)(_guarded(member.__func__, translate))
+    return _guarded(member, translate) if isinstance(member, FunctionType) else member
+
+
+def _guarded(function: Callable[..., Any], translate: Callable[[Exception], Exception]) -> Callable[..., Any]:
+    arguments = _Arguments(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            places, names = arguments.checked(args, kwargs)
+            return function(*places, **names)
+        except Exception as error:
+            failed = error
+        found = translate(_misused(failed) or failed)
+        if found is not failed:
+            found.__cause__ = failed
+        scrub(found)  # not while the error is handled, which would be hung behind this one again
+        try:
+            raise found
+        finally:
+            del failed, found  # which hold this frame
+
+    return call
+
+
+def _misused(error: Exception) -> CallError | None:
+    """For a TypeError of the call itself, which no frame of the callee has seen."""
+    if not isinstance(error, TypeError) or error.__traceback__ is None or error.__traceback__.tb_next is not None:
+        return None
+    return CallError("INVALID_ARGUMENTS", f"{error}.".replace(".__init__()", "()"))
+
+
+class _Arguments:
+    """The checks of a function's arguments, made by its first call: before it not all annotations have a meaning."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._by_place: list[tuple[str, Check | None]] | None = None
+        self._by_name: dict[str, Check] = {}
+        self._rest: tuple[str, Check | None] = ("", None)
+        self._options: Check | None = None
+
+    def checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments as the function gets them. Raises INVALID_ARGUMENTS, naming the argument."""
+        by_place = self._by_place if self._by_place is not None else self._prepared()
+        places = by_place if len(args) <= len(by_place) else itertools.chain(by_place, itertools.repeat(self._rest))
+        given = zip(places, args, strict=False)
+        found = [value if check is None else self._one(name, check, value) for (name, check), value in given]
+        named = {
+            name: self._one(name, check, value) if (check := self._by_name.get(name, self._options)) else value
+            for name, value in kwargs.items()
+        }
+        return found, named
+
+    def _one(self, name: str, check: Check, value: Any) -> Any:
+        try:
+            return check(value)
+        except Unfit as error:
+            message = f"{_called(self._function)}(): {name}{error.place} {error.why}."
+            raise CallError("INVALID_ARGUMENTS", message) from None
+
+    def _prepared(self) -> list[tuple[str, Check | None]]:
+        parameters = inspect.signature(self._function).parameters.values()
+        given = {p.name: p.annotation for p in parameters if p.annotation is not inspect.Parameter.empty}
+        checks = checks_of(given, _names(self._function))
+        by_kind = {p.kind: (p.name, checks.pop(p.name, None)) for p in parameters if p.kind in _FURTHER}
+        self._rest = by_kind.get(inspect.Parameter.VAR_POSITIONAL, ("", None))
+        self._options = by_kind.get(inspect.Parameter.VAR_KEYWORD, ("", None))[1]
+        self._by_name = checks
+        self._by_place = [(p.name, checks.get(p.name)) for p in parameters if p.kind in _POSITIONAL]
+        return self._by_place
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return function.__qualname__.removesuffix(".__init__")
+
+
+def _names(function: Callable[..., Any]) -> dict[str, Any]:
+    """What names in a function's annotations mean: its module's, and its package's for those of types alone."""
+    package = sys.modules[function.__globals__["__package__"]]
+    return {**vars(package), **function.__globals__}
+
+
+_POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_FURTHER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -1,0 +1,50 @@
+"""Time travel: the version of a table that was the newest at some time (L10)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+from trinity.errors import TrinityError
+from trinity.zones import zone_of
+
+if TYPE_CHECKING:
+    from trinity.table import Table
+
+__all__ = ["version_at"]
+
+
+def version_at(table: Table, timestamp: str | dt.datetime) -> int:
+    """The newest version that was committed by then.
+
+    Args:
+        table: the table.
+        timestamp: ISO text, or datetime; of the session's time zone unless it says otherwise.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a text that is no time, or one before the oldest readable version.
+    """
+    wanted = _epoch_ms(timestamp, table.session.timezone)
+    entries = table.connector.metadata.history(table.handle)
+    found = [e.version for e in entries if e.timestamp_ms <= wanted]
+    if not found:
+        first = entries[0]
+        at = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.timezone.utc).isoformat()
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{table.name}' has no version as old as {timestamp}; the oldest readable one is "
+            f"{first.version}, of {at}.",
+        )
+    return found[-1]
+
+
+def _epoch_ms(timestamp: str | dt.datetime, timezone: str) -> int:
+    try:
+        at = timestamp if isinstance(timestamp, dt.datetime) else dt.datetime.fromisoformat(timestamp)
+        if at.tzinfo is None:
+            at = at.replace(tzinfo=zone_of(timezone))
+        return int(at.timestamp() * 1000)
+    except (ValueError, OverflowError) as error:
+        raise TrinityError(
+            "INVALID_ARGUMENTS", f"Timestamp '{timestamp}' is not ISO 8601, such as '2026-01-31 12:00:00'."
+        ) from error
