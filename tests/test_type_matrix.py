@@ -250,10 +250,11 @@ def check_python(place: Place, zone: str) -> None:
     with dbapi.connect(warehouse=str(place.warehouse)) as connection:
         fetched = connection.cursor().execute(query).fetchall()
     assert [repr(tuple(clock(v, zone) for v in row)) for row in fetched] == list(map(repr, wanted))
-    pandas = place.session.sql(query).toPandas()
-    assert [repr(clock(v.to_pydatetime(), zone)) for v in pandas["c_ntz"].dropna()] == [
-        repr(row["c_ntz"]) for row in rows.to_pylist() if row["c_ntz"] is not None
-    ]
+    known = [row for row in rows.to_pylist() if row["c_ntz"] is not None and row["c_ntz"].year in range(1678, 2262)]
+    where = f"k IN ({', '.join(str(row['k']) for row in known)})"  # pandas has nanoseconds of those years alone
+    pandas = place.session.sql(f"SELECT c_ntz FROM {place.name} WHERE {where} ORDER BY k").toPandas()
+    assert [repr(clock(v.to_pydatetime(), zone)) for v in pandas["c_ntz"]] == [repr(row["c_ntz"]) for row in known]
+    assert known
 
 
 def clock(value: Any, zone: str) -> Any:
