@@ -133,8 +133,9 @@ def _called(function: Callable[..., Any]) -> str:
 
 def _names(function: Callable[..., Any]) -> dict[str, Any]:
     """What names in a function's annotations mean: its module's, and its package's for those of types alone."""
-    known = inspect.unwrap(function).__globals__  # another decorator's are those of where it was written
-    return {**vars(sys.modules[known["__package__"]]), **known}
+    function = inspect.unwrap(function)  # another decorator's module knows none of them
+    package = sys.modules[function.__globals__["__package__"]]
+    return {**vars(package), **function.__globals__}
 
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
