@@ -80,11 +80,13 @@ class MergeBuilder:
                 the table is then as it was.
         """
         from trinity.engine import dml
+        from trinity.sql.guard import guard_program
 
         if not self.cases:
             raise TrinityError("INVALID_ARGUMENTS", f"The merge into '{self.table.name}' has no WHEN clause; add one.")
 
         program = Program("MERGE", self.cases, self.source, self.on, source_alias=_alias(self.source) or "s")
+        guard_program(self.table.session, program)
         return dml.run(self.table, lambda: nullcontext(program))
 
     def _with(

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from trinity.depth import room
 from trinity.errors import TrinityError, nearest
@@ -15,6 +14,7 @@ from trinity.merge import MergeSpec
 from trinity.messages import shown_value
 from trinity.names import LENGTH, checked_name
 from trinity.spi import Check, TableDefinition
+from trinity.trees import spark_tree
 
 __all__ = ["check_name", "constrained_columns", "naming_checks", "refuse_folded", "with_check", "without_check"]
 
@@ -27,10 +27,9 @@ def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str,
         TrinityError: COLUMN_NOT_FOUND; SYNTAX_ERROR; NOT_SUPPORTED for a subquery.
     """
     where = f"CHECK constraint '{check.name}' of table '{definition.full_name}'"
-    try:
-        tree = sqlglot.parse_one(check.expression, dialect="spark")
-    except SqlglotError as error:
-        raise TrinityError("SYNTAX_ERROR", f"{where}: ({shown_value(check.expression)}) is no expression.") from error
+    tree = spark_tree(check.expression)
+    if tree is None:
+        raise TrinityError("SYNTAX_ERROR", f"{where}: ({shown_value(check.expression)}) is no expression.")
     if tree.find(exp.Query):
         raise TrinityError(
             "NOT_SUPPORTED",

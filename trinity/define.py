@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import sqlglot
-
 from trinity.checks import with_check
 from trinity.depth import room
 from trinity.errors import TrinityError
@@ -15,6 +13,7 @@ from trinity.merge import MergeEngine, MergeSpec, Properties, canonical_properti
 from trinity.messages import shown_value
 from trinity.names import TableName, checked_name
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
+from trinity.trees import spark_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,13 +114,11 @@ def check_column(table: str, column: Column) -> None:
         )
     if column.default is None:
         return
-    try:
-        sqlglot.parse_one(column.default, dialect="spark")
-    except sqlglot.errors.SqlglotError as error:
+    if spark_tree(column.default) is None:
         raise TrinityError(
             "SYNTAX_ERROR",
             f"Table '{table}': DEFAULT {shown_value(column.default)} of column '{column.name}' is no expression.",
-        ) from error
+        )
 
 
 def check_types(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +39,7 @@ def connect(
     catalog: str | None = None,
     schema: str = "default",
     spark_settings: Properties | None = None,
+    allow_code: bool = False,
 ) -> Session:
     """Opens a session.
 
@@ -48,6 +50,7 @@ def connect(
         catalog: current catalog; by default ``parquet``, else the first one given.
         schema: current schema.
         spark_settings: Spark settings for the local Spark, such as ``{"spark.driver.memory": "4g"}``.
+        allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
 
     Raises:
         TrinityError: CONFIGURATION_INVALID for an unknown connector or option, or for a Spark that lacks what the
@@ -66,7 +69,7 @@ def connect(
     current = (catalog or next(iter(wanted))).lower()
     given = None if warehouse is None else str(warehouse)
     settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
-    return Session(wanted, current, schema.lower(), spark, settings, given)
+    return Session(wanted, current, schema.lower(), spark, settings, given, allow_code)
 
 
 def _folder(warehouse: str | Path) -> Path:
@@ -83,6 +86,7 @@ class Session:
 
     Attributes:
         external: the tables that are registered beside those of the catalogs.
+        allow_code: whether SQL may reach code and files.
     """
 
     def __init__(
@@ -93,7 +97,9 @@ class Session:
         spark: SparkSession | None,
         spark_settings: dict[str, str],
         warehouse: str | None = None,
+        allow_code: bool = False,
     ) -> None:
+        self.allow_code = allow_code
         self._spark = spark
         self._settings = spark_settings
         keep(spark_settings)
@@ -290,8 +296,9 @@ class Session:
         Raises:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, INVALID_ARGUMENTS (no such folder, or of another
                 format), TABLE_NOT_FOUND (no such federated table), COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY,
-                NOT_SUPPORTED (a feature of the table, by name), CONFIGURATION_INVALID (no folder for the registry).
+                NOT_SUPPORTED (a feature, DEFAULT or CHECK of the table), CONFIGURATION_INVALID (no folder to keep it).
         """
+        from trinity.engine.checks import check_expressions
         from trinity.table import Table
 
         full = self._full(name)
@@ -301,7 +308,8 @@ class Session:
                 return found
             raise self._taken(full)
         place = None if location is None else str(location)
-        return Table(self, full, *self.external.register(full, connector, place, properties or {}))
+        judge = partial(check_expressions, spark=lambda: self.spark)
+        return Table(self, full, *self.external.register(full, connector, place, properties or {}, judge))
 
     def _named(self, name: TableName) -> Table | None:
         if name.schema not in self.connector(name.catalog).metadata.list_schemas():
@@ -368,7 +376,7 @@ class Session:
             ``num_updated_rows``, ``num_deleted_rows``, ``num_inserted_rows``; for SHOW and DESCRIBE their rows.
 
         Raises:
-            TrinityError: SYNTAX_ERROR and whatever the statement may raise.
+            TrinityError: SYNTAX_ERROR, PERMISSION_DENIED (without ``allow_code``), and what the statement may raise.
         """
         from trinity.sql.statements import run
 

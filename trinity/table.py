@@ -98,12 +98,12 @@ class Table:
                 they are merged, which a filter on the result cannot (L9). Rows are filtered by it.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for an unknown or vacuumed version, naming the oldest readable one (L10);
-                BAD_DATA naming a corrupt or missing file.
+            TrinityError: SYNTAX_ERROR, NOT_SUPPORTED for what is no predicate; INVALID_ARGUMENTS for an unknown or
+                vacuumed version, naming the oldest readable one (L10); BAD_DATA naming a corrupt or missing file.
         """
         from trinity.engine.read import filtered_read
 
-        return filtered_read(self.session.spark, self.splits_at(version, timestamp), where)
+        return filtered_read(self.session, self.splits_at(version, timestamp), where)
 
     def log(self, version: int | None = None) -> DataFrame:
         """The stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.

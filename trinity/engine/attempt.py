@@ -87,7 +87,7 @@ class Attempt:
             TrinityError: NOT_SUPPORTED when the connector cannot change rows; what the analysis refuses.
         """
         splits = table.splits()
-        program = expanded(program, splits.definition)
+        program = expanded(program, splits.definition, table.session.spark)
         check_program(program, splits.definition)
         pinned = table.handle.pinned(splits.version, splits.definition.id)
         merge = table.connector.metadata.begin_merge(pinned, update_case_columns(program))

@@ -6,9 +6,13 @@ appended counts.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from trinity.checks import constrained_columns, refuse_folded
+from trinity.engine.defaults import default_text
+from trinity.engine.expressions import check_stored
+from trinity.engine.settings import pinned
 from trinity.engine.show import local_frame
 from trinity.engine.sparktypes import spark_type
 from trinity.engine.writer import REFUSAL
@@ -21,7 +25,7 @@ from trinity.spi import Check, Operation, TableDefinition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["analyse_checks", "checked_changes", "checked_input"]
+__all__ = ["analyse_checks", "check_expressions", "checked_changes", "checked_input"]
 
 _HELD: Final = "_trinity_held_"
 _SHOWN: Final = 60
@@ -32,12 +36,13 @@ def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
     """Refuses constraints that are no conditions on one row.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for one whose answer changes from call to call; TYPE_MISMATCH, SYNTAX_ERROR, ...
-            for what is no condition.
+        TrinityError: NOT_SUPPORTED for one whose answer changes from call to call, or that is more than Spark's own
+            functions of the row (N2); TYPE_MISMATCH, SYNTAX_ERROR, ... for what is no condition.
     """
     from trinity.sql.errors import spark_errors
 
     rows = local_frame(spark, {c.name: c.type for c in definition.visible}, [])
+    _check_stored(definition, spark)
     for check in definition.checks:
         with spark_errors():
             plan = rows.where(check.expression)._jdf.queryExecution().analyzed()
@@ -47,6 +52,20 @@ def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
                 f"CHECK constraint '{check.name}' of table '{definition.full_name}': ({check.expression}) does not "
                 "give the same answer for the same row each time.",
             )
+
+
+def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
+    """Refuses a table of another engine with a DEFAULT or CHECK that no table may keep (N2).
+
+    Raises:
+        TrinityError: as :func:`~trinity.engine.defaults.default_text` and
+            :func:`~trinity.engine.expressions.check_stored`.
+    """
+    for column in definition.visible:
+        default_text(column, spark)
+    if definition.checks:
+        with pinned(spark()):
+            _check_stored(definition, spark())
 
 
 def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> DataFrame:
@@ -59,10 +78,11 @@ def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> D
     """
     names = [name for name in rows.columns if name != REFUSAL]
     given = {name.lower(): quoted(name) for name in names}
+    values = [given.get(c.name.lower()) or default_text(c, lambda: rows.sparkSession) for c in definition.columns]
     # a value that does not fit is for ingest to refuse
     stored = [
-        f"try_cast({given.get(c.name.lower(), c.default or 'NULL')} AS {spark_type(c.type)}) AS {quoted(c.name)}"
-        for c in definition.columns
+        f"try_cast({value} AS {spark_type(c.type)}) AS {quoted(c.name)}"
+        for value, c in zip(values, definition.columns, strict=True)
     ]
     held = [f"{quoted(name)} AS {_HELD}{n}" for n, name in enumerate(names)]
     refused = REFUSAL if REFUSAL in rows.columns else f"CAST(NULL AS STRING) AS {REFUSAL}"
@@ -89,6 +109,7 @@ def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinit
 def _violation(definition: TableDefinition, table: str, rows: DataFrame) -> str:
     """Spark SQL over rows with the table's columns: the first violation as the JSON of an error, or NULL."""
     refuse_folded(definition)
+    _check_stored(definition, rows.sparkSession)
     alive = ""
     if definition.keyed and not all(c.every for c in definition.checks):
         alive = f"NOT coalesce({is_deleted(MergeSpec.of(definition), rows)}, FALSE) AND "
@@ -97,6 +118,11 @@ def _violation(definition: TableDefinition, table: str, rows: DataFrame) -> str:
         for c in definition.checks
     ]
     return f"CASE {' '.join(arms)} END"
+
+
+def _check_stored(definition: TableDefinition, spark: SparkSession) -> None:
+    for check in definition.checks:
+        check_stored(spark, check.expression, f"CHECK constraint '{check.name}' of table '{definition.full_name}'")
 
 
 def _error(definition: TableDefinition, table: str, check: Check) -> str:

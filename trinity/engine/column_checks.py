@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from trinity.checks import naming_checks
 from trinity.engine.cases import Case, Expression, Program, When
+from trinity.engine.defaults import default_text
 from trinity.errors import TrinityError
 from trinity.merge import MergeEngine, MergeSpec
 from trinity.merge.literal import quoted
 from trinity.merge.spec import SequenceGroup
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["check_mark", "check_program", "omitted_value", "refusing_groups", "touched_groups"]
 
@@ -93,10 +97,14 @@ def _check_updatable(column: str, program: Program, definition: TableDefinition,
         )
 
 
-def omitted_value(definition: TableDefinition, column: TableColumn) -> str:
-    """What an INSERT writes into a column that it leaves out: DEFAULT; under partial-update nothing (P1)."""
+def omitted_value(definition: TableDefinition, column: TableColumn, spark: SparkSession) -> str:
+    """What an INSERT writes into a column that it leaves out: DEFAULT; under partial-update nothing (P1).
+
+    Raises:
+        TrinityError: as :func:`~trinity.engine.defaults.default_text`.
+    """
     partial = definition.keyed and MergeSpec.of(definition).engine is MergeEngine.PARTIAL_UPDATE
-    return column.default if column.default is not None and not partial else "NULL"
+    return "NULL" if partial else default_text(column, lambda: spark)
 
 
 def touched_groups(spec: MergeSpec, columns: Mapping[str, object]) -> list[SequenceGroup]:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import sqlglot
 from sqlglot import exp
 
 from trinity.depth import room
 from trinity.engine.literals import literal_value
 from trinity.spi import TableDefinition
+from trinity.trees import spark_tree
 
 __all__ = ["ConditionFacts", "Names", "condition_facts", "conjuncts", "same_expression"]
 
@@ -77,9 +77,8 @@ def condition_facts(condition: object, definition: TableDefinition, names: Names
     """What a condition tells; nothing for a Column, or text that sqlglot cannot parse."""
     if not isinstance(condition, str):
         return ConditionFacts()
-    try:
-        tree = sqlglot.parse_one(condition, dialect="spark")
-    except sqlglot.errors.SqlglotError:
+    tree = spark_tree(condition)
+    if tree is None:
         return ConditionFacts()
     found = _Collector(definition, names)
     parts = list(conjuncts(tree))
@@ -94,12 +93,11 @@ def same_expression(one: object, other: object) -> bool:
     """True when two texts are the same expression but for case and quotes."""
     if not isinstance(one, str) or not isinstance(other, str):
         return False
-    try:
-        trees = [sqlglot.parse_one(text, dialect="spark") for text in (one, other)]
-    except sqlglot.errors.SqlglotError:
-        return False
+    mine, its = spark_tree(one), spark_tree(other)
     # a literal's case is part of its value
-    return not any(tree.find(exp.Literal) for tree in trees) and _plain(trees[0]) == _plain(trees[1])
+    if mine is None or its is None or mine.find(exp.Literal) or its.find(exp.Literal):
+        return False
+    return _plain(mine) == _plain(its)
 
 
 def _plain(tree: exp.Expr) -> str:

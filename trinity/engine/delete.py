@@ -22,6 +22,7 @@ from trinity.merge import MergeSpec
 from trinity.merge.literal import quoted
 from trinity.spi import Column as TableColumn
 from trinity.spi import CommitResult, Operation, TableDefinition
+from trinity.sql.guard import guard_program
 
 if TYPE_CHECKING:
     from trinity.table import Table
@@ -34,6 +35,7 @@ def delete_rows(table: Table, condition_or_keys: Any) -> CommitResult:
     if condition_or_keys is None or isinstance(condition_or_keys, str | Column):
         case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
         program = Program("DELETE", (case,), target_alias=table.name.table)
+        guard_program(table.session, program)
     else:  # read once: a stream of keys is gone when the statement has to run again
         with pinned(table.session.spark):
             keys = _key_frame(table, condition_or_keys)
@@ -47,6 +49,7 @@ def update_rows(table: Table, values: Mapping[str, Expression], condition: Expre
     """Updates the rows that a condition selects; None: all of them."""
     case = Case(When.MATCHED, Operation.UPDATE, condition, values)
     program = Program("UPDATE", (case,), target_alias=table.name.table)
+    guard_program(table.session, program)
     return dml.run(table, lambda: nullcontext(program))
 
 

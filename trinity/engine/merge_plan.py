@@ -31,6 +31,7 @@ from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType as SparkType
 
 __all__ = ["MERGE_ROW", "MergePlan", "clauses", "expanded", "update_case_columns"]
@@ -46,16 +47,16 @@ _JOINS: Final[Mapping[tuple[bool, bool], str]] = {
 """(has NOT MATCHED, has NOT MATCHED BY SOURCE) -> the part of the RIGHT JOIN (or FULL) that some WHEN can select."""
 
 
-def expanded(program: Program, definition: TableDefinition) -> Program:
+def expanded(program: Program, definition: TableDefinition, spark: SparkSession) -> Program:
     """The program with UPDATE SET * and INSERT * spelled out, and an INSERT's missing columns filled by DEFAULT.
 
     Predicates on subqueries are spelled out where Spark does not know their NULL.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND when the source lacks a column that ``*`` needs, or a case names one that the
-            target lacks; NOT_SUPPORTED as :func:`three_valued_text`.
+            target lacks; NOT_SUPPORTED as :func:`three_valued_text`, and for a DEFAULT that is no constant (N2).
     """
-    cases = tuple(_expanded(case, program, definition) for case in program.cases)
+    cases = tuple(_expanded(case, program, definition, spark) for case in program.cases)
     return replace(program, cases=cases, on=_spelled_out(program.on, Use.JOIN))
 
 
@@ -63,13 +64,14 @@ def _spelled_out(expression: Expression | None, use: Use) -> Expression | None:
     return three_valued_text(expression, use) if isinstance(expression, str) else expression
 
 
-def _expanded(case: Case, program: Program, definition: TableDefinition) -> Case:
+def _expanded(case: Case, program: Program, definition: TableDefinition, spark: SparkSession) -> Case:
     case = replace(case, condition=_spelled_out(case.condition, Use.FILTER))
     if case.operation not in (Operation.UPDATE, Operation.INSERT):
         return case
     given = _star(program, definition) if case.values is None else _named(case.values, definition)
     if case.operation is Operation.INSERT:
-        given = {c.name: given.get(c.name, omitted_value(definition, c)) for c in definition.visible}
+        omitted = {c.name: omitted_value(definition, c, spark) for c in definition.visible if c.name not in given}
+        given = {c.name: {**omitted, **given}[c.name] for c in definition.visible}
     given = {name: three_valued_text(v, Use.VALUE) if isinstance(v, str) else v for name, v in given.items()}
     return replace(case, values=given)
 

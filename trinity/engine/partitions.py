@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import sqlglot
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
@@ -20,6 +19,7 @@ from trinity.merge.fold import ARRIVAL
 from trinity.merge.literal import quoted, text_literal
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, TableDefinition, arrival_order
+from trinity.trees import spark_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,9 +132,8 @@ _CONSTANT: Final = (
 
 @room()
 def _only_about(condition: str, names: Collection[str]) -> bool:
-    try:
-        tree = sqlglot.parse_one(condition, dialect="spark")
-    except sqlglot.errors.SqlglotError:
+    tree = spark_tree(condition)
+    if tree is None:
         return False
     columns = [c.name.lower() for c in tree.find_all(exp.Column)]
     known = {name.lower() for name in names}

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-import sqlglot
 from sqlglot import exp
 
 from trinity.depth import room
 from trinity.engine.literals import literal_value
 from trinity.spi import ColumnStats, DataFile, TableDefinition
+from trinity.trees import spark_tree
 
 __all__ = ["prune"]
 
@@ -44,7 +44,10 @@ def prune(
     known = {c.name.lower(): (c.name, c.type) for c in definition.columns}
     if columns is not None:
         known = {name.lower(): known[name.lower()] for name in columns}
-    test = _Compiler(known, timezone).test(sqlglot.parse_one(where, dialect="spark"))
+    tree = spark_tree(where)
+    if tree is None:
+        return list(files)
+    test = _Compiler(known, timezone).test(tree)
     return [f for f in files if test(f)]
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import sqlglot
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
@@ -25,9 +24,12 @@ from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, Column, DataFile, SplitSource, parse_type
 from trinity.storage import spark_schema
+from trinity.trees import spark_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from trinity.session import Session
 
 _BASE_WINS: Final = "_trinity_base_wins"
 
@@ -59,10 +61,15 @@ def merged_read(
     return logical(rows, splits)
 
 
-def filtered_read(spark: SparkSession, splits: SplitSource, where: str | None) -> DataFrame:
-    """The rows of :func:`merged_read` that meet a predicate; all without one."""
-    with pinned(spark):
-        rows = merged_read(spark, splits, where)
+def filtered_read(session: Session, splits: SplitSource, where: str | None) -> DataFrame:
+    """The rows of :func:`merged_read` that meet a predicate; all without one. Raises as ``Table.to_df``."""
+    from trinity.sql.errors import spark_errors
+    from trinity.sql.guard import guard_predicate
+
+    with pinned(session.spark), spark_errors():
+        if where is not None:
+            guard_predicate(session, where)
+        rows = merged_read(session.spark, splits, where)
         return rows.where(where) if where else rows
 
 
@@ -214,9 +221,10 @@ def _stored(storage: pa.Schema) -> list[str]:
 @room()
 def _pushable(where: str | None, spec: MergeSpec, splits: SplitSource) -> str | None:
     """The predicate, unless it names more than key columns whose stored type is their own."""
-    if not where:
+    tree = spark_tree(where) if where else None
+    if tree is None:
         return None
     key = {k.lower() for k in spec.key}
-    named = {c.name.lower() for c in sqlglot.parse_one(where, dialect="spark").find_all(exp.Column)}
+    named = {c.name.lower() for c in tree.find_all(exp.Column)}
     plain = all(parse_type(splits.definition.column(n).type).name != "time" for n in named & key)
     return where if named <= key and plain else None

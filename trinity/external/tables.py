@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from trinity.calls import public
@@ -12,7 +12,7 @@ from trinity.external.connector import ExternalConnector
 from trinity.external.registry import Registration, Registry
 from trinity.merge import Properties, canonical_properties, property_text
 from trinity.names import TableName
-from trinity.spi import Connector, TableHandle
+from trinity.spi import Connector, TableDefinition, TableHandle
 from trinity.storage import local_path, not_ours, split_key
 
 __all__ = ["ExternalTables"]
@@ -49,9 +49,17 @@ class ExternalTables:
         return found.connector if found else None
 
     def register(
-        self, name: TableName, connector: str, location: str | None, properties: Properties
+        self,
+        name: TableName,
+        connector: str,
+        location: str | None,
+        properties: Properties,
+        judge: Callable[[TableDefinition], None],
     ) -> tuple[TableHandle, Connector]:
-        """Registers a table after a look at it. Arguments and errors as for ``Session.register``."""
+        """Registers a table after a look at it, unless ``judge`` refuses it.
+
+        Other arguments and errors as for ``Session.register``.
+        """
         registry = self._registry(name.catalog)
         if registry is None:
             raise TrinityError(
@@ -65,7 +73,8 @@ class ExternalTables:
         registration = Registration(connector, where, key, options)
         opened = self._open(name, registration)
         handle, made = opened
-        made.metadata.get_splits(handle)  # the options fit the columns, and the files can be read
+        splits = made.metadata.get_splits(handle)  # the options fit the columns, and the files can be read
+        judge(splits.definition)
         registry.add(name, registration)
         return opened
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token, TokenType, exp
 
 from trinity.engine.append import append_own
 from trinity.engine.assign import assigned_rows
+from trinity.engine.defaults import default_text
 from trinity.engine.dml import rerun
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TableHandle
@@ -20,7 +21,7 @@ from trinity.sql.references import Edit, apply_edits
 from trinity.sql.results import counts
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from trinity.session import Session
     from trinity.table import Table
@@ -58,7 +59,7 @@ def insert(session: Session, statement: Statement) -> DataFrame:
     by_name = bool(node.args.get("by_name"))
     named = [c.name for c in node.this.expressions] if isinstance(node.this, exp.Schema) else []
     targets = _targets(table, definition, named)
-    query = _query(statement, node, targets)
+    query = _query(statement, node, targets, lambda: session.spark)
 
     def attempt() -> CommitResult:
         rows, reads = run_query_of(session, query)
@@ -117,7 +118,9 @@ def _targets(table: Table, definition: TableDefinition, named: Sequence[str]) ->
     return found
 
 
-def _query(statement: Statement, node: exp.Insert, targets: Sequence[Column]) -> Statement:
+def _query(
+    statement: Statement, node: exp.Insert, targets: Sequence[Column], spark: Callable[[], SparkSession]
+) -> Statement:
     """The query part of the statement, a WITH before the INSERT included."""
     tokens = statement.tokens
     start = _query_start(statement, node)
@@ -128,7 +131,7 @@ def _query(statement: Statement, node: exp.Insert, targets: Sequence[Column]) ->
     text = statement.text[tokens[start].start :]
     if tokens[start].text.upper() == "VALUES":
         offset = tokens[start].start
-        edits = _default_edits(tokens[start + 1 :], targets)
+        edits = _default_edits(tokens[start + 1 :], targets, spark)
         text = apply_edits(text, [(a - offset, b - offset, new) for a, b, new in edits])
     if keyword and tokens[start].text.upper() == "TABLE":
         text = f"SELECT * FROM{text[len('TABLE') :]}"
@@ -146,7 +149,7 @@ def _query_start(statement: Statement, node: exp.Insert) -> int:
     return at
 
 
-def _default_edits(tokens: Sequence[Token], targets: Sequence[Column]) -> list[Edit]:
+def _default_edits(tokens: Sequence[Token], targets: Sequence[Column], spark: Callable[[], SparkSession]) -> list[Edit]:
     """Replaces the keyword DEFAULT in rows of VALUES by the column's default."""
     edits: list[Edit] = []
     depth = place = 0
@@ -161,5 +164,5 @@ def _default_edits(tokens: Sequence[Token], targets: Sequence[Column]) -> list[E
         elif depth == 1 and token.text.upper() == "DEFAULT" and token.token_type is not TokenType.STRING:
             alone = tokens[at - 1].token_type in (TokenType.L_PAREN, TokenType.COMMA)
             if alone and place < len(targets):
-                edits.append((token.start, token.end + 1, f"({targets[place].default or 'NULL'})"))
+                edits.append((token.start, token.end + 1, default_text(targets[place], spark)))
     return edits

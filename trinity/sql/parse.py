@@ -17,6 +17,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from trinity.errors import TrinityError, nearest
+from trinity.trees import UNREADABLE
 
 __all__ = ["MISSING", "Statement", "TrinitySpark", "only_one", "parse", "parse_tokens", "single", "split", "tokenize"]
 
@@ -208,7 +209,7 @@ def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, diale
         (tree,) = _dialect(dialect).parser().parse_into(kind, list(tokens), text)
     except ParseError as error:
         raise _parse_error(error) from error
-    except ValueError as error:
+    except UNREADABLE as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
     if tree is None:
         raise TrinityError("SYNTAX_ERROR", f"Line {tokens[0].line}: an expression is expected at '{tokens[0].text}'.")
@@ -230,7 +231,7 @@ def parse(text: str, dialect: str = "spark") -> Statement:
         (tree,) = _dialect(dialect).parse(text)
     except ParseError as error:
         raise _parse_error(error) from error
-    except ValueError as error:
+    except UNREADABLE as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
     if tree is None:
         raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.engine.cases import Case, Program, When
+from trinity.engine.defaults import default_text
 from trinity.engine.sparktypes import spark_type
 from trinity.errors import TrinityError, nearest
 from trinity.merge.literal import quoted
 from trinity.spi import Column
 from trinity.sql.changes import Clause, CommonTable, RowChange
 from trinity.sql.errors import spark_errors
+from trinity.sql.guard import guard_expression
 from trinity.sql.parse import Statement, parse, parse_tokens, tokenize
 from trinity.sql.pieces import Piece
 from trinity.sql.query import run_text
@@ -198,9 +200,12 @@ class _Builder:
         if columns is None or clause.values is None:
             return None
         return {
-            column.name: (column.default or "NULL") if value.is_word("DEFAULT") else self._text(value, scope)
+            column.name: self._default(column) if value.is_word("DEFAULT") else self._text(value, scope)
             for column, value in zip(columns, clause.values, strict=True)
         }
+
+    def _default(self, column: Column) -> str:
+        return default_text(column, lambda: self.reads.session.spark)
 
     # -- assigned columns -----------------------------------------------------------------------------------
 
@@ -260,7 +265,9 @@ class _Builder:
         references = self.reads.references(statement)
         edits = {e[0]: e for e in self.reads.edits(statement, references)}
         edits.update((e[0], e) for e in scope.edits(tree, references))
-        return apply_edits(text, [(start - offset, end - offset, new) for start, end, new in edits.values()])
+        found = apply_edits(text, [(start - offset, end - offset, new) for start, end, new in edits.values()])
+        guard_expression(self.reads.session, found)
+        return found
 
 
 _ONLY_FROM = frozenset({"expressions", "from_", "joins", "laterals"})

@@ -14,6 +14,7 @@ from trinity.merge.literal import quoted
 from trinity.names import split_name
 from trinity.sql.errors import spark_errors
 from trinity.sql.fallback import names_by_spark
+from trinity.sql.guard import guard_statement
 from trinity.sql.parse import Statement, parse
 from trinity.sql.reads import Reads
 from trinity.sql.references import Edit, apply_edits, resolve
@@ -91,6 +92,7 @@ def run_as_set(session: Session, text: str) -> DataFrame:
     """Runs Spark SQL text under the user's own settings, as SET and RESET must, which change them."""
     from pyspark.errors import PySparkException
 
+    guard_statement(session, text)
     with spark_errors():
         try:
             return session.spark.sql(text)

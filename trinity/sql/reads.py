@@ -12,6 +12,7 @@ from sqlglot import exp
 from trinity.errors import TrinityError
 from trinity.merge.literal import quoted
 from trinity.sql.errors import quiet, spark_errors
+from trinity.sql.guard import guard_statement
 from trinity.sql.parse import Statement, parse
 from trinity.sql.pushdown import key_predicate
 from trinity.sql.references import Edit, Reference, apply_edits, column_edits, find_references, is_inner_cte
@@ -133,8 +134,10 @@ class Reads:
 
     def _instant(self, text: str) -> dt.datetime:
         """The time that a TIMESTAMP AS OF expression stands for."""
+        query = f"SELECT unix_micros(CAST({text} AS TIMESTAMP))"
+        guard_statement(self.session, query)
         with spark_errors():
-            value = self.session.spark.sql(f"SELECT unix_micros(CAST({text} AS TIMESTAMP))").head()
+            value = self.session.spark.sql(query).head()
         if value is None or value[0] is None:
             raise TrinityError("INVALID_ARGUMENTS", f"TIMESTAMP AS OF {text} is NULL; give a time.")
         try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
+from trinity.engine.checks import check_expressions
 from trinity.errors import TrinityError
 from trinity.journal import trees
 from trinity.journal.backends.base import Result, one_by_one
@@ -161,6 +162,7 @@ class WarehouseBackend:
         stored = self._stored(table)
         if stored is None:
             raise TrinityError("TABLE_NOT_FOUND", f"The journal of table {table} was dropped meanwhile.")
+        check_expressions(stored.definition, lambda: self.session.spark)  # the statement has its DEFAULTs
         return run_change(found, table, stored)
 
     def explain(self, sql: str) -> list[str]:

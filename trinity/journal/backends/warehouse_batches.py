@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.append import check_rows
 from trinity.engine.casts import converts
-from trinity.engine.defaults import default_values
+from trinity.engine.defaults import default_text, default_values
 from trinity.engine.sparktypes import arrow_frame
 from trinity.engine.writer import REFUSAL, raise_refusal
 from trinity.errors import TrinityError
@@ -122,7 +122,7 @@ class Rows:
         session = self.table.session
         names = [f"_trinity_parameter_{n}" for n in range(1, len(parameters) + 1)]
         items = [
-            f"({column.default or 'NULL'})" if item.default else item.filled(names, "spark")
+            default_text(column, lambda: session.spark) if item.default else item.filled(names, "spark")
             for item, column in zip(self.batch.items, self.targets, strict=True)
         ]
         with rows_view(session, pa.Table.from_arrays(list(parameters), names=names)) as view, spark_errors():

@@ -1,0 +1,26 @@
+"""One expression of Spark SQL as sqlglot reads it, for what can be told from its text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from trinity.depth import room
+
+__all__ = ["UNREADABLE", "spark_tree"]
+
+UNREADABLE: Final = (SqlglotError, ValueError, LookupError, TypeError, AttributeError)
+"""What sqlglot raises of a text: its builders stumble over a wrong number of arguments, as in ``map(1)``."""
+
+
+@room()
+def spark_tree(text: str) -> exp.Expr | None:
+    """The expression; None for what sqlglot cannot read, and for several."""
+    try:
+        trees = sqlglot.parse(text, dialect="spark")
+    except UNREADABLE:
+        return None
+    return trees[0] if len(trees) == 1 else None
