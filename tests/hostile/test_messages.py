@@ -131,7 +131,7 @@ folder = sys.argv[1]
 tables = {}
 with trinity.connect(folder) as session:
     for name in ("parquet.default.a", "parquet.default.b", "iceberg.default.a", "iceberg.default.b"):
-        session.create_table(name, [Column("k", "int")], ["k"]).upsert(pa.table({"k": [1]}))
+        session.create_table(name, [Column("k", "int")], primary_key=["k"]).upsert(pa.table({"k": [1]}))
     os.makedirs(f"{folder}/files")
     pq.write_table(pa.table({"k": [1]}), f"{folder}/files/1.parquet")
     for name in ("a", "b"):
