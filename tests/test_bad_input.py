@@ -118,7 +118,7 @@ def test_bad_tables(
         ("boolean", "1", "TYPE_MISMATCH", ["boolean"]),
         ("tinyint", "-129", "NUMERIC_VALUE_OUT_OF_RANGE", ["-129", "column 'v'", "tinyint"]),
         ("decimal(4,2)", "99.5 + 1", "NUMERIC_VALUE_OUT_OF_RANGE", ["100.5", "decimal(4,2)"]),
-        ("int", "NOSUCH(1)", "INVALID_ARGUMENTS", ["NOSUCH"]),
+        ("int", "NOSUCH(1)", "NOT_SUPPORTED", ["NOSUCH"]),
     ],
 )
 def test_bad_defaults(session: Session, kind: str, default: str, code: str, named: list[str]) -> None:

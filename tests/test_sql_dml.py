@@ -64,7 +64,9 @@ def test_every_clause_of_a_merge_becomes_a_case(tables: Session) -> None:
         assert made.reads[0].version is not None
         assert made.cases == (
             Case(When.MATCHED, Operation.DELETE, "`b`.`w` > 5"),
-            Case(When.NOT_MATCHED_BY_SOURCE, Operation.UPDATE, "`a`.`v` > 1", {"v": "`a`.`v` + 1", "n": "'none'"}),
+            Case(
+                When.NOT_MATCHED_BY_SOURCE, Operation.UPDATE, "`a`.`v` > 1", {"v": "`a`.`v` + 1", "n": "(\n'none'\n)"}
+            ),
             Case(
                 When.MATCHED,
                 Operation.UPDATE,

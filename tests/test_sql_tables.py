@@ -117,7 +117,7 @@ def test_trino_and_flink_spellings(session: Session, fmt: str) -> None:
     session.sql(
         "CREATE TABLE a (k INTEGER, v VARCHAR, n DECIMAL, at TIMESTAMP(3) WITH TIME ZONE) "
         "WITH (merge_engine = 'deduplicate', primary_key = ARRAY['k'], watermark_key = 'at')",
-        "trino",
+        dialect="trino",
     )
     a = session.table("a").definition
     assert a.primary_key == ("k",)

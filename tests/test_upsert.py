@@ -201,10 +201,10 @@ def test_l10_time_travel_by_version_and_timestamp(orders: Table) -> None:
     assert times == sorted(set(times))
     assert amounts(orders, timestamp=history[first].astimezone()) == {"1": 1.0}
     for wrong in (-1, 99, "1", 1.5, True):
-        with pytest.raises(TrinityError, match=str(wrong)) as caught:
+        with pytest.raises(TrinityError, match=f"{wrong}|whole number") as caught:
             orders.to_df(version=wrong)  # type: ignore[arg-type]
         assert caught.value.code == "INVALID_ARGUMENTS"
-    with pytest.raises(TrinityError, match="Timestamp '17' is not ISO 8601"):
+    with pytest.raises(TrinityError, match="timestamp is to be text or a datetime"):
         orders.to_df(timestamp=17)  # type: ignore[arg-type]
 
 

@@ -28,7 +28,7 @@ class TrinitySpark(Spark):
     class Tokenizer(Spark.Tokenizer):
         """Spark's tokens; since Spark 4 a doubled quote in a string stands for one."""
 
-        STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012
+        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012 - the first is what is written
 
     class Parser(SparkParser):
         """Spark's parser; a version clause knows its first and last character."""
