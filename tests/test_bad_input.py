@@ -345,3 +345,37 @@ def test_errors_pickle() -> None:
 
     error = pickle.loads(pickle.dumps(TrinityError("BAD_DATA", "what")))
     assert (error.code, error.message, str(error)) == ("BAD_DATA", "what", "[BAD_DATA] what")
+
+
+STATEMENTS = [
+    ("ALTER TABLE t ADD COLUMN", "NOT_SUPPORTED"),
+    ("ALTER TABLE t DROP COLUMN", "NOT_SUPPORTED"),
+    ("ALTER TABLE t ADD CONSTRAINT c CHECK (1 = coalesce(v, 1))", "TYPE_MISMATCH"),
+    ("INSERT INTO t SELECT 3, map()", "TYPE_MISMATCH"),
+    ("INSERT INTO t SELECT 3, array()", "TYPE_MISMATCH"),
+    ("CREATE TABLE made AS SELECT array() AS a", "TYPE_MISMATCH"),
+    ("CREATE TABLE made AS SELECT map() AS a", "TYPE_MISMATCH"),
+    ("CREATE TABLE made AS SELECT make_interval(1) AS a", "TYPE_MISMATCH"),
+    ("SELECT v COLLATE nope FROM t", "INVALID_ARGUMENTS"),
+    ("DELETE FROM t WHERE v COLLATE nope = 'x'", "INVALID_ARGUMENTS"),
+    ("INSERT INTO t VALUES (3, 'x' COLLATE nope)", "INVALID_ARGUMENTS"),
+]
+
+
+def test_what_spark_and_arrow_refuse_is_a_trinity_error(session: Session) -> None:
+    """Each was raised raw, out of Spark, py4j, Arrow or the parser."""
+    session.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
+    table = session.table("t")
+    table.upsert(pa.table({"k": [1, 2], "v": ["x", "y"]}))
+    before = table.splits().version, table.definition
+    for text, code in STATEMENTS:
+        with pytest.raises(TrinityError) as caught:
+            session.sql(text)
+        assert caught.value.code == code, f"{text}: {caught.value}"
+    for text, code in ((" ", "SYNTAX_ERROR"), ("v COLLATE nope = 'x'", "INVALID_ARGUMENTS")):
+        for call in (lambda text=text: table.to_df(where=text), lambda text=text: table.delete(text)):
+            with pytest.raises(TrinityError) as caught:
+                call()
+            assert caught.value.code == code, f"{text}: {caught.value}"
+    assert (table.splits().version, table.definition) == before
+    assert session.list_tables("parquet", "default") == ["t"]

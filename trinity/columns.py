@@ -41,18 +41,13 @@ def _of_arrow(field: pa.Field) -> Column:
 
 
 def _of_spark(field: StructField) -> Column:
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import CharType, StructType, VarcharType
+
+    from trinity.engine.sparktypes import arrow_schema
 
     comment = field.metadata.get("comment") if field.metadata else None
     if isinstance(field.dataType, CharType | VarcharType):
         return Column(field.name, field.dataType.simpleString(), field.nullable, comment=comment)
-    try:
-        (arrow,) = to_arrow_schema(StructType([field]))
-    except PySparkException as error:
-        kind = field.dataType.simpleString()
-        message = f"Column '{field.name}': type {kind} has no counterpart in a table; cast it first."
-        raise TrinityError("TYPE_MISMATCH", message) from error
+    (arrow,) = arrow_schema(StructType([field]))
     found = _of_arrow(arrow)
     return Column(found.name, found.type, found.nullable, comment=comment)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from trinity.calls import public
+from trinity.calls import as_trinity, public
 from trinity.checks import naming_checks
 from trinity.define import check_column
 from trinity.errors import TrinityError
@@ -221,6 +221,9 @@ def changed(definition: TableDefinition, change: Change) -> TableDefinition:
     except TrinityError:
         raise
     except Exception as error:
+        known = as_trinity(error)
+        if known.code != "GENERIC_INTERNAL_ERROR":
+            raise known from error
         raise TrinityError("INVALID_ARGUMENTS", f"A change fails: {type(error).__name__}: {error}.") from error
     if not isinstance(found, TableDefinition):
         raise TrinityError("INVALID_ARGUMENTS", f"A change gives a {type(found).__name__}, and no definition.")

@@ -173,6 +173,7 @@ CASES: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("Table.widen_column", {"name": "k", "type": 5}, "INVALID_ARGUMENTS"),
     ("Table.widen_column", {"name": "k", "type": "bigint(("}, "TYPE_MISMATCH"),
     ("Table.widen_column", {"name": "k", "type": "bigint;"}, "TYPE_MISMATCH"),
+    ("Table.alter", {"changes": len}, "INVALID_ARGUMENTS"),
     ("Table.add_check", {"name": "c", "condition": None}, "INVALID_ARGUMENTS"),
     ("Table.merge", {"source": None, "on": "t.k = s.k"}, "CONFIGURATION_INVALID"),
     ("Table.upsert", {"data": pa.table({"k": [1]}).to_pandas()["k"]}, "INVALID_ARGUMENTS"),
@@ -196,9 +197,11 @@ CASES: Final[list[tuple[str, dict[str, Any], str]]] = [
 
 @pytest.mark.parametrize(("name", "arguments", "code"), CASES)
 def test_cases(play: Play, name: str, arguments: dict[str, Any], code: str) -> None:
+    arguments = dict(arguments)
     call = next(call for call in CALLS if call.name == name)
     owner = [] if call.owner is None else [play.subjects.of(call.owner)]
+    places = [arguments.pop(p.name) for p in call.parameters if p.kind is p.VAR_POSITIONAL]
     with pytest.raises(TrinityError) as caught:
-        call.target(*owner, **arguments)
+        call.target(*owner, *places, **arguments)
     assert caught.value.code == code, caught.value
     assert play.subjects.state() == play.before

@@ -86,7 +86,7 @@ def _from_system(error: Exception) -> TrinityError:
 
 def _from_value(error: Exception) -> TrinityError | None:
     """A path with NUL, which ends a text for the system; a time of a year that Python lacks."""
-    if "is out of range" in str(error):
+    if any(said in str(error) for said in ("is out of range", "ordinal must be")):
         return _beyond(error)
     if "embedded null" in str(error):
         return TrinityError("INVALID_ARGUMENTS", "A path holds the character NUL; give another one.")

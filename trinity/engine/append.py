@@ -12,7 +12,7 @@ from trinity.engine.casts import cast_array
 from trinity.engine.defaults import default_values
 from trinity.engine.ingest import PageConformer, plan_ingest
 from trinity.engine.settings import pinned
-from trinity.engine.sparktypes import arrow_frame
+from trinity.engine.sparktypes import arrow_frame, arrow_schema
 from trinity.engine.writer import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
 from trinity.errors import TrinityError
 from trinity.merge import MergeSpec
@@ -105,11 +105,10 @@ def write_rows(table: Table, insert: InsertTableHandle, data: Any) -> list[bytes
     if insert.definition.checks and not is_spark_frame(data):  # conditions are Spark's
         data = source_frame(table.session.spark, data)
     if is_spark_frame(data):
-        from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
         given = StructType([f for f in data.schema if f.name != REFUSAL])
-        conformer = _conformer(table, insert, to_arrow_schema(given))
+        conformer = _conformer(table, insert, arrow_schema(given))
         data = _checked_rows(table, insert, data)
         return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
     reader = arrow_reader(data)

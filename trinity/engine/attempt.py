@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.storagelevel import StorageLevel
 
 from trinity.engine.cases import Program, When
@@ -31,6 +30,7 @@ from trinity.engine.prune import prune
 from trinity.engine.read import logical, merged_read
 from trinity.engine.row_change import processor_for
 from trinity.engine.scan import located_scan
+from trinity.engine.sparktypes import arrow_schema
 from trinity.engine.unique_check import check_unique, concerned
 from trinity.engine.writer import REFUSAL
 from trinity.errors import TrinityError
@@ -233,7 +233,7 @@ class Attempt:
             return None
         matched = self._target().count()
         rows = self._upserted_rows()
-        conformer = self._conformer(to_arrow_schema(rows.drop(REFUSAL).schema))
+        conformer = self._conformer(arrow_schema(rows.drop(REFUSAL).schema))
         number, sinks = insert_case(self.plan), self.table.connector.sinks
         try:
             fragments = write_upserts(rows, sinks, self.merge, number, conformer, self.row_id)
@@ -287,7 +287,7 @@ class Attempt:
     def _conformers(self, changes: DataFrame) -> tuple[PageConformer, PageConformer | None]:
         definition, name, zone = self.definition, str(self.table.name), self.table.session.timezone
         storage = self.merge.insert.target.storage
-        given = to_arrow_schema(changes.schema)
+        given = arrow_schema(changes.schema)
         data = self._conformer(pa.schema(list(given.field(MERGE_ROW).type)[: len(definition.columns)]))
         if not definition.keyed:
             return data, None

@@ -12,8 +12,9 @@ from trinity.storage import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-__all__ = ["arrow_frame", "check_time_type", "spark_type"]
+__all__ = ["arrow_frame", "arrow_schema", "check_time_type", "spark_type"]
 
 
 def spark_type(text: str) -> str:
@@ -33,6 +34,23 @@ def _shown(kind: DataType) -> DataType:
 def arrow_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Arrow data as a DataFrame, in the types of :func:`~trinity.storage.spark_schema`."""
     return spark.createDataFrame(rows, spark_schema(rows.schema))
+
+
+def arrow_schema(rows: StructType) -> pa.Schema:
+    """Spark's schema as Arrow's. Raises TYPE_MISMATCH, naming the column, for a type that no table has."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    found = []
+    for field in rows.fields:
+        try:
+            found += to_arrow_schema(StructType([field]))
+        except (PySparkException, ValueError) as error:  # of array() and map() the types are void
+            kind = field.dataType.simpleString()
+            message = f"Column '{field.name}': type {kind} has no counterpart in a table; cast it first."
+            raise TrinityError("TYPE_MISMATCH", message) from error
+    return pa.schema(found)
 
 
 def check_time_type(columns: tuple[Column, ...], spark: SparkSession) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sqlglot import TokenType, exp
+from sqlglot import exp
 
 from trinity import evolve
 from trinity.errors import TrinityError
@@ -100,6 +100,8 @@ def _changes(action: exp.Expr, statement: Statement) -> list[evolve.Change]:
         return [_if_there(old, renaming) if action.args.get("exists") else renaming]
     if isinstance(action, exp.Drop) and str(action.args.get("kind")) in ("COLUMN", "COLUMNS"):
         names = [_top_level(node, statement) for node in _flat(action.args["tables"])]
+        if not names:
+            raise _unsupported(statement)
         drops = {name: partial(evolve.dropped, name=name) for name in names}
         return [_if_there(n, drop) if action.args.get("exists") else drop for n, drop in drops.items()]
     if isinstance(action, exp.AlterColumn):
@@ -195,7 +197,7 @@ def alter_as_text(session: Session, statement: Statement) -> DataFrame:
         source = parse(f"CREATE TABLE t (a INT) WITH ({listed})", statement.dialect).tree
         table.set_properties(table_properties(source.args["properties"].expressions))
         return nothing(session)
-    if words[:2] == ["ADD", "COLUMN"] and tokens[at + 2].token_type is TokenType.L_PAREN:
+    if words == ["ADD", "COLUMN", "("]:
         rest = statement.text[tokens[at + 2].start :]
         return _alter(session, table, parse(f"ALTER TABLE t ADD COLUMNS {rest}", "spark"))
     if words[:1] == ["CHANGE"] and words[1:2] != ["COLUMN"] and len(tokens) > at + 1:

@@ -101,20 +101,26 @@ def spark_errors() -> Iterator[None]:
 
 
 def from_java(error: Py4JJavaError) -> TrinityError | None:
-    """For an error that PySpark hands on as Java's: the TrinityError, when its condition or class is a known one."""
+    """For an error that PySpark hands on as Java's: the TrinityError, when its condition or class is a known one.
+
+    A condition that has no code of its own is INVALID_ARGUMENTS, unless there is a closer one behind it.
+    """
+    found: TrinityError | None = None
     exception = error.java_exception
     while exception is not None:
         if exception.getClass().getSimpleName() == "StackOverflowError":
             return too_deep()
         text = without_traceback(str(exception.getMessage() or ""))
         condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)
+        said = re.sub(r"\s*SQLSTATE: \w+", "", condition[2]) if condition is not None else text.partition("\n")[0]
         code = next((c for prefix, c in _CODES if condition is not None and condition[1].startswith(prefix)), None)
-        if condition is not None and code is not None:
-            return TrinityError(code, re.sub(r"\s*SQLSTATE: \w+", "", condition[2]))
-        if exception.getClass().getName() in _ARGUMENTS:
-            return TrinityError("INVALID_ARGUMENTS", condition[2] if condition is not None else text.partition("\n")[0])
+        if code is not None:
+            return TrinityError(code, said)
+        told = condition is not None and not condition[1].startswith("INTERNAL_ERROR")
+        if found is None and (told or exception.getClass().getName() in _ARGUMENTS):
+            found = TrinityError("INVALID_ARGUMENTS", said)
         exception = exception.getCause()
-    return None
+    return found
 
 
 _ARGUMENTS: Final = ("java.lang.IllegalArgumentException", "org.apache.spark.SparkIllegalArgumentException")

@@ -212,6 +212,8 @@ def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, diale
     except UNREADABLE as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
     if tree is None:
+        if not tokens:
+            raise TrinityError("SYNTAX_ERROR", "The text is empty, and an expression is expected.")
         raise TrinityError("SYNTAX_ERROR", f"Line {tokens[0].line}: an expression is expected at '{tokens[0].text}'.")
     return tree
 
