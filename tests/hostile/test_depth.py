@@ -147,5 +147,7 @@ def test_deep_statements_on_spark(deep: Table) -> None:
             f"UPDATE {name} SET v = {NESTED['parentheses'](20_000, 'v')} WHERE id = 1",
         )
     }
-    assert list(found.values())[:2] == ["done", "done"]
+    assert next(iter(found.values())) == "done"
+    # how much Spark's stack holds of the others hangs on what the JVM has compiled by then
+    assert set(found.values()) <= {"done", "NOT_SUPPORTED"}
     assert {(r.id, r.v, r.s) for r in deep.to_df().collect()} == {(1, 1, "a"), (2, 2, "b")}
