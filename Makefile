@@ -46,7 +46,8 @@ $(PAIMON)/.ready: tests/paimon/requirements.txt
 	$(PAIMON)/bin/pip install --quiet --requirement tests/paimon/requirements.txt
 	touch $@
 
-lint: setup ## ruff and mypy
+lint: setup ## ruff, typos and mypy
+	$(BIN)/typos
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -24,11 +24,11 @@ from pyspark.sql.types import (
 )
 
 import trinity
-from tests.refusals import refused
+from tests.support.refusals import refused
 from trinity import Column, Session, dbapi
 from trinity.calls import CallError
-from trinity.columns import columns_of
-from trinity.sql.parameters import literal, with_values
+from trinity.definition.columns import columns_of
+from trinity.sql.parsing.parameters import literal, with_values
 
 STAMP = dt.datetime(2026, 1, 31, 12, 30)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import trinity
-from tests.refusals import refused
+from tests.support.refusals import refused
 from trinity import Column, Session, TrinityError
 from trinity.table import Table
 
@@ -295,7 +295,7 @@ def test_a_warehouse_that_cannot_be_written(tmp_path: Path, fmt: str, spoil: Cal
 
 def test_java_and_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No Java, an old Java: CONFIGURATION_INVALID with the remedy."""
-    from trinity.engine import spark
+    from trinity.engine.spark import local as spark
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with refused("CONFIGURATION_INVALID", "JAVA_HOME", "openjdk-17"):
@@ -329,8 +329,15 @@ def test_no_network_for_the_jars(tmp_path: Path) -> None:
     assert "check the network" in said
 
 
+def test_spark_connect_is_refused_by_name(tmp_path: Path) -> None:
+    remote: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(TrinityError, match="Spark Connect") as caught:
+        trinity.connect(tmp_path, spark=remote)
+    assert caught.value.code == "NOT_SUPPORTED"
+
+
 def test_a_spark_that_lacks_something_is_told_precisely(session: Session) -> None:
-    from trinity.engine.spark import check_spark
+    from trinity.engine.spark.local import check_spark
     from trinity.spi import SparkRequirements
 
     need = SparkRequirements(
@@ -355,6 +362,7 @@ STATEMENTS = [
     ("INSERT INTO t SELECT 3, array()", "TYPE_MISMATCH"),
     ("CREATE TABLE made AS SELECT array() AS a", "TYPE_MISMATCH"),
     ("CREATE TABLE made AS SELECT map() AS a", "TYPE_MISMATCH"),
+    ("CREATE TABLE made AS SELECT array(named_struct('a', parse_json('1'))) AS a", "TYPE_MISMATCH"),
     ("CREATE TABLE made AS SELECT make_interval(1) AS a", "TYPE_MISMATCH"),
     ("SELECT v COLLATE nope FROM t", "INVALID_ARGUMENTS"),
     ("DELETE FROM t WHERE v COLLATE nope = 'x'", "INVALID_ARGUMENTS"),

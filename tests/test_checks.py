@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.refusals import refused
+from tests.support.refusals import refused
 from trinity import Column, Session, TrinityError
 from trinity.table import Table
 

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.refusals import refused
+from tests.support.refusals import refused
 from trinity import Column, Session, TrinityError
 
 NUMBERS: Final = ("-1", "0", "7", "100", "127")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trinity import Column
-from trinity.engine.conditions import Names, condition_facts
+from trinity.engine.changing.conditions import Names, condition_facts
 from trinity.spi import TableDefinition
 
 TABLE = TableDefinition(

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from trinity_conformance import Budget, connectors, run_check
-from trinity_conformance.meanwhile import MEANWHILE
-from trinity_conformance.shrink import ShrinkBudget
-from trinity_conformance.sink_checks import SINK_CHECKS
+from trinity_conformance.play.meanwhile import MEANWHILE
+from trinity_conformance.play.sink_checks import SINK_CHECKS
+from trinity_conformance.shrink.histories import ShrinkBudget
 
 BUDGET = Budget(
     "test",

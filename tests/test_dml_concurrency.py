@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 import trinity
-from tests.foreign import FIRST, KEYED, SECOND, pyarrow_files, rows_of
-from tests.iceberg import pyiceberg
+from tests.support.foreign import FIRST, KEYED, SECOND, pyarrow_files, rows_of
+from tests.support.iceberg import pyiceberg
 from tests.threads import at_once, meanwhile
 from trinity import Column, Session, TrinityError
 from trinity.spi import CommitResult

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.oracles import (
+from tests.support.oracles import (
     DuckDb,
     NativeDelta,
     NativeIceberg,
@@ -32,16 +32,16 @@ from tests.oracles import (
     too_wide,
 )
 from trinity_conformance import connectors
-from trinity_conformance.differences import NonConformance
-from trinity_conformance.dml_model import Counts, DmlModel, Effect
-from trinity_conformance.dml_programs import programs
-from trinity_conformance.histories import sample
-from trinity_conformance.profiles import DmlProfile
-from trinity_conformance.runner import play
-from trinity_conformance.shapes import Shape
-from trinity_conformance.statements import BY_SOURCE, Statement
-from trinity_conformance.subject import Outcome, TrinitySubject
-from trinity_conformance.traces import Change, History, Step, Upsert
+from trinity_conformance.generate.histories import sample
+from trinity_conformance.generate.profiles import DmlProfile
+from trinity_conformance.generate.programs import programs
+from trinity_conformance.model.programs import Counts, DmlModel, Effect
+from trinity_conformance.model.shapes import Shape
+from trinity_conformance.model.statements import BY_SOURCE, Statement
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.runner import play
+from trinity_conformance.play.subject import Outcome, TrinitySubject
+from trinity_conformance.play.traces import Change, History, Step, Upsert
 
 PLAIN = st.sampled_from((DmlProfile(), DmlProfile(partitioned=True)))
 GENERATED = settings(deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))

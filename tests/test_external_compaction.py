@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.foreign import (
+from tests.support.foreign import (
     AFTER_FIRST,
     FIRST,
     KEYED,

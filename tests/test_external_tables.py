@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import trinity
-from tests.foreign import (
+from tests.support.foreign import (
     AFTER_FIRST,
     FIRST,
     KEYED,

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.foreign import Other, refused
+from tests.support.foreign import Other, refused
 from trinity import Column, Session
 from trinity.table import Table
 

@@ -10,17 +10,17 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.other_engine import Shared
-from tests.other_histories import TYPES, WAYS, mixed
-from trinity_conformance.differences import NonConformance
-from trinity_conformance.dml_programs import programs
-from trinity_conformance.engine_histories import ENGINE_GENERAL, engine_histories
-from trinity_conformance.engine_profiles import engine_rota
-from trinity_conformance.histories import histories, sample
-from trinity_conformance.mutants import ModelSubject
-from trinity_conformance.profiles import Profile, dml_rota
-from trinity_conformance.runner import Tally, play
-from trinity_conformance.traces import Alter, Compact, History, Log, ReadPast, Upsert, Vacuum
+from tests.support.other_engine import Shared
+from tests.support.other_histories import TYPES, WAYS, mixed
+from trinity_conformance.generate.engine_histories import ENGINE_GENERAL, engine_histories
+from trinity_conformance.generate.engine_profiles import engine_rota
+from trinity_conformance.generate.histories import histories, sample
+from trinity_conformance.generate.profiles import Profile, dml_rota
+from trinity_conformance.generate.programs import programs
+from trinity_conformance.mutants.tables import ModelSubject
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.runner import Tally, play
+from trinity_conformance.play.traces import Alter, Compact, History, Log, ReadPast, Upsert, Vacuum
 
 PROFILES: Final = (
     Profile(("int",), ("bigint",), ("boolean", None), "plain"),

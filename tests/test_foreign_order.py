@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.foreign import Other, shown
+import trinity
+from tests.support.foreign import Other, shown
 from trinity import Column, Session, TrinityError
-from trinity.engine import append
+from trinity.engine.appending import append
 from trinity.spi import STAMP
 from trinity.table import Table
 
@@ -171,6 +173,23 @@ def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
     table.delete([4])
     Other(session, table).rewrite()
     assert {r.k: r.v for r in table.to_df().collect()} == {1: "anew", 2: "2.5", 3: "3.5"}
+
+
+def test_rows_that_another_engine_added_outlive_its_snapshots(session: Session, warehouse: Path) -> None:
+    """An Iceberg file tells by itself that its rows are as old as it is: only between copies of them is there doubt."""
+    table = made(session, "iceberg", "arrival")
+    table.upsert(rows([1, 2, 3]))
+    table.delete([2])
+    other = Other(session, table)
+    other.rewrite()
+    other.add(rows([1, 2], v="new"))
+    other.add(rows([4]))
+    other("CALL iceberg.system.expire_snapshots(table => 'default.t', older_than => TIMESTAMP '2099-01-01 00:00:00')")
+    with trinity.connect(warehouse) as fresh:
+        read = fresh.table("iceberg.default.t").to_df
+        assert {r.k: r.v for r in read(where="k <> 2").collect()} == {1: "new", 3: "3.5", 4: "4.5"}
+        with pytest.raises(Exception, match=r"row with key \(k = 2\).*UPDATE, a DELETE or a version that another"):
+            read().collect()
 
 
 @pytest.mark.full

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.edges import AFTER_9999, BEFORE_CHRIST, plain
-from tests.foreign import Write, cases, delta_rs, pyarrow_files, spark_iceberg
+from tests.support.edges import AFTER_9999, BEFORE_CHRIST, plain
+from tests.support.foreign import Write, cases, delta_rs, pyarrow_files, spark_iceberg
 from trinity import Session, TrinityError
 
 DAY: Final = 86_400_000_000
@@ -80,7 +80,7 @@ def test_int96_is_an_instant(session: Session, spark: SparkSession, tmp_path: Pa
         table = session.register("theirs", "parquet", folder, {})
         found = table.to_df().orderBy("id").toArrow()
         assert plain(found.column("at")) == micros
-        where = F.col("at") >= F.lit(dt.datetime(2000, 1, 1, tzinfo=dt.timezone.utc))
+        where = F.col("at") >= F.lit(dt.datetime(2000, 1, 1, tzinfo=dt.UTC))
         assert [r.id for r in table.to_df().where(where).collect()] == [2]
     finally:
         spark.conf.unset("spark.sql.parquet.int96RebaseModeInRead")

@@ -10,12 +10,12 @@ import pytest
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
-from tests.foreign import Other, shown
-from tests.iceberg import pyiceberg
+from tests.support.foreign import Other, shown
+from tests.support.iceberg import pyiceberg
 from trinity import Column, Session
 from trinity.table import Table
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 COLUMNS = [
     Column("k", "int"),
     Column("w", "bigint"),

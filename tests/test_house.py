@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -19,7 +21,7 @@ PACKAGES = {
     "trinity_iceberg": ROOT / "formats/iceberg/trinity_iceberg",
     "trinity_conformance": ROOT / "conformance/trinity_conformance",
 }
-ADAPTER_FILES = {"__init__.py", "commit.py", "format.py", "metadata.py", "schema.py", "snapshot.py"}
+ADAPTER_FILES = {"__init__.py", "commit.py", "format.py", "metadata.py", "options.py", "schema.py", "snapshot.py"}
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -43,10 +45,101 @@ def test_packages_import_downwards_only(package: str) -> None:
 
 
 def test_the_spi_depends_on_pyarrow_only() -> None:
-    allowed = {"pyarrow", "trinity", "__future__", *sys.stdlib_module_names}
+    allowed = {"pyarrow", "__future__", *sys.stdlib_module_names}
+    below = {"trinity.spi", "trinity.errors", "trinity.calls", "trinity.hidden"}
     for path in (ROOT / "trinity/spi").glob("*.py"):
-        wrong = {name for name in imports(path) if name.split(".")[0] not in allowed}
+        names = {name for name in imports(path) if name.split(".")[0] not in allowed}
+        wrong = {name for name in names if not any(f"{name}.".startswith(f"{known}.") for known in below)}
         assert wrong <= {"pyspark.sql"}, f"{path.name} imports {wrong}"  # a type in ConnectorContext, never at run time
+
+
+def modules_imported(package: str) -> dict[str, set[str]]:
+    """Module -> the package's modules that it imports, anywhere in it and for types alone too."""
+    folder = PACKAGES[package]
+    paths = {".".join((package, *p.relative_to(folder).with_suffix("").parts)): p for p in folder.rglob("*.py")}
+    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    found: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        wanted: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                inside = {f"{node.module}.{alias.name}" for alias in node.names}
+                wanted |= inside & paths.keys() if inside & paths.keys() else {node.module}
+            elif isinstance(node, ast.Import):
+                wanted |= {alias.name for alias in node.names}
+        found[name] = wanted & paths.keys() - {name}
+    return found
+
+
+def circles(imported: dict[str, set[str]]) -> list[set[str]]:
+    """Groups of modules that import each other, directly or by way of others."""
+    reached = {name: reach(name, imported) for name in imported}
+    found = {frozenset(other for other in reached[name] if name in reached[other]) for name in imported}
+    return [set(circle) for circle in found if circle]
+
+
+def reach(name: str, imported: dict[str, set[str]]) -> set[str]:
+    """The modules that a module imports, and those that they import, and so on."""
+    waiting, found = [*imported[name]], set[str]()
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting += imported[module]
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_run_in_no_circle(package: str) -> None:
+    """But for a session and its tables, each of which knows the other's type."""
+    found = circles(modules_imported(package))
+    assert [circle for circle in found if circle != {"trinity.session", "trinity.table"}] == []
+
+
+LAYERS: Final = (
+    ("hidden", "secrets", "zones"),
+    ("messages",),
+    ("errors",),
+    ("depth",),
+    ("calls",),
+    ("names", "options"),
+    ("spi",),
+    ("spark_tree", "merge", "sql.parsing.parse", "sql.parsing.words", "sql.parsing.as_written"),
+    ("storage",),
+    ("memory", "definition", "engine"),
+    ("builder", "catalogs", "travel"),
+    ("external",),
+    ("table", "session"),
+    ("sql",),
+    ("connecting",),
+    ("journal",),
+    ("dbapi",),
+    ("demo",),
+    ("cli",),
+)
+"""What lies below what in ``trinity``; a package knows its own layer and those before it."""
+
+
+def layer(module: str) -> int:
+    """The number of a module's layer, the most precise one."""
+    fits = [(len(name), n) for n, names in enumerate(LAYERS) for name in names if f"{module}.".startswith(f"{name}.")]
+    return max(fits)[1]
+
+
+def test_no_module_of_trinity_imports_upwards() -> None:
+    imported = modules_imported("trinity")
+    inner = {name.removeprefix("trinity."): wanted for name, wanted in imported.items() if name != "trinity"}
+    upwards = [
+        (name, other)
+        for name, wanted in inner.items()
+        for other in (found.removeprefix("trinity.") for found in wanted - {"trinity"})
+        if layer(other) > layer(name)
+    ]
+    assert upwards == []
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}, "e": {"a"}}) == [{"b", "c", "d"}]
 
 
 def test_import_trinity_is_light() -> None:
@@ -74,6 +167,18 @@ print("pyspark" in sys.modules)
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_modules_stay_small(path: Path) -> None:
     assert len(path.read_text().splitlines()) < 400
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("formats/*/*.md"), ROOT / "conformance/README.md"],
+    ids=lambda p: p.name,
+)
+def test_pages_name_files_that_are_there(page: Path) -> None:
+    named = set(
+        re.findall(r"(?<![\w/.-])(?:trinity|formats|conformance|tests|benchmarks)/[\w/]+\.\w+", page.read_text())
+    )
+    assert [name for name in sorted(named) if not (ROOT / name).exists() and page.name != "CHANGELOG.md"] == []
 
 
 def test_adapters_mirror_each_other() -> None:

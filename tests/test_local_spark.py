@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from trinity import Session, TrinityError
-from trinity.engine.gateway import without_call_sites
+from trinity.engine.spark.class_lookups import without_call_sites
 
 
 def _of_worker(_: Iterable[int]) -> Iterator[tuple[list[str], list[str], int]]:
@@ -26,7 +26,7 @@ def test_a_task_searches_no_archives_and_imports_nothing_again(spark: SparkSessi
         assert not [entry for entry in path if "spark-core" in entry or "pyspark.zip" in entry or "py4j" in entry]
         assert not [entry for entry in path if entry.endswith(".jar")]
         assert frozen
-        assert {"trinity.engine.writer", "pyarrow.parquet"} <= set(imported)
+        assert {"trinity.engine.appending.run_sinks", "pyarrow.parquet"} <= set(imported)
 
 
 def test_jars_are_given_as_files(spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 import trinity
 from trinity import Session
 from trinity.errors import TrinityError
-from trinity.spi.memory import MemoryMetadata
+from trinity.memory import MemoryMetadata
 
 SEED_003 = """
 MERGE INTO accounts t USING monthly_accounts_update s

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.refusals import refused
+from tests.support.refusals import refused
 from trinity import Session, TrinityError
 
 STAR = "UPDATE SET * WHEN NOT MATCHED THEN INSERT *"

@@ -338,7 +338,7 @@ def test_a_view_of_what_spark_appended(session: Session) -> None:
     """Spark's Delta writer stores instants as INT96, of which DuckDB does not know that they are in UTC."""
     columns = {"k": "int", "at": "timestamp"}
     table = make(session, "delta.default.t", columns, {}, ["k"])
-    rows = [{"k": k, "at": dt.datetime(2024, 1, k, 12, tzinfo=dt.timezone.utc), "place": k} for k in (1, 2)]
+    rows = [{"k": k, "at": dt.datetime(2024, 1, k, 12, tzinfo=dt.UTC), "place": k} for k in (1, 2)]
     schema = table.definition.to_arrow()
     data = pa.Table.from_pylist(rows, pa.schema([schema.field(name) for name in rows[0]]))
     table.upsert(data.slice(0, 1))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.refusals import refused
+from tests.support.refusals import refused
 from trinity import Column, Session, TableName
 from trinity.external.registry import Registration, Registry
 from trinity.names import split_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.reader_matrix import KINDS, READERS, cells, on_page
+from tests.support.reader_matrix import KINDS, READERS, cells, on_page
 from trinity import Column, Session
 
 SHORT = (("parquet", "partitioned"), ("delta", "hidden row kind"), ("iceberg", "tombstone"))
@@ -19,7 +19,7 @@ CASES = [
 def test_the_page_says_what_readers_see(session: Session, fmt: str, kind: str) -> None:
     found = cells(session, fmt, kind)
     assert not any("wrong" in seen for seen in found.values()), found
-    assert found == on_page(fmt, kind), "run python -m tests.reader_matrix"
+    assert found == on_page(fmt, kind), "run python -m tests.support.reader_matrix"
 
 
 def test_the_folder_of_a_parquet_table_once_vacuumed(session: Session) -> None:

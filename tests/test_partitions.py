@@ -18,13 +18,13 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.iceberg import iceberg_spark, pyiceberg
+from tests.support.iceberg import iceberg_spark, pyiceberg
 from trinity import Column, Session, TrinityError
 from trinity.spi import SinkId, Tier, WriteTarget, from_fragments
 from trinity.storage import ParquetSinkProvider, partitioned_sink
 from trinity.table import Table
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 TEXTS = ["eu", "a/b", "k=v", "ü", "a b%", "{*}?[", "'\"\\", "tail ", None]
 VALUES: dict[str, list[Any]] = {
     "boolean": [True, False, None],
@@ -369,8 +369,8 @@ def test_compaction_splits_partitions_that_are_large_or_have_buckets(
     put(regions, ["eu", "us"], range(200), 10, "a")
     put(regions, ["us"], range(100), 20, "b")
     before = rows(regions)
-    monkeypatch.setattr("trinity.engine.compact._FILE_BYTES", 1)
-    monkeypatch.setattr("trinity.engine.partitions._TASK_BYTES", 2000)
+    monkeypatch.setattr("trinity.engine.compacting.compact._FILE_BYTES", 1)
+    monkeypatch.setattr("trinity.engine.compacting.partitions._TASK_BYTES", 2000)
     regions.compact(full=True)
     assert rows(regions) == before
     files = sorted(regions.splits().files, key=lambda f: (f.partition["region"], f.stats["id"].min))

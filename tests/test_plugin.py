@@ -24,9 +24,9 @@ from trinity import Session, TrinityError
 from trinity.spi import ConnectorMetadata, SplitSource, TableHandle
 from trinity.storage import TableVersion
 from trinity_conformance import Budget, run_check
-from trinity_conformance.cli import app
-from trinity_conformance.scaffold import scaffold
-from trinity_conformance.shrink import ShrinkBudget
+from trinity_conformance.command.cli import app
+from trinity_conformance.command.scaffold import scaffold
+from trinity_conformance.shrink.histories import ShrinkBudget
 
 ACME = Path(__file__).parent / "plugins/acme"
 

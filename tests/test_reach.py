@@ -12,9 +12,9 @@ from pyspark.sql import Row, SparkSession
 
 import trinity
 import trinity.dbapi
-from tests.refusals import refused
+from tests.support.refusals import refused
 from trinity import Column, Session
-from trinity.engine.reach import reach_of_expression, reach_of_statement
+from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
 
 CALL: Final = "java_method('java.lang.System', 'lineSeparator')"
 QUERIES: Final = (
@@ -325,12 +325,15 @@ def test_n2_conditions_from_python_reach_nothing(session: Session, opened: Sessi
 
 def test_n2_a_variable_in_a_path_is_text(tmp_path: Path, spark: SparkSession, tiered_fmt: str) -> None:
     """Of a warehouse, a schema, a table and a partition."""
-    folder = tmp_path / "w${spark.app.name}"
+    folder = tmp_path / "w${env:HOME} [a-z]*"
     with trinity.connect(folder) as session:
         session.sql(f"CREATE SCHEMA {tiered_fmt}.`s${{user.home}}`")
         name = f"{tiered_fmt}.`s${{user.home}}`.`t${{spark.app.name}}`"
         session.sql(f"CREATE TABLE {name} (id INT, v STRING) PARTITIONED BY (v)")
         session.sql(f"INSERT INTO {name} VALUES (1, '${{env:HOME}}'), (2, 'b')")
         session.sql(f"UPDATE {name} SET id = 3 WHERE v = '${{env:HOME}}'")
-        assert {tuple(r) for r in session.sql(f"SELECT * FROM {name}").collect()} == {(3, "${env:HOME}"), (2, "b")}
+        session.sql(f"MERGE INTO {name} t USING (SELECT 2 id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 4")
+        assert {tuple(r) for r in session.sql(f"SELECT * FROM {name}").collect()} == {(3, "${env:HOME}"), (4, "b")}
+        session.table(name).compact(full=True)
+        assert {r.id for r in session.table(name).log().collect()} == {3, 4}
         assert Path(session.table(name).location).is_relative_to(folder)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from trinity import TrinityError
-from trinity.engine.merge_guard import MergeGuard
-from trinity.engine.row_change import RowChangeProcessor, processor_for
+from trinity.engine.changing.guard import MergeGuard
+from trinity.engine.changing.processors import RowChangeProcessor, processor_for
 from trinity.spi import RowChangeParadigm
 
 INSERT, DELETE, UPDATE, UPDATE_INSERT, UPDATE_DELETE = 1, 2, 3, 4, 5

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from trinity_conformance.checks import CHECKS
+from trinity_conformance.command.checks import CHECKS
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs/semantics.md"

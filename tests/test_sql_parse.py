@@ -10,11 +10,11 @@ from sqlglot import exp
 import trinity
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, parse_partition
-from trinity.sql.columns import read_elements
-from trinity.sql.parse import parse, single, split
-from trinity.sql.properties import read_options
-from trinity.sql.pushdown import key_predicate
-from trinity.sql.types import type_text
+from trinity.sql.parsing.columns import read_elements
+from trinity.sql.parsing.parse import parse, single, split
+from trinity.sql.parsing.properties import read_options
+from trinity.sql.parsing.types import type_text
+from trinity.sql.queries.pushdown import key_predicate
 
 
 def refused(code: str, text: str, dialect: str = "spark") -> str:

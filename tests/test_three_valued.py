@@ -9,10 +9,10 @@ import duckdb
 import pytest
 from sqlglot import transpile
 
-from tests.refusals import refused
+from tests.support.refusals import refused
 from trinity import Session
-from trinity.engine.three_valued import Use, three_valued, three_valued_text
-from trinity.sql.parse import parse
+from trinity.engine.changing.three_valued import Use, three_valued, three_valued_text
+from trinity.sql.parsing.parse import parse
 
 TABLES: Final = {
     "t": ("(n, x, z)", "(1, 1, 1), (2, 2, 1), (3, NULL, 1), (4, 1, NULL), (5, NULL, NULL), (6, 3, 2), (7, 2, 3)"),

@@ -20,14 +20,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import trinity
-from tests.edges import CASES, COLUMNS, PRIMITIVES, edges, literal, plain, rows_of, within_python
+from tests.support.edges import CASES, COLUMNS, PRIMITIVES, edges, literal, plain, rows_of, within_python
 from trinity import Column, Session, dbapi
-from trinity.engine.prune import prune
+from trinity.engine.reading.pruning import prune
 from trinity.spi import arrow_type
 from trinity.table import Table
 from trinity.zones import zone_of
 
-UTC: Final = dt.timezone.utc
+UTC: Final = dt.UTC
 ZONES: Final = ("America/New_York", "Asia/Kolkata", "UTC", "+05:30")
 SHORT: Final = {(False, ZONES[0]), (True, ZONES[1])}
 PLACES: Final = [
@@ -39,10 +39,10 @@ PLACES: Final = [
 
 @pytest.fixture(params=[ZONES[0], *(pytest.param(z, marks=pytest.mark.full) for z in ZONES[1:])])
 def zone(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The zone of Spark's session, and of this process."""
+    """The zone of Spark's session, and of this process: for libc, a zone without a name counts westwards."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", request.param)
-    monkeypatch.setenv("TZ", "Asia/Kolkata" if request.param == "+05:30" else request.param)
+    monkeypatch.setenv("TZ", "<+0530>-05:30" if request.param == "+05:30" else request.param)
     time.tzset()
     yield request.param
     spark.conf.set("spark.sql.session.timeZone", before or "UTC")

@@ -14,7 +14,7 @@ from trinity import Column, Session, TrinityError
 from trinity.spi import arrow_type
 from trinity.table import Table
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 CASES: dict[str, tuple[str, list[Any]]] = {
     "c_boolean": ("boolean", [True, False]),
     "c_tinyint": ("tinyint", [-128, 127]),

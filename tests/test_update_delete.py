@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from trinity import Column, Session
-from trinity.engine.cases import Program
-from trinity.engine.dml import run
+from trinity.engine.changing.program import Program
+from trinity.engine.changing.statement import run
 from trinity.errors import TrinityError
-from trinity.sql import dml
-from trinity.sql.parse import only_one
-from trinity.sql.program import program
+from trinity.sql.changing import dml
+from trinity.sql.changing.build_program import program
+from trinity.sql.parsing.parse import only_one
 
 
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])

@@ -128,8 +128,8 @@ def test_what_is_gone_is_refused_by_the_oldest_that_is_left(pages: Table) -> Non
     put(pages, 2, "b", 1)
     pages.compact(full=True)
     oldest = pages.vacuum("0 seconds").oldest_version
-    long_ago = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.timezone.utc)
-    now = dt.datetime.now(dt.timezone.utc)
+    long_ago = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC)
+    now = dt.datetime.now(dt.UTC)
     for gone in ({"version": first.version}, {"version": -1}, {"version": 10**6}, {"timestamp": long_ago}):
         with pytest.raises(TrinityError) as caught:
             pages.to_df(**gone)

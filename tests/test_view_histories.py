@@ -13,16 +13,16 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
+from trinity.calls.spark import spark_errors
 from trinity.errors import TrinityError
-from trinity.sql.errors import spark_errors
-from trinity_conformance.conditions import Condition
-from trinity_conformance.engine_histories import engine_histories
-from trinity_conformance.engine_profiles import LANES, engine_rota
-from trinity_conformance.histories import sample
-from trinity_conformance.model import Row
-from trinity_conformance.runner import play
-from trinity_conformance.subject import TrinitySubject
-from trinity_conformance.traces import History
+from trinity_conformance.generate.engine_histories import engine_histories
+from trinity_conformance.generate.engine_profiles import LANES, engine_rota
+from trinity_conformance.generate.histories import sample
+from trinity_conformance.model.conditions import Condition
+from trinity_conformance.model.tables import Row
+from trinity_conformance.play.runner import play
+from trinity_conformance.play.subject import TrinitySubject
+from trinity_conformance.play.traces import History
 
 UNSAID = {
     "duckdb": {

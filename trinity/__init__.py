@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trinity.builder import MergeBuilder
-from trinity.engine.cases import Counts, Expression
+from trinity.connecting import connect
+from trinity.engine.changing.program import Counts, Expression
 from trinity.errors import ErrorCode, TrinityError
 from trinity.names import TableName
-from trinity.session import Session, connect
+from trinity.session import Session
 from trinity.spi import Check, Column, CommitResult, TransactionId, VacuumResult
 from trinity.table import Table
 

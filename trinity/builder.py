@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trinity.calls import public
-from trinity.engine.cases import Case, Counts, Expression, Program, When
+from trinity.engine.changing.program import Case, Counts, Expression, Program, When
+from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import Operation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from trinity.table import Table
 
 __all__ = ["MergeBuilder"]
 
@@ -29,7 +29,7 @@ class MergeBuilder:
     the source DataFrame has). WHEN clauses are tried in the order in which they are added (M1).
     """
 
-    table: Table
+    table: Target
     source: DataFrame
     on: Expression
     cases: tuple[Case, ...] = ()
@@ -79,8 +79,8 @@ class MergeBuilder:
                 CONSTRAINT_VIOLATION, TYPE_MISMATCH, COLUMN_NOT_FOUND, NUMERIC_VALUE_OUT_OF_RANGE, TRANSACTION_CONFLICT;
                 the table is then as it was.
         """
-        from trinity.engine import dml
-        from trinity.sql.guard import guard_program
+        from trinity.engine.changing import statement as dml
+        from trinity.engine.guard import guard_program
 
         if not self.cases:
             raise TrinityError("INVALID_ARGUMENTS", f"The merge into '{self.table.name}' has no WHEN clause; add one.")

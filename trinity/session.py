@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trinity.calls import public
 from trinity.catalogs import Catalogs
-from trinity.columns import Columns, columns_of
-from trinity.define import check_types, define_table
+from trinity.definition.columns import Columns, columns_of
+from trinity.definition.define import check_types, define_table
 from trinity.errors import TrinityError, nearest
-from trinity.merge import Properties, canonical_properties, property_text
+from trinity.merge import Properties, canonical_properties
 from trinity.names import TableName, checked_name, split_name
 from trinity.secrets import keep
 from trinity.spi import CommitResult, Connector, ConnectorContext
@@ -25,59 +25,19 @@ if TYPE_CHECKING:
 
     from trinity.table import Table
 
-__all__ = ["Session", "TableName", "connect"]
-
-_BUILT_IN: Final = ("parquet", "delta", "iceberg")
+__all__ = ["Session", "Statements"]
 
 
-@public
-def connect(
-    warehouse: str | Path | None = None,
-    *,
-    spark: SparkSession | None = None,
-    catalogs: Mapping[str, Mapping[str, Any]] | None = None,
-    catalog: str | None = None,
-    schema: str = "default",
-    spark_settings: Properties | None = None,
-    allow_code: bool = False,
-) -> Session:
-    """Opens a session.
+class Statements(Protocol):
+    """What runs SQL on a session."""
 
-    Args:
-        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each.
-        spark: the caller's Spark session; else a local one is started when first needed.
-        catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
-        catalog: current catalog; by default ``parquet``, else the first one given.
-        schema: current schema.
-        spark_settings: Spark settings for the local Spark, such as ``{"spark.driver.memory": "4g"}``.
-        allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
+    def run(self, session: Session, text: str, dialect: str = "spark", params: Any = None) -> DataFrame:
+        """Runs one statement."""
+        ...
 
-    Raises:
-        TrinityError: CONFIGURATION_INVALID for an unknown connector or option, or for a Spark that lacks what the
-            catalogs need; NOT_SUPPORTED for a warehouse elsewhere than on a disk; FILESYSTEM_ERROR or
-            PERMISSION_DENIED when it cannot be written.
-    """
-    wanted: dict[str, dict[str, Any]] = {}
-    if warehouse is not None:
-        folder = _folder(warehouse)
-        wanted = {name: {"connector": name, "warehouse": str(folder / name)} for name in _BUILT_IN}
-    wanted.update({name.lower(): dict(options) for name, options in (catalogs or {}).items()})
-    if not wanted:
-        raise TrinityError(
-            "CONFIGURATION_INVALID", "Nothing to connect to: give a warehouse folder, or catalogs={name: {...}}."
-        )
-    current = (catalog or next(iter(wanted))).lower()
-    given = None if warehouse is None else str(warehouse)
-    settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
-    return Session(wanted, current, schema.lower(), spark, settings, given, allow_code)
-
-
-def _folder(warehouse: str | Path) -> Path:
-    from trinity.storage import local_path
-
-    if not str(warehouse).strip():
-        raise TrinityError("CONFIGURATION_INVALID", "The warehouse has no name; give a folder.")
-    return Path(local_path(str(warehouse)))
+    def split(self, text: str, dialect: str = "spark") -> list[str]:
+        """The statements of a text."""
+        ...
 
 
 @public
@@ -98,8 +58,11 @@ class Session:
         spark_settings: dict[str, str],
         warehouse: str | None = None,
         allow_code: bool = False,
+        *,
+        statements: Callable[[], Statements],
     ) -> None:
         self.allow_code = allow_code
+        self._statements = statements
         self._spark = spark
         self._settings = spark_settings
         keep(spark_settings)
@@ -108,7 +71,7 @@ class Session:
 
         self.external = ExternalTables(self._catalogs, warehouse)
         if spark is not None:
-            from trinity.engine.spark import check_spark
+            from trinity.engine.spark.local import check_spark
 
             check_spark(spark, self._catalogs.requirements())
         self.current_catalog = self.current_schema = ""
@@ -130,7 +93,7 @@ class Session:
     def spark(self) -> SparkSession:
         """The session's Spark; started by the first use."""
         if self._spark is None:
-            from trinity.engine.spark import local_spark
+            from trinity.engine.spark.local import local_spark
 
             self._spark = local_spark(self._catalogs.requirements(), self._settings)
         return self._spark
@@ -298,7 +261,7 @@ class Session:
                 format), TABLE_NOT_FOUND (no such federated table), COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY,
                 NOT_SUPPORTED (a feature, DEFAULT or CHECK of the table), CONFIGURATION_INVALID (no folder to keep it).
         """
-        from trinity.engine.checks import check_expressions
+        from trinity.engine.appending.check_constraints import check_expressions
         from trinity.table import Table
 
         full = self._full(name)
@@ -378,15 +341,11 @@ class Session:
         Raises:
             TrinityError: SYNTAX_ERROR, PERMISSION_DENIED (without ``allow_code``), and what the statement may raise.
         """
-        from trinity.sql.statements import run
-
-        return run(self, text, dialect, params)
+        return self._statements().run(self, text, dialect, params)
 
     def script(self, text: str, *, dialect: str = "spark") -> list[DataFrame]:
         """Runs several statements in order; stops at the first error."""
-        from trinity.sql.statements import split
-
-        return [self.sql(statement, dialect=dialect) for statement in split(text, dialect)]
+        return [self.sql(statement, dialect=dialect) for statement in self._statements().split(text, dialect)]
 
 
 def _spark_runs() -> bool:

@@ -9,14 +9,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from trinity import evolve
 from trinity.calls import public
-from trinity.checks import with_check, without_check
-from trinity.define import check_types
-from trinity.engine.cases import Counts, Expression
+from trinity.definition import evolve
+from trinity.definition.checks import with_check, without_check
+from trinity.definition.define import check_types
+from trinity.engine.changing.program import Counts, Expression
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec, Properties, duration_ms
-from trinity.merge.literal import quoted
+from trinity.merge import Properties, duration_ms
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted
+from trinity.names import TableName
 from trinity.spi import (
     Check,
     Column,
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trinity.builder import MergeBuilder
-    from trinity.session import Session, TableName
+    from trinity.names import TableName
+    from trinity.session import Session
 
 __all__ = ["Table"]
 
@@ -101,7 +104,7 @@ class Table:
             TrinityError: SYNTAX_ERROR, NOT_SUPPORTED for what is no predicate; INVALID_ARGUMENTS for an unknown or
                 vacuumed version, naming the oldest readable one (L10); BAD_DATA naming a corrupt or missing file.
         """
-        from trinity.engine.read import filtered_read
+        from trinity.engine.reading.merged_read import filtered_read
 
         return filtered_read(self.session, self.splits_at(version, timestamp), where)
 
@@ -110,7 +113,7 @@ class Table:
 
         ``_tier`` is ``base`` (compacted), ``log``, or ``sidecar`` (a tombstone that compaction put aside).
         """
-        from trinity.engine.read import row_versions
+        from trinity.engine.reading.merged_read import row_versions
 
         return row_versions(self.session.spark, self.splits(version))
 
@@ -127,7 +130,7 @@ class Table:
             TrinityError: NOT_SUPPORTED for another dialect, for a column whose aggregate function cannot be said in it,
                 and for a table that only the format's own reader can read; BAD_DATA naming a corrupt or missing file.
         """
-        from trinity.engine.view import merge_view_sql
+        from trinity.engine.reading.merge_view import merge_view_sql
 
         return merge_view_sql(self.splits(), dialect)
 
@@ -142,13 +145,13 @@ class Table:
 
         Columns: ``version`` BIGINT, ``timestamp`` TIMESTAMP, ``operation`` STRING, ``details`` MAP<STRING,STRING>.
         """
-        from trinity.engine.show import local_frame
+        from trinity.engine.spark.frames import local_frame
 
         entries = self.connector.metadata.history(self.handle)
         rows = [
             (
                 e.version,
-                dt.datetime.fromtimestamp(e.timestamp_ms / 1000, dt.timezone.utc),
+                dt.datetime.fromtimestamp(e.timestamp_ms / 1000, dt.UTC),
                 e.operation,
                 [(k, str(v)) for k, v in e.details.items()],
             )
@@ -175,13 +178,13 @@ class Table:
             TrinityError: INVALID_ARGUMENTS on a plain table; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH,
                 CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE, each naming the column, the table being as before.
         """
-        from trinity.engine.append import append_rows
+        from trinity.engine.appending.append import append_rows
 
         return append_rows(self, data, txn, keyed=True)
 
     def append(self, data: Any, *, txn: TransactionId | None = None) -> CommitResult:
         """Appends rows to a plain table in one commit. Arguments and errors as for :meth:`upsert`."""
-        from trinity.engine.append import append_rows
+        from trinity.engine.appending.append import append_rows
 
         return append_rows(self, data, txn, keyed=False)
 
@@ -200,7 +203,7 @@ class Table:
             TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH; TRANSACTION_CONFLICT when other writers kept committing for
                 longer than ``commit.retry.timeout``.
         """
-        from trinity.engine.delete import delete_rows
+        from trinity.engine.changing.writer_delete import delete_rows
 
         return delete_rows(self, condition_or_keys)
 
@@ -219,7 +222,7 @@ class Table:
             TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE,
                 INVALID_ARGUMENTS (M9), TRANSACTION_CONFLICT; the table is then as it was.
         """
-        from trinity.engine.delete import update_rows
+        from trinity.engine.changing.writer_delete import update_rows
 
         if not set or not isinstance(set, Mapping):
             raise TrinityError("INVALID_ARGUMENTS", f"update() of '{self.name}' needs set={{column: value}}.")
@@ -237,7 +240,7 @@ class Table:
             TrinityError: INVALID_ARGUMENTS for data of another kind.
         """
         from trinity.builder import MergeBuilder
-        from trinity.engine.append import source_frame
+        from trinity.engine.appending.append import source_frame
 
         return MergeBuilder(self, source_frame(self.session.spark, source), on)
 
@@ -254,7 +257,7 @@ class Table:
             TrinityError: TRANSACTION_CONFLICT when another compaction replaced the same files meanwhile; NOT_SUPPORTED
                 for an external table that is not the compaction's to fold (docs/external-tables.md).
         """
-        from trinity.engine.compact import compact
+        from trinity.engine.compacting.compact import compact
 
         splits = self.splits()
         return compact(self.session.spark, self.connector, self.handle, splits, full)
@@ -291,7 +294,7 @@ class Table:
     # -- columns ----------------------------------------------------------------------------------------
 
     def alter(self, *changes: evolve.Change) -> None:
-        """Makes changes of :mod:`trinity.evolve` in their order, in one commit; older versions keep their columns.
+        """Makes changes of :mod:`trinity.definition.evolve` in their order, in one commit; older versions keep theirs.
 
         Raises:
             TrinityError: what a change, or the resulting definition (V1), refuses; the table is then as it was.
@@ -305,7 +308,7 @@ class Table:
             raise not_ours(str(self.name), "its columns")
         for change in changes:
             definition = evolve.changed(definition, change)
-        MergeSpec.of(definition)
+        merge_spec(definition)
         check_types(definition, lambda: self.session.spark)
         return definition
 
@@ -317,27 +320,27 @@ class Table:
             after: the column behind which it goes, ``""`` for the first place; the last one when left out.
 
         Raises:
-            TrinityError: see :func:`trinity.evolve.added`.
+            TrinityError: see :func:`trinity.definition.evolve.added`.
         """
         self.alter(lambda definition: evolve.added(definition, column, after))
 
     def rename_column(self, old: str, new: str) -> None:
-        """Renames a column, in the key and in options too. Raises as :func:`trinity.evolve.rename_column`."""
+        """Renames a column, in the key and in options too, as :func:`trinity.definition.evolve.rename_column` does."""
         self.alter(lambda definition: evolve.rename_column(definition, old, new))
 
     def drop_column(self, name: str) -> None:
-        """Drops a column; older versions still have it. Raises as :func:`trinity.evolve.dropped`."""
+        """Drops a column; older versions still have it. Raises as :func:`trinity.definition.evolve.dropped`."""
         self.alter(lambda definition: evolve.dropped(definition, name))
 
     def widen_column(self, name: str, type: str) -> None:  # noqa: A002 - the SQL word
-        """Gives a column a wider type, as ``bigint`` for INT. Raises as :func:`trinity.evolve.with_type`."""
+        """Gives a column a wider type, as ``bigint`` for INT. Raises as :func:`trinity.definition.evolve.with_type`."""
         self.alter(lambda definition: evolve.with_type(definition, name, type))
 
     def set_not_null(self, name: str, not_null: bool = True) -> None:
         """Declares a column NOT NULL for rows to come, or takes that back.
 
         Raises:
-            TrinityError: CONSTRAINT_VIOLATION when a row has NULL there; see :func:`trinity.evolve.with_not_null`.
+            TrinityError: CONSTRAINT_VIOLATION for NULL there; and as :func:`trinity.definition.evolve.with_not_null`.
         """
         change = partial(evolve.with_not_null, name=name, not_null=not_null)
         if not_null:
@@ -355,7 +358,7 @@ class Table:
             condition: Spark SQL over bare column names; NULL passes.
 
         Raises:
-            TrinityError: CONSTRAINT_VIOLATION when a row does not meet it; see :func:`trinity.checks.with_check`.
+            TrinityError: CONSTRAINT_VIOLATION when a row fails it; and as :func:`trinity.definition.checks.with_check`.
         """
         refusal = (
             f"Some rows of table '{self.name}' do not meet CHECK ({condition}); change them before '{name}' is added."
@@ -367,7 +370,7 @@ class Table:
 
         The rows are looked at before the commit, and again within it where there is a newer version by then.
         """
-        from trinity.engine.read import merged_read
+        from trinity.engine.reading.merged_read import merged_read
 
         looked: tuple[str, int] | None = None
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
 
+from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.zones import zone_of
-
-if TYPE_CHECKING:
-    from trinity.table import Table
 
 __all__ = ["version_at"]
 
 
-def version_at(table: Table, timestamp: str | dt.datetime) -> int:
+def version_at(table: Target, timestamp: str | dt.datetime) -> int:
     """The newest version that was committed by then.
 
     Args:
@@ -29,7 +26,7 @@ def version_at(table: Table, timestamp: str | dt.datetime) -> int:
     found = [e.version for e in entries if e.timestamp_ms <= wanted]
     if not found:
         first = entries[0]
-        at = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.timezone.utc).isoformat()
+        at = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC).isoformat()
         raise TrinityError(
             "INVALID_ARGUMENTS",
             f"Table '{table.name}' has no version as old as {timestamp}; the oldest readable one is "

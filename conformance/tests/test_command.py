@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from trinity_conformance import CheckResult, Report, cli
-from trinity_conformance.checks import CHECKS, check_of
-from trinity_conformance.differences import NonConformance
-from trinity_conformance.mutants import ModelSubject
-from trinity_conformance.runner import Tally, play
-from trinity_conformance.suite import BUDGETS, generated_of, results_of
+from trinity_conformance import CheckResult, Report
+from trinity_conformance.command import cli
+from trinity_conformance.command.checks import CHECKS, check_of
+from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
+from trinity_conformance.mutants.tables import ModelSubject
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.runner import Tally, play
 
 IDEMPOTENCE, ROW_CHANGE = check_of("idempotence"), check_of("row-change")
 PASSED = CheckResult(IDEMPOTENCE, 5)
@@ -47,7 +48,7 @@ def test_exit_codes(
     monkeypatch.setattr(cli, "run_check", run)
     done = CliRunner().invoke(cli.app, ["run", "memory", "--traces", str(tmp_path)])
     assert done.exit_code == code, done.output
-    assert "memory (trinity.spi.memory:MemoryFormat, of trinity-merge" in done.output
+    assert "memory (trinity.memory:MemoryFormat, of trinity-merge" in done.output
     assert said in done.output
 
 

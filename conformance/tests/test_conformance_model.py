@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from trinity_conformance import traces
-from trinity_conformance.checks import CHECKS, check_of
-from trinity_conformance.conditions import Condition
-from trinity_conformance.coverage import SITUATIONS
-from trinity_conformance.differences import NonConformance
-from trinity_conformance.dml_mutants import DML_MUTANTS
-from trinity_conformance.engine_mutants import ENGINE_MUTANTS
-from trinity_conformance.function_mutants import FUNCTION_MUTANTS
-from trinity_conformance.histories import histories, sample
-from trinity_conformance.model import Model
-from trinity_conformance.mutants import MUTANTS, ModelSubject, TieToEarlier
-from trinity_conformance.profiles import FEATURES, KEYS, TOMBSTONES, WATERMARKS, rota
-from trinity_conformance.refusals import REFUSALS
-from trinity_conformance.runner import Tally, play
-from trinity_conformance.selftest import self_test, trial
-from trinity_conformance.shapes import Column, Shape
-from trinity_conformance.shrink import ShrinkBudget, shrink
-from trinity_conformance.suite import BUDGETS, run_histories
-from trinity_conformance.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
-from trinity_conformance.values import POOLS, Json, decode, encode, equal_form, order_form
+from trinity_conformance.command.checks import CHECKS, check_of
+from trinity_conformance.command.suite import BUDGETS, run_histories
+from trinity_conformance.generate.histories import histories, sample
+from trinity_conformance.generate.profiles import FEATURES, KEYS, TOMBSTONES, WATERMARKS, rota
+from trinity_conformance.model.conditions import Condition
+from trinity_conformance.model.shapes import Column, Shape
+from trinity_conformance.model.tables import Model
+from trinity_conformance.model.values import POOLS, Json, decode, encode, equal_form, order_form
+from trinity_conformance.mutants.effects import DML_MUTANTS
+from trinity_conformance.mutants.engines import ENGINE_MUTANTS
+from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
+from trinity_conformance.mutants.selftest import self_test, trial
+from trinity_conformance.mutants.tables import MUTANTS, ModelSubject, TieToEarlier
+from trinity_conformance.play import traces
+from trinity_conformance.play.coverage import SITUATIONS
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.refusals import REFUSALS
+from trinity_conformance.play.runner import Tally, play
+from trinity_conformance.play.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
+from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
 TELLING = ("TieRefused", "LateRowNotAggregated", "ThresholdForgotten", "CompactionForgetsContributions")
 QUICK = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from trinity_conformance.dml_model import Counts, DmlModel, Effect
-from trinity_conformance.dml_programs import dml_shape, programs
-from trinity_conformance.dml_shrink import is_settled, smaller_changes
-from trinity_conformance.expressions import FALSE, TRUE, Expression, all_of, call, column, is_in, literal
-from trinity_conformance.histories import sample
-from trinity_conformance.mutants import ModelSubject
-from trinity_conformance.profiles import DmlProfile, dml_rota
-from trinity_conformance.runner import Tally, play
-from trinity_conformance.shapes import Column, Shape
-from trinity_conformance.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Source, Statement
-from trinity_conformance.traces import Change, History
+from trinity_conformance.generate.histories import sample
+from trinity_conformance.generate.profiles import DmlProfile, dml_rota
+from trinity_conformance.generate.programs import dml_shape, programs
+from trinity_conformance.model.expressions import FALSE, TRUE, Expression, all_of, call, column, is_in, literal
+from trinity_conformance.model.programs import Counts, DmlModel, Effect
+from trinity_conformance.model.shapes import Column, Shape
+from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Source, Statement
+from trinity_conformance.mutants.tables import ModelSubject
+from trinity_conformance.play.runner import Tally, play
+from trinity_conformance.play.traces import Change, History
+from trinity_conformance.shrink.programs import is_settled, smaller_changes
 
 GENERATED = settings(
     max_examples=25,

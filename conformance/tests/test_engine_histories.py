@@ -8,26 +8,26 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from trinity_conformance.checks import CHECKS, check_of
-from trinity_conformance.coverage import SITUATIONS
-from trinity_conformance.differences import NonConformance, compare
-from trinity_conformance.dml_shrink import is_settled
-from trinity_conformance.engine_fold import FUNCTIONS
-from trinity_conformance.engine_histories import engine_histories, resplit
-from trinity_conformance.engine_model import EngineModel
-from trinity_conformance.engine_options import BAD_OPTIONS
-from trinity_conformance.engine_profiles import FUNCTION_TYPES, LANES, engine_rota
-from trinity_conformance.engine_refusals import ENGINE_REFUSALS
-from trinity_conformance.expressions import literal
-from trinity_conformance.functions import OutOfRange
-from trinity_conformance.histories import sample
-from trinity_conformance.mutants import ModelSubject
-from trinity_conformance.runner import Tally, play
-from trinity_conformance.shapes import Column, Group, Shape
-from trinity_conformance.statements import MATCHED, Case, Statement
-from trinity_conformance.suite import BUDGETS
-from trinity_conformance.traces import Change, History, Upsert
-from trinity_conformance.values import decode, encode, equal_form
+from trinity_conformance.command.checks import CHECKS, check_of
+from trinity_conformance.command.suite import BUDGETS
+from trinity_conformance.generate.engine_histories import engine_histories, resplit
+from trinity_conformance.generate.engine_options import BAD_OPTIONS
+from trinity_conformance.generate.engine_profiles import FUNCTION_TYPES, LANES, engine_rota
+from trinity_conformance.generate.histories import sample
+from trinity_conformance.model.engine_fold import FUNCTIONS
+from trinity_conformance.model.engine_model import EngineModel
+from trinity_conformance.model.expressions import literal
+from trinity_conformance.model.functions import OutOfRange
+from trinity_conformance.model.shapes import Column, Group, Shape
+from trinity_conformance.model.statements import MATCHED, Case, Statement
+from trinity_conformance.model.values import decode, encode, equal_form
+from trinity_conformance.mutants.tables import ModelSubject
+from trinity_conformance.play.coverage import SITUATIONS
+from trinity_conformance.play.differences import NonConformance, compare
+from trinity_conformance.play.engine_refusals import ENGINE_REFUSALS
+from trinity_conformance.play.runner import Tally, play
+from trinity_conformance.play.traces import Change, History, Upsert
+from trinity_conformance.shrink.programs import is_settled
 
 GENERATED = settings(
     max_examples=40,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from trinity_conformance.conditions import Condition
-from trinity_conformance.engine_model import EngineModel, model_of
-from trinity_conformance.expressions import Expression, call, column, is_in, literal
-from trinity_conformance.functions import OutOfRange
-from trinity_conformance.shapes import Column, Group, Shape
-from trinity_conformance.statements import MATCHED, Case, Statement
+from trinity_conformance.model.conditions import Condition
+from trinity_conformance.model.engine_model import EngineModel, model_of
+from trinity_conformance.model.expressions import Expression, call, column, is_in, literal
+from trinity_conformance.model.functions import OutOfRange
+from trinity_conformance.model.shapes import Column, Group, Shape
+from trinity_conformance.model.statements import MATCHED, Case, Statement
 
 Cells = tuple[Any, ...]
 

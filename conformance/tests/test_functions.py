@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from trinity_conformance.engine_fold import FUNCTIONS
-from trinity_conformance.engine_profiles import FUNCTION_TYPES
-from trinity_conformance.functions import OutOfRange
-from trinity_conformance.shapes import Column, Shape
-from trinity_conformance.sketches import SKETCH_FORMS, SKETCH_FUNCTIONS, sketch_bytes
+from trinity_conformance.generate.engine_profiles import FUNCTION_TYPES
+from trinity_conformance.model.engine_fold import FUNCTIONS
+from trinity_conformance.model.functions import OutOfRange
+from trinity_conformance.model.shapes import Column, Shape
+from trinity_conformance.model.sketches import SKETCH_FORMS, SKETCH_FUNCTIONS, sketch_bytes
 
 ROWS = "array<struct<id:int,x:string,s:int>>"
 TIMED = "map<string,struct<x:int,ts:string>>"

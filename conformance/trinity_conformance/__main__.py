@@ -1,5 +1,5 @@
 """``python -m trinity_conformance``."""
 
-from trinity_conformance.cli import app
+from trinity_conformance.command.cli import app
 
 app()

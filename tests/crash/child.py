@@ -3,13 +3,10 @@
 Usage: python child.py append WAREHOUSE TABLE ROWS.parquet
        python child.py compact WAREHOUSE TABLE
        python child.py sql WAREHOUSE TABLE STATEMENT
-
-CRASH_JVM holds further options of its JVM.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
 import pyarrow.parquet as pq
@@ -23,7 +20,7 @@ def main(action: str, warehouse: str, name: str, what: str | None = None) -> Non
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         # most of a child's life is the start of Spark, which a thorough compiler only delays
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 {os.environ.get('CRASH_JVM', '')}",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
     with trinity.connect(warehouse, spark_settings=settings, allow_code=True) as session:  # it reads rows by path
         table = session.table(name)

@@ -1,15 +1,17 @@
-/* Kills a program right before its n-th storage operation (LD_PRELOAD).
+/* Kills a program right before its n-th storage operation, or copies the folder before each (LD_PRELOAD).
  *
  * Counted are the calls below that touch a path under $CRASH_ROOT, in every process that shares $CRASH_CONTROL
  * (a small file, mapped by all of them): open for writing or creating, fopen for writing, write and its kin,
  * rename, link, symlink, unlink, rmdir, mkdir, fsync, ftruncate. A run of writes to one file with no other
  * operation between counts once, at its first write: what is synced or named next is what a reader can see.
+ * One operation runs at a time, so a copy is what a SIGKILL at that place leaves on the disk.
  *
  *   CRASH_ROOT     absolute folder to watch
  *   CRASH_CONTROL  file of sizeof(struct control) zero bytes, outside the folder
  *   CRASH_AT       number of the operation that does not happen; 0 only counts
+ *   CRASH_COPIES   folder that gets a copy "number" of the watched one before each operation, and for a write also
+ *                  "number.torn", in which its first half has happened
  *   CRASH_MATCH    counting begins at the first operation whose line "name path" matches this glob
- *   CRASH_TORN     1: if that operation is a write, its first half happens
  *   CRASH_TRACE    file that gets a line "number name path" per operation
  *
  * The kill: a flag in the control file stops all other processes at their next operation, then every process of
@@ -23,6 +25,7 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -33,6 +36,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct control {
@@ -44,10 +48,10 @@ struct control {
 };
 
 static struct control *control;
-static char root[PATH_MAX], trace_path[PATH_MAX];
+static char root[PATH_MAX], trace_path[PATH_MAX], copies[PATH_MAX];
 static const char *match;
 static int64_t crash_at;
-static int torn;
+static __thread int held; /* a call that makes another one counts once */
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -56,10 +60,10 @@ static int raw_open(const char *path, int flags) { return (int)syscall(SYS_opena
 __attribute__((constructor)) static void begin(void) {
   const char *folder = getenv("CRASH_ROOT"), *file = getenv("CRASH_CONTROL");
   if (!folder || !file || !realpath(folder, root)) return;
-  const char *at = getenv("CRASH_AT"), *half = getenv("CRASH_TORN"), *trace = getenv("CRASH_TRACE");
+  const char *at = getenv("CRASH_AT"), *into = getenv("CRASH_COPIES"), *trace = getenv("CRASH_TRACE");
   crash_at = at ? atoll(at) : 0;
-  torn = half && half[0] == '1';
   match = getenv("CRASH_MATCH");
+  if (into) snprintf(copies, sizeof copies, "%s", into);
   if (trace) snprintf(trace_path, sizeof trace_path, "%s", trace);
   int fd = raw_open(file, O_RDWR);
   if (fd < 0) return;
@@ -136,14 +140,51 @@ static void enter(void) {
   if (atomic_load(&control->killed)) for (;;) pause();
 }
 
-/* Counts the operation; returns 1 when it is the one that must not happen (only for writes that are torn). */
-static int operation(const char *name, const char *path, int is_write) {
+static void leave(int entered) {
+  if (!entered) return;
+  held = 0;
+  atomic_store(&control->lock, 0);
+}
+
+/* What a write is about to do; nothing of it is known of a copy from file to file. */
+struct half { const char *data; size_t size; off_t at; };
+
+static void copy(const char *from, const char *to) {
+  char *words[] = {"cp", "-a", (char *)from, (char *)to, NULL}, *nothing[] = {NULL};
+  pid_t pid;
+  int status = -1;
+  if (posix_spawn(&pid, "/bin/cp", NULL, NULL, words, nothing) == 0)
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  if (status == 0) return;
+  fprintf(stderr, "crash_shim: cannot copy %s to %s\n", from, to);
+  abort();
+}
+
+static void copy_root(int64_t number, const char *path, const struct half *half) {
+  char target[2 * PATH_MAX], file[4 * PATH_MAX];
+  snprintf(target, sizeof target, "%s/%lld", copies, (long long)number);
+  copy(root, target);
+  if (!half || !half->data) return;
+  snprintf(target, sizeof target, "%s/%lld.torn", copies, (long long)number);
+  copy(root, target);
+  snprintf(file, sizeof file, "%s%s", target, path + strlen(root));
+  int fd = raw_open(file, O_WRONLY);
+  if (fd >= 0) { /* a file that was removed while open has no name to be found by */
+    syscall(SYS_pwrite64, fd, half->data, half->size / 2, half->at);
+    syscall(SYS_close, fd);
+  }
+}
+
+/* Counts the operation, and holds the others back until leave() when it returns 1. */
+static int operation(const char *name, const char *path, const struct half *half) {
   char line[PATH_MAX + 32];
   int saved = errno;
+  if (held) return 0;
   snprintf(line, sizeof line, "%s %s", name, path);
   enter();
-  uint64_t file = is_write ? hash(path) : 0;
-  int merged = is_write && control->last_write == file;
+  held = 1;
+  uint64_t file = half ? hash(path) : 0;
+  int merged = half && control->last_write == file;
   control->last_write = file;
   int64_t number = 0;
   if (!atomic_load(&control->begun) && (!match || !match[0] || fnmatch(match, line, 0) == 0))
@@ -153,18 +194,17 @@ static int operation(const char *name, const char *path, int is_write) {
     trace(number, line);
   }
   if (number && number == crash_at) {
-    if (is_write && torn) return 1; /* the lock stays taken: nobody else gets on */
     atomic_store(&control->killed, 1);
     kill_session();
   }
-  atomic_store(&control->lock, 0);
+  if (number && copies[0]) copy_root(number, path, half);
   errno = saved;
-  return 0;
+  return 1;
 }
 
-static void on_path(const char *name, int dir, const char *path) {
+static int on_path(const char *name, int dir, const char *path) {
   char full[PATH_MAX];
-  if (control && resolve(dir, path, full) && below(full)) operation(name, full, 0);
+  return control && resolve(dir, path, full) && below(full) && operation(name, full, NULL);
 }
 
 static int fd_path(int fd, char *out) {
@@ -178,99 +218,92 @@ static int fd_path(int fd, char *out) {
   return below(out);
 }
 
-static void on_fd(const char *name, int fd) {
+static int on_fd(const char *name, int fd) {
   char full[PATH_MAX];
-  if (control && fd_path(fd, full)) operation(name, full, 0);
+  return control && fd_path(fd, full) && operation(name, full, NULL);
 }
 
-static int on_write(int fd) {
+/* at: where the bytes go; -1: where the file stands. */
+static int on_write(int fd, const void *data, size_t size, off_t at) {
   char full[PATH_MAX];
-  return control && fd_path(fd, full) ? operation("write", full, 1) : 0;
-}
-
-static _Noreturn void die(void) {
-  atomic_store(&control->killed, 1);
-  kill_session();
-  for (;;) pause();
+  if (!control || !fd_path(fd, full)) return 0;
+  int saved = errno;
+  if (at < 0) at = lseek(fd, 0, fcntl(fd, F_GETFL) & O_APPEND ? SEEK_END : SEEK_CUR);
+  errno = saved;
+  struct half half = {data, size, at < 0 ? 0 : at};
+  return operation("write", full, &half);
 }
 
 #define MODE(flags) \
   mode_t mode = 0; \
   if ((flags) & (O_CREAT | O_TMPFILE)) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); }
 #define CHANGES(flags) ((flags) & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC))
+#define UNDER(counted, call) \
+  int entered = (counted); \
+  __typeof__(call) result = (call); \
+  leave(entered); \
+  return result;
 
 int open(const char *path, int flags, ...) {
-  MODE(flags) if (CHANGES(flags)) on_path("open", AT_FDCWD, path);
-  return REAL(open)(path, flags, mode);
+  MODE(flags) UNDER(CHANGES(flags) && on_path("open", AT_FDCWD, path), REAL(open)(path, flags, mode))
 }
 int open64(const char *path, int flags, ...) {
-  MODE(flags) if (CHANGES(flags)) on_path("open", AT_FDCWD, path);
-  return REAL(open64)(path, flags, mode);
+  MODE(flags) UNDER(CHANGES(flags) && on_path("open", AT_FDCWD, path), REAL(open64)(path, flags, mode))
 }
 int openat(int dir, const char *path, int flags, ...) {
-  MODE(flags) if (CHANGES(flags)) on_path("open", dir, path);
-  return REAL(openat)(dir, path, flags, mode);
+  MODE(flags) UNDER(CHANGES(flags) && on_path("open", dir, path), REAL(openat)(dir, path, flags, mode))
 }
 int openat64(int dir, const char *path, int flags, ...) {
-  MODE(flags) if (CHANGES(flags)) on_path("open", dir, path);
-  return REAL(openat64)(dir, path, flags, mode);
+  MODE(flags) UNDER(CHANGES(flags) && on_path("open", dir, path), REAL(openat64)(dir, path, flags, mode))
 }
-int creat(const char *path, mode_t mode) { on_path("open", AT_FDCWD, path); return REAL(creat)(path, mode); }
-int creat64(const char *path, mode_t mode) { on_path("open", AT_FDCWD, path); return REAL(creat64)(path, mode); }
+int creat(const char *path, mode_t mode) { UNDER(on_path("open", AT_FDCWD, path), REAL(creat)(path, mode)) }
+int creat64(const char *path, mode_t mode) { UNDER(on_path("open", AT_FDCWD, path), REAL(creat64)(path, mode)) }
 FILE *fopen(const char *path, const char *mode) {
-  if (strpbrk(mode, "wa+")) on_path("open", AT_FDCWD, path);
-  return REAL(fopen)(path, mode);
+  UNDER(strpbrk(mode, "wa+") && on_path("open", AT_FDCWD, path), REAL(fopen)(path, mode))
 }
 FILE *fopen64(const char *path, const char *mode) {
-  if (strpbrk(mode, "wa+")) on_path("open", AT_FDCWD, path);
-  return REAL(fopen64)(path, mode);
+  UNDER(strpbrk(mode, "wa+") && on_path("open", AT_FDCWD, path), REAL(fopen64)(path, mode))
 }
 ssize_t write(int fd, const void *data, size_t size) {
-  if (on_write(fd)) { syscall(SYS_write, fd, data, size / 2); die(); }
-  return REAL(write)(fd, data, size);
+  UNDER(on_write(fd, data, size, -1), REAL(write)(fd, data, size))
 }
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {
-  if (on_write(fd)) { syscall(SYS_pwrite64, fd, data, size / 2, at); die(); }
-  return REAL(pwrite)(fd, data, size, at);
+  UNDER(on_write(fd, data, size, at), REAL(pwrite)(fd, data, size, at))
 }
 ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at) {
-  if (on_write(fd)) { syscall(SYS_pwrite64, fd, data, size / 2, at); die(); }
-  return REAL(pwrite64)(fd, data, size, at);
+  UNDER(on_write(fd, data, size, at), REAL(pwrite64)(fd, data, size, at))
 }
 ssize_t writev(int fd, const struct iovec *parts, int count) {
-  if (on_write(fd)) { syscall(SYS_write, fd, parts[0].iov_base, parts[0].iov_len / 2); die(); }
-  return REAL(writev)(fd, parts, count);
+  UNDER(on_write(fd, parts[0].iov_base, parts[0].iov_len, -1), REAL(writev)(fd, parts, count))
 }
 ssize_t sendfile64(int to, int from, off64_t *at, size_t size) {
-  if (on_write(to)) die();
-  return ((ssize_t(*)(int, int, off64_t *, size_t))dlsym(RTLD_NEXT, "sendfile64"))(to, from, at, size);
+  typedef ssize_t (*send)(int, int, off64_t *, size_t);
+  UNDER(on_write(to, NULL, 0, 0), ((send)dlsym(RTLD_NEXT, "sendfile64"))(to, from, at, size))
 }
 ssize_t copy_file_range(int from, off64_t *a, int to, off64_t *b, size_t size, unsigned flags) {
-  if (on_write(to)) die();
-  return REAL(copy_file_range)(from, a, to, b, size, flags);
+  UNDER(on_write(to, NULL, 0, 0), REAL(copy_file_range)(from, a, to, b, size, flags))
 }
-int rename(const char *from, const char *to) { on_path("rename", AT_FDCWD, to); return REAL(rename)(from, to); }
+int rename(const char *from, const char *to) { UNDER(on_path("rename", AT_FDCWD, to), REAL(rename)(from, to)) }
 int renameat(int d1, const char *from, int d2, const char *to) {
-  on_path("rename", d2, to);
-  return REAL(renameat)(d1, from, d2, to);
+  UNDER(on_path("rename", d2, to), REAL(renameat)(d1, from, d2, to))
 }
 int renameat2(int d1, const char *from, int d2, const char *to, unsigned flags) {
-  on_path("rename", d2, to);
-  return REAL(renameat2)(d1, from, d2, to, flags);
+  UNDER(on_path("rename", d2, to), REAL(renameat2)(d1, from, d2, to, flags))
 }
-int link(const char *from, const char *to) { on_path("link", AT_FDCWD, to); return REAL(link)(from, to); }
+int link(const char *from, const char *to) { UNDER(on_path("link", AT_FDCWD, to), REAL(link)(from, to)) }
 int linkat(int d1, const char *from, int d2, const char *to, int flags) {
-  on_path("link", d2, to);
-  return REAL(linkat)(d1, from, d2, to, flags);
+  UNDER(on_path("link", d2, to), REAL(linkat)(d1, from, d2, to, flags))
 }
-int symlink(const char *from, const char *to) { on_path("symlink", AT_FDCWD, to); return REAL(symlink)(from, to); }
-int unlink(const char *path) { on_path("unlink", AT_FDCWD, path); return REAL(unlink)(path); }
-int unlinkat(int dir, const char *path, int flags) { on_path("unlink", dir, path); return REAL(unlinkat)(dir, path, flags); }
-int rmdir(const char *path) { on_path("rmdir", AT_FDCWD, path); return REAL(rmdir)(path); }
-int remove(const char *path) { on_path("unlink", AT_FDCWD, path); return REAL(remove)(path); }
-int mkdir(const char *path, mode_t mode) { on_path("mkdir", AT_FDCWD, path); return REAL(mkdir)(path, mode); }
-int mkdirat(int dir, const char *path, mode_t mode) { on_path("mkdir", dir, path); return REAL(mkdirat)(dir, path, mode); }
-int fsync(int fd) { on_fd("fsync", fd); return REAL(fsync)(fd); }
-int fdatasync(int fd) { on_fd("fsync", fd); return REAL(fdatasync)(fd); }
-int ftruncate(int fd, off_t size) { on_fd("truncate", fd); return REAL(ftruncate)(fd, size); }
-int ftruncate64(int fd, off64_t size) { on_fd("truncate", fd); return REAL(ftruncate64)(fd, size); }
+int symlink(const char *from, const char *to) { UNDER(on_path("symlink", AT_FDCWD, to), REAL(symlink)(from, to)) }
+int unlink(const char *path) { UNDER(on_path("unlink", AT_FDCWD, path), REAL(unlink)(path)) }
+int unlinkat(int dir, const char *path, int flags) {
+  UNDER(on_path("unlink", dir, path), REAL(unlinkat)(dir, path, flags))
+}
+int rmdir(const char *path) { UNDER(on_path("rmdir", AT_FDCWD, path), REAL(rmdir)(path)) }
+int remove(const char *path) { UNDER(on_path("unlink", AT_FDCWD, path), REAL(remove)(path)) }
+int mkdir(const char *path, mode_t mode) { UNDER(on_path("mkdir", AT_FDCWD, path), REAL(mkdir)(path, mode)) }
+int mkdirat(int dir, const char *path, mode_t mode) { UNDER(on_path("mkdir", dir, path), REAL(mkdirat)(dir, path, mode)) }
+int fsync(int fd) { UNDER(on_fd("fsync", fd), REAL(fsync)(fd)) }
+int fdatasync(int fd) { UNDER(on_fd("fsync", fd), REAL(fdatasync)(fd)) }
+int ftruncate(int fd, off_t size) { UNDER(on_fd("truncate", fd), REAL(ftruncate)(fd, size)) }
+int ftruncate64(int fd, off64_t size) { UNDER(on_fd("truncate", fd), REAL(ftruncate64)(fd, size)) }

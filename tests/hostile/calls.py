@@ -19,7 +19,8 @@ import polars as pl
 import pyarrow as pa
 
 import trinity
-from trinity import Check, Column, TableName, dbapi, evolve
+from trinity import Check, Column, TableName, dbapi
+from trinity.definition import evolve
 from trinity.external import ExternalTables
 
 __all__ = ["EXTREME", "MODULES", "PROPER", "Call", "Subjects", "calls"]
@@ -40,7 +41,7 @@ EXTREME: Final[tuple[Any, ...]] = (
     # of Python
     None, True, 0, -1, 5, 2**31, 2**63, 10**38, 10**4000, 1.5, float("nan"), float("inf"), Decimal("NaN"),
     Decimal("1E+400"), b"", b"x", UUID(int=1), Colour.RED, object(), object, len, Path("a\0b"), Path("nosuch/x"),
-    dt.date(1, 1, 1), dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, tzinfo=dt.timezone.utc), dt.time(1),
+    dt.date(1, 1, 1), dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, tzinfo=dt.UTC), dt.time(1),
     dt.timedelta(days=1), (), [], {}, set(), [None], [[]], ["k", "k"], ["nosuch"], [1, 2], [("k",)], (1, 2, 3),
     {"k": None}, {None: "k"}, {"k": "1"}, {"nosuch": "1"}, {"bucket": "none"}, {"a": {"connector": None}}, [{"k": 1}],
     {"a": {"connector": "parquet"}},

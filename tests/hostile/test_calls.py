@@ -95,7 +95,7 @@ def hostile(draw: st.DrawFn) -> tuple[Call, list[Any], dict[str, Any]]:
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     """Without Spark: what asks for it is told that there is none."""
     from trinity import session
-    from trinity.engine import spark
+    from trinity.engine.spark import local as spark
 
     def none(*_: object) -> SparkSession:
         raise TrinityError("CONFIGURATION_INVALID", "There is no Spark here.")
@@ -176,6 +176,7 @@ CASES: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("Table.alter", {"changes": len}, "INVALID_ARGUMENTS"),
     ("Table.add_check", {"name": "c", "condition": None}, "INVALID_ARGUMENTS"),
     ("Table.merge", {"source": None, "on": "t.k = s.k"}, "CONFIGURATION_INVALID"),
+    ("Table.delete", {"condition_or_keys": "\ud800"}, "INVALID_ARGUMENTS"),
     ("Table.upsert", {"data": pa.table({"k": [1]}).to_pandas()["k"]}, "INVALID_ARGUMENTS"),
     ("Table.upsert", {"data": pa.table({"k": [1]}), "txn": ("a\ud800", 1)}, "INVALID_ARGUMENTS"),
     ("Table.upsert", {"data": pa.table({"k": [1]}), "txn": ("a", float("inf"))}, "INVALID_ARGUMENTS"),

@@ -12,9 +12,9 @@ import pytest
 
 from tests.journal.conftest import hr, model, opened, plain  # noqa: F401 - fixtures
 from trinity import Column, Session, TrinityError, dbapi
-from trinity.define import define_table
-from trinity.engine.conditions import Names, condition_facts
-from trinity.engine.prune import prune
+from trinity.definition.define import define_table
+from trinity.engine.changing.conditions import Names, condition_facts
+from trinity.engine.reading.pruning import prune
 from trinity.names import TableName
 from trinity.table import Table
 

@@ -15,7 +15,6 @@ import psycopg
 import pyarrow as pa
 import pytest
 from psycopg.pq import Conninfo
-from sqlalchemy.exc import SQLAlchemyError
 from typer.testing import CliRunner
 
 import trinity
@@ -162,7 +161,7 @@ def test_a_tables_property_is_no_place_for_a_secret(tmp_path: Path, secret: str)
 
 def test_spark_settings_are_not_shown(tmp_path: Path, secret: str) -> None:
     settings = {"spark.hadoop.fs.s3a.secret.key": secret, "spark.sql.session.timeZone": "UTC"}
-    with Session({"p": {"connector": "memory"}}, "p", "default", None, settings) as session:
+    with trinity.connect(catalogs={"p": {"connector": "memory"}}, spark_settings=settings) as session:
         assert_silent(repr(session))
     assert_silent(TrinityError("BAD_DATA", f"Spark said: {secret}").message)
 
@@ -271,7 +270,7 @@ def test_a_catalog_in_postgresql(server: dict[str, str], tmp_path: Path) -> None
         with psycopg.connect(**server, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
             plain.execute("ALTER ROLE guarded NOLOGIN")
             plain.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guarded'")
-        with pytest.raises((TrinityError, SQLAlchemyError)) as caught:
+        with pytest.raises(TrinityError) as caught:
             session.table("t").splits()
         assert_tells_nothing(caught.value)
 

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.hostile.grammar import DIALECTS, statements, texts
 from trinity import Session, TrinityError
-from trinity.sql.parameters import literal, with_literals
-from trinity.sql.parse import parse
+from trinity.sql.parsing.parameters import literal, with_literals
+from trinity.sql.parsing.parse import parse
 
 FEW: Final = 60
 MANY: Final = int(os.environ.get("HOSTILE_EXAMPLES", "3000"))
@@ -33,6 +33,9 @@ FOUND: Final = (
     ("UPDATE t SET v = map(v)", "spark"),
     ("CREATE TABLE x (v STRING DEFAULT map(1))", "spark"),
     ("ALTER TABLE t ADD CONSTRAINT x CHECK (map(1))", "spark"),
+    ("SELECT t -> t", "spark"),
+    ("SELECT 1 WHERE x -> x", "spark"),
+    ("DELETE FROM t WHERE id -> id", "spark"),
 )
 """(statement, dialect) that ended in something else once."""
 

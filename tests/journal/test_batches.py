@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trinity.errors import TrinityError
-from trinity.journal.backends.arrays import array_of
-from trinity.journal.backends.postgres_batches import as_query
+from trinity.journal.backends.postgres.batches import as_query
+from trinity.journal.backends.warehouse.arrays import array_of
 from trinity.journal.batches import RowError, batch_of, check_counts, first_failing
 from trinity.journal.tables import JournalColumn, JournalTable
 
@@ -100,7 +100,7 @@ NEW_YORK = dt.timezone(-dt.timedelta(hours=5))
         (
             [NOON, NOON.replace(tzinfo=NEW_YORK), dt.date(2020, 1, 1)],
             pa.timestamp("us", "UTC"),
-            [t.replace(tzinfo=dt.timezone.utc) for t in (NOON, NOON.replace(hour=17), NOON.replace(hour=0))],
+            [t.replace(tzinfo=dt.UTC) for t in (NOON, NOON.replace(hour=17), NOON.replace(hour=0))],
         ),
         ([dt.time(1, 2), None], pa.time64("us"), [dt.time(1, 2), None]),
         ([None, None], pa.null(), [None, None]),

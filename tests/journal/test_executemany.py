@@ -220,7 +220,7 @@ def test_columns_of_many_types_on_postgresql(hr: dbapi.Connection) -> None:
         "CREATE TABLE hr.kinds (id INT PRIMARY KEY, n NUMERIC(8,2) DEFAULT 3, c CHAR(3), b BYTEA, at TIMESTAMPTZ, "
         "x FLOAT)"
     )
-    moment = NOON.replace(tzinfo=dt.timezone.utc)
+    moment = NOON.replace(tzinfo=dt.UTC)
     rows: list[tuple[Any, ...]] = [(1, 1, "a", b"\0", moment, 1.5), (2, Decimal("2.555"), None, None, None, None)]
     cursor.executemany("INSERT INTO hr.kinds VALUES (?,?,?,?,?,?)", rows)
     cursor.executemany("INSERT INTO hr.kinds (id, n, c) VALUES (?,DEFAULT,'k')", [(3,), (4,)])

@@ -11,7 +11,7 @@ import pytest
 
 from trinity.errors import TrinityError
 from trinity.journal import JournalModel, load_model, rewrite
-from trinity.journal.merged import rewrite_merged
+from trinity.journal.backends.warehouse.rewriter import rewrite_merged
 
 FACTORY = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
 COLUMNS = {

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from trinity_conformance.functions import OutOfRange
-from trinity_conformance.model import Row
-from trinity_conformance.shapes import Column, Group, Shape
-from trinity_conformance.sketches import sketch_bytes
-from trinity_conformance.traces import History, Upsert
-from trinity_conformance.values import Json
+from trinity_conformance.model.functions import OutOfRange
+from trinity_conformance.model.shapes import Column, Group, Shape
+from trinity_conformance.model.sketches import sketch_bytes
+from trinity_conformance.model.tables import Row
+from trinity_conformance.model.values import Json
+from trinity_conformance.play.traces import History, Upsert
 
 __all__ = ["CASES", "Case"]
 

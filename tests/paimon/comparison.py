@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from tests.paimon.play import Answer
 from tests.paimon.prediction import ALL, Failure, Paimon
-from trinity_conformance.differences import cell_form
-from trinity_conformance.engine_model import EngineModel, model_of
-from trinity_conformance.model import Key, Model, Row
-from trinity_conformance.shapes import DEDUPLICATE, Shape
-from trinity_conformance.traces import History, Upsert
+from trinity_conformance.model.engine_model import EngineModel, model_of
+from trinity_conformance.model.shapes import DEDUPLICATE, Shape
+from trinity_conformance.model.tables import Key, Model, Row
+from trinity_conformance.play.differences import cell_form
+from trinity_conformance.play.traces import History, Upsert
 
 __all__ = ["Comparison", "compared", "played"]
 

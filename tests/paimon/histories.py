@@ -11,15 +11,15 @@ from dataclasses import replace
 from typing import Final
 
 from tests.paimon.prediction import readable
-from trinity_conformance.coverage import RETRACTING
-from trinity_conformance.engine_fold import FUNCTIONS
-from trinity_conformance.engine_histories import engine_histories
-from trinity_conformance.engine_profiles import GROUPS, EngineProfile
-from trinity_conformance.histories import histories, sample
-from trinity_conformance.profiles import WATERMARKS, Profile
-from trinity_conformance.shapes import DEDUPLICATE, Shape
-from trinity_conformance.traces import Compact, History, Step, Upsert
-from trinity_conformance.values import Json
+from trinity_conformance.generate.engine_histories import engine_histories
+from trinity_conformance.generate.engine_profiles import GROUPS, EngineProfile
+from trinity_conformance.generate.histories import histories, sample
+from trinity_conformance.generate.profiles import WATERMARKS, Profile
+from trinity_conformance.model.engine_fold import FUNCTIONS
+from trinity_conformance.model.shapes import DEDUPLICATE, Shape
+from trinity_conformance.model.values import Json
+from trinity_conformance.play.coverage import RETRACTING
+from trinity_conformance.play.traces import Compact, History, Step, Upsert
 
 __all__ = ["FUNCTIONS_OF_0_9", "NUMBERS", "asked"]
 

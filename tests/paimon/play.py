@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.spi import arrow_type
-from trinity_conformance.model import Row
-from trinity_conformance.shapes import Shape
-from trinity_conformance.traces import Compact, History, Upsert
-from trinity_conformance.values import decode
+from trinity_conformance.model.shapes import Shape
+from trinity_conformance.model.tables import Row
+from trinity_conformance.model.values import decode
+from trinity_conformance.play.traces import Compact, History, Upsert
 
 __all__ = ["Answer", "answers"]
 

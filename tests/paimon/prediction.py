@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, cast
 
 from tests.paimon.differences import DIFFERENCES
-from trinity_conformance.engine_fold import Fold, PartialUpdateFold
-from trinity_conformance.engine_model import EngineModel
-from trinity_conformance.functions import Function
-from trinity_conformance.model import Key, Row, Version
-from trinity_conformance.shapes import DEDUPLICATE, Shape
-from trinity_conformance.traces import Compact, History, Upsert
-from trinity_conformance.values import Json, Value
+from trinity_conformance.model.engine_fold import Fold, PartialUpdateFold
+from trinity_conformance.model.engine_model import EngineModel
+from trinity_conformance.model.functions import Function
+from trinity_conformance.model.shapes import DEDUPLICATE, Shape
+from trinity_conformance.model.tables import Key, Row, Version
+from trinity_conformance.model.values import Json, Value
+from trinity_conformance.play.traces import Compact, History, Upsert
 
 __all__ = ["ALL", "Failure", "Paimon", "readable"]
 

@@ -15,11 +15,11 @@ from tests.paimon.comparison import Comparison, compared, played
 from tests.paimon.differences import DIFFERENCES
 from tests.paimon.histories import asked
 from tests.paimon.play import Answer, answers
-from trinity_conformance.differences import cell_form
-from trinity_conformance.engine_model import EngineModel
-from trinity_conformance.engine_mutants import ENGINE_MUTANTS
-from trinity_conformance.model import Row
-from trinity_conformance.shapes import Shape
+from trinity_conformance.model.engine_model import EngineModel
+from trinity_conformance.model.shapes import Shape
+from trinity_conformance.model.tables import Row
+from trinity_conformance.mutants.engines import ENGINE_MUTANTS
+from trinity_conformance.play.differences import cell_form
 
 HISTORIES: Final = dict(asked())
 LEAST_THE_SAME: Final = 0.8

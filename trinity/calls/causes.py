@@ -42,16 +42,21 @@ def _said(error: Exception) -> str:
 
 
 def _from_spark(error: Any) -> TrinityError:
-    from trinity.sql.errors import from_spark
+    from trinity.calls.spark import from_spark
 
     return from_spark(error)
 
 
 def _from_py4j(error: Any) -> TrinityError | None:
-    from trinity.sql.errors import from_java
+    from trinity.calls.spark import from_java
 
     if hasattr(error, "java_exception"):
         return from_java(error)
+    behind: BaseException | None = error
+    while behind is not None:
+        if isinstance(behind, UnicodeEncodeError):
+            return TrinityError("INVALID_ARGUMENTS", "A text holds half of a surrogate pair, which is no character.")
+        behind = behind.__cause__ or behind.__context__
     if type(error).__name__ == "Py4JNetworkError":
         return TrinityError("CONFIGURATION_INVALID", "Spark's JVM does not answer: it was stopped, or has died.")
     return None

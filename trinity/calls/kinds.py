@@ -126,6 +126,10 @@ def _text(value: Any) -> str:
     return value
 
 
+def _sound(value: Any) -> Any:
+    return _text(value) if isinstance(value, str) else value
+
+
 def _flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -197,8 +201,8 @@ def _literal(values: tuple[Any, ...]) -> tuple[Check, str]:
 
 
 def _one_of(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
-    if any(check is _anything for check, _ in parts):
-        return _anything, "anything"
+    if any(check is _anything for check, _ in parts):  # a text must be one even so
+        return (_sound if any(check is _text for check, _ in parts) else _anything), "anything"
     words = " or ".join(words for _, words in parts)
 
     def check(value: Any) -> Any:

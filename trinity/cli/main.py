@@ -56,7 +56,7 @@ def sql(
 ) -> None:
     """Run a statement, and print its result as a table."""
     with _told():
-        from trinity.session import connect
+        from trinity.connecting import connect
 
         with connect(warehouse) as session:
             _print(session.sql(statement, dialect=dialect), limit)
@@ -69,7 +69,7 @@ def repair(
 ) -> None:
     """Go back to the newest version of a table that can be read; what was committed after it is lost."""
     with _told():
-        from trinity.session import connect
+        from trinity.connecting import connect
 
         with connect(warehouse) as session:
             done = session.repair(table)

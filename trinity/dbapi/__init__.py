@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trinity.dbapi.connection import Connection, connect
-from trinity.dbapi.cursor import Cursor
+from trinity.dbapi.connection import Connection, Cursor
 from trinity.dbapi.errors import (
     DatabaseError,
     DataError,
@@ -18,6 +17,7 @@ from trinity.dbapi.errors import (
     ProgrammingError,
     Warning,  # noqa: A004 - PEP 249's name
 )
+from trinity.dbapi.opening import connect
 from trinity.dbapi.types import (
     BINARY,
     DATETIME,

@@ -10,7 +10,7 @@ from trinity.demo.flights import airlines
 from trinity.demo.show import CAVEAT, answers_rows, figures_rows, readers_rows, streams_rows
 
 if TYPE_CHECKING:
-    from trinity.demo.run import Findings
+    from trinity.demo.findings import Findings
 
 __all__ = ["write_report"]
 

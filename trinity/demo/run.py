@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -12,81 +11,21 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from trinity.demo.answers import Answers, truth
+from trinity.connecting import connect
+from trinity.demo.answers import truth
+from trinity.demo.findings import Findings, FormatFindings
 from trinity.demo.flights import ChangeStream, change_stream, extract_csv, read_flights
-from trinity.demo.load import Figures, create_tables, load, measure, table_of
-from trinity.demo.readers import READERS, Seen, look
+from trinity.demo.load import create_tables, load, measure, table_of
+from trinity.demo.readers import READERS, look
 from trinity.demo.report import write_report
 from trinity.demo.show import answers_table, figures_table, readers_table, streams_table
-from trinity.demo.streams import StreamAnswers, create_stream_tables, load_streams, stream_answers
+from trinity.demo.streams import create_stream_tables, load_streams, stream_answers
 from trinity.errors import TrinityError
-from trinity.session import Session, connect
+from trinity.session import Session
 
-__all__ = ["CATALOGS", "Findings", "FormatFindings", "run_demo"]
+__all__ = ["CATALOGS", "run_demo"]
 
 CATALOGS: Final = ("parquet", "delta", "iceberg")
-
-
-@dataclass
-class FormatFindings:
-    """What the demo found in one format.
-
-    Attributes:
-        commits: seconds of each commit that this run made; empty when an earlier run made them all.
-        compaction_s: seconds of the compaction, or None when an earlier run made it.
-        before, after: figures before and after compaction; ``before`` is None when the table was compacted already.
-        answers: the answers of every read of the merged table.
-        streams: what the second scene's tables say, before and after their compaction.
-    """
-
-    commits: list[float] = field(default_factory=list)
-    compaction_s: float | None = None
-    before: Figures | None = None
-    after: Figures | None = None
-    answers: list[Answers] = field(default_factory=list)
-    streams: list[StreamAnswers] = field(default_factory=list)
-
-
-@dataclass
-class Findings:
-    """All that the demo found.
-
-    Attributes:
-        truth: what DuckDB computed from the source.
-        delivered, late, batches: rows of the change stream, how many came late, number of micro-batches.
-        formats: catalog -> findings.
-        seen: reader's name -> (before, after) compaction; None where it was not looked at.
-    """
-
-    truth: Answers
-    delivered: int
-    late: int
-    batches: int
-    formats: dict[str, FormatFindings] = field(default_factory=dict)
-    seen: dict[str, tuple[Seen | None, Seen | None]] = field(default_factory=dict)
-
-    def differences(self) -> list[str]:
-        """What disagrees with the truth; empty when all is well."""
-        wrong = [
-            f"{catalog}: the merged read differs from the source: {found}"
-            for catalog, findings in self.formats.items()
-            for found in findings.answers
-            if found != self.truth
-        ]
-        told = StreamAnswers(self.truth.flown, self.truth.delays, self.truth.delays)
-        wrong += [
-            f"{catalog}: the two streams differ from the source: {found}"
-            for catalog, findings in self.formats.items()
-            for found in findings.streams
-            if found != told
-        ]
-        expected = Seen(self.truth.live, sum(total for total, _ in self.truth.delays.values()))
-        readers = [
-            f"{name}: sees {after.rows} rows, {expected.rows} are live"
-            for name, (_, after) in self.seen.items()
-            if after is not None and after != expected
-        ]
-        return wrong + readers
 
 
 def run_demo(output: Path, batches: int = 12, console: Console | None = None) -> Findings:

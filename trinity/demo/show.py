@@ -11,7 +11,7 @@ from trinity.demo.flights import airlines
 from trinity.demo.readers import READERS, Seen
 
 if TYPE_CHECKING:
-    from trinity.demo.run import Findings, FormatFindings
+    from trinity.demo.findings import Findings, FormatFindings
 
 __all__ = [
     "CAVEAT",

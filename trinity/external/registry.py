@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec
+from trinity.merge.parse import merge_spec
 from trinity.spi import TableDefinition
 from trinity.storage import AlreadyExists, ObjectStore, after_commit, sync_file, sync_folders
 
 if TYPE_CHECKING:
-    from trinity.session import TableName
+    from trinity.names import TableName
 
 __all__ = ["Registration", "Registry"]
 
@@ -62,7 +62,7 @@ class Registration:
             if given[option] != own.properties[option]:
                 raise _differs(own, option, own.properties[option], given[option])
         found = replace(own, primary_key=own.primary_key or key, properties={**given, **own.properties})
-        MergeSpec.of(found)
+        merge_spec(found)
         return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from trinity.errors import TrinityError
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
 __all__ = ["archive_statements"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
 __all__ = ["assignments"]

@@ -12,9 +12,9 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from trinity.errors import TrinityError
-from trinity.journal import trees
-from trinity.sql.as_written import as_written
-from trinity.sql.parse import tokenize
+from trinity.journal import tree_parts as trees
+from trinity.sql.parsing.as_written import as_written
+from trinity.sql.parsing.parse import tokenize
 
 __all__ = [
     "LOCKED_KEYS",

@@ -13,7 +13,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.locks import Lock
 from trinity.journal.reading import VERSION, latest_of_key
 from trinity.journal.returning import of_target

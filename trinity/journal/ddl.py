@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalTable
 

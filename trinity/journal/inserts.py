@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.locks import Lock, is_locked, lock_of
 from trinity.journal.reading import latest_of_key
 from trinity.journal.returning import expand, of_target

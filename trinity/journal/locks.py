@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.binding import locked_keys
 from trinity.journal.tables import JournalTable
 

@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
 __all__ = ["VERSION", "latest_of_key", "live_rows"]

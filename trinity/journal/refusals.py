@@ -9,8 +9,8 @@ from sqlglot import TokenType
 
 from trinity.errors import TrinityError
 from trinity.journal.tables import JournalModel
-from trinity.sql.parameters import Numbered
-from trinity.sql.words import check_first_word
+from trinity.sql.parsing.parameters import Numbered
+from trinity.sql.parsing.words import check_first_word
 
 __all__ = ["check_unread", "mentions", "words_of"]
 

@@ -11,7 +11,8 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from trinity.errors import TrinityError
-from trinity.journal import ddl, trees
+from trinity.journal import ddl
+from trinity.journal import tree_parts as trees
 from trinity.journal.binding import Bound, bind
 from trinity.journal.conflicts import insert_on_conflict
 from trinity.journal.inserts import insert
@@ -25,8 +26,8 @@ from trinity.journal.tables import JournalModel, JournalTable
 from trinity.journal.unique import unique_checks
 from trinity.journal.updates import delete, update
 from trinity.journal.writing import Names, Written
-from trinity.sql.as_written import as_written
-from trinity.sql.parameters import Numbered, number
+from trinity.sql.parsing.as_written import as_written
+from trinity.sql.parsing.parameters import Numbered, number
 
 __all__ = ["KeyLock", "Rewritten", "UniqueCheck", "numbered_and_parsed", "rewrite"]
 

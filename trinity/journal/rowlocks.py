@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.locks import is_locked, lock_of
 from trinity.journal.scopes import Scopes
 from trinity.journal.writing import Written

@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.reading import live_rows
 from trinity.journal.tables import JournalModel, JournalTable
 

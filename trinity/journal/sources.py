@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.locks import MAX_KEYS, repeatable
 from trinity.journal.tables import JournalColumn, JournalTable
 

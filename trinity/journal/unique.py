@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.reading import live_rows
 from trinity.journal.tables import JournalTable
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.tables import JournalTable
 
 __all__ = ["first_version", "inserted_version", "next_version", "once"]

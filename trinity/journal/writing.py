@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from trinity.journal import trees
+from trinity.journal import tree_parts as trees
 from trinity.journal.locks import Lock
 from trinity.journal.tables import JournalTable
 

@@ -1,7 +1,7 @@
 """Merge engines: options to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
 
 from trinity.merge.carried import carried_columns, carried_marks, ingested_columns
-from trinity.merge.literal import quoted
+from trinity.merge.engine import MergeEngine
 from trinity.merge.options import (
     TABLE_PROPERTIES,
     Properties,
@@ -11,9 +11,12 @@ from trinity.merge.options import (
     property_text,
     syncs_files,
 )
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted
 from trinity.merge.rename import renamed
 from trinity.merge.roles import role_of, without_column
-from trinity.merge.spec import MergeEngine, MergeSpec, statistics_columns
+from trinity.merge.spec import MergeSpec
+from trinity.merge.statistics import statistics_columns
 from trinity.merge.tombstone import tombstone_marks
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "carried_marks",
     "commit_timeout_s",
     "duration_ms",
+    "merge_spec",
     "syncs_files",
     "ingested_columns",
     "property_text",

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.functions import AggregateFunction, Field, aggregate_function
 from trinity.merge.groups import GroupFold, takes_part
-from trinity.merge.literal import quoted, text_literal
+from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.removal import kept_after_removal
 from trinity.merge.rows import AnyRows, per_key
-from trinity.merge.spec import FieldFunction, MergeEngine, MergeSpec, SequenceGroup
+from trinity.merge.spec import MergeSpec
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
 __all__ = ["ADD", "CUT", "FITS", "KIND", "PLACE", "VISIBLE", "ColumnFold"]

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from trinity.merge.literal import quoted, text_literal
+from trinity.merge.engine import MergeEngine
+from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.rows import AnyRows, Rows
-from trinity.merge.spec import MergeEngine, MergeSpec
+from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND
 
 __all__ = ["ARRIVAL", "SINCE", "UNSURE", "beats", "greater", "is_deleted", "winners"]

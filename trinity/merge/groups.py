@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from trinity.merge.engine import SequenceGroup
 from trinity.merge.functions import aggregated
-from trinity.merge.literal import quoted
-from trinity.merge.spec import SequenceGroup
+from trinity.merge.quoting import quoted
 
 __all__ = ["GroupFold", "takes_part"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from trinity.errors import TrinityError
+from trinity.merge.engine import MergeEngine
 from trinity.merge.options import duration_ms
 from trinity.merge.parse_fields import FieldsParser
-from trinity.merge.spec import MergeEngine, MergeSpec
+from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
 
-__all__ = ["parse_spec"]
+__all__ = ["merge_spec"]
 
 _KEYED_ONLY: Final = (
     "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
@@ -18,11 +19,12 @@ _KEYED_ONLY: Final = (
 )  # fmt: skip
 
 
-def parse_spec(definition: TableDefinition) -> MergeSpec:
-    """The merge options of a definition.
+def merge_spec(definition: TableDefinition) -> MergeSpec:
+    """What the options of a keyed table mean.
 
     Raises:
-        TrinityError: see :meth:`MergeSpec.of`.
+        TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming option
+            and column (K1, U3, U8, V1).
     """
     return _Parser(definition).parse()
 

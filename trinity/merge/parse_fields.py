@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from trinity.errors import TrinityError, nearest
+from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.functions import aggregate_function, function_names
 from trinity.merge.options import column_options
-from trinity.merge.spec import FieldFunction, MergeEngine, SequenceGroup
 from trinity.spi import Column, TableDefinition, parse_type
 
 __all__ = ["FieldOptions", "FieldsParser"]

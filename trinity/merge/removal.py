@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trinity.merge.engine import SequenceGroup
 from trinity.merge.fold import greater
-from trinity.merge.literal import quoted
+from trinity.merge.quoting import quoted
 from trinity.merge.rows import AnyRows, per_key
-from trinity.merge.spec import MergeSpec, SequenceGroup
+from trinity.merge.spec import MergeSpec
 
 __all__ = ["kept_after_removal"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trinity.merge.options import column_options
-from trinity.merge.spec import MergeSpec
+from trinity.merge.parse import merge_spec
 from trinity.spi import Column, TableDefinition
 
 __all__ = ["role_of", "without_column"]
@@ -17,7 +17,7 @@ def role_of(definition: TableDefinition, name: str) -> str | None:
         return "a partition column"
     if not definition.keyed:
         return None
-    spec = MergeSpec.of(definition)
+    spec = merge_spec(definition)
     for columns, role in (
         (spec.key, "part of the primary key"),
         (spec.ordering, "the watermark"),

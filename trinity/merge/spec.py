@@ -4,66 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Final
 
-from trinity.spi import CARRIED, ROW_KIND, STAMP, TableDefinition, parse_type
+from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
+from trinity.merge.functions import aggregate_function, folded_value_stands
+from trinity.spi import CARRIED, ROW_KIND
 
-__all__ = ["FieldFunction", "MergeEngine", "MergeSpec", "SequenceGroup", "statistics_columns"]
-
-_MOST_STATISTICS: Final = 32
-"""As many as Delta keeps by default."""
-
-
-class MergeEngine(str, Enum):
-    """How the row versions of a key become one row: ``merge-engine``."""
-
-    DEDUPLICATE = "deduplicate"
-    """The freshest version, whole (U1)."""
-    PARTIAL_UPDATE = "partial-update"
-    """Column by column, group by group (§5)."""
-    AGGREGATION = "aggregation"
-    """Every column by its function (E1)."""
-    FIRST_ROW = "first-row"
-    """The first version that arrived, whole (E2)."""
-
-    @property
-    def by_column(self) -> bool:
-        """True when the folded row takes each column from where its rule says (§5, E1)."""
-        return self in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
-
-
-@dataclass(frozen=True)
-class SequenceGroup:
-    """Columns that are versioned together (G1-G7).
-
-    Attributes:
-        sequence: columns compared left to right, NULL smallest.
-        protected: the columns that follow them.
-    """
-
-    sequence: tuple[str, ...]
-    protected: tuple[str, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All of them."""
-        return (*self.sequence, *self.protected)
-
-
-@dataclass(frozen=True)
-class FieldFunction:
-    """The aggregate function of a column (A1-A5).
-
-    Attributes:
-        name: its name in :mod:`trinity.merge.functions`.
-        ignore_retract: True when a retract leaves the column as it is.
-        options: its other options, as ``list-agg-delimiter``.
-    """
-
-    name: str
-    ignore_retract: bool = False
-    options: Mapping[str, str] = field(default_factory=dict)
+__all__ = ["MergeSpec"]
 
 
 @dataclass(frozen=True)
@@ -132,37 +78,19 @@ class MergeSpec:
     @property
     def keeps_history(self) -> bool:
         """True when compaction keeps row versions beside the folded rows, which late rows need (E3)."""
-        from trinity.merge.functions import folded_value_stands
-
         stands = all(folded_value_stands(f) for f in self.functions.values())
         if self.engine is MergeEngine.PARTIAL_UPDATE:
             return bool(self.ordering) or not stands
         return self.by_column and bool(self.ordering) and (self.remove_on_delete or not stands)
 
+    @property
+    def folds_without_order(self) -> bool:
+        """True when the fold needs no arrival of the rows: every column commutes."""
+        if self.engine is not MergeEngine.AGGREGATION or self.ordering or self.row_kind:
+            return False
+        found = (aggregate_function(f.name) for f in self.functions.values())
+        return all(f is not None and f.commutes for f in found)
+
     def group_of(self, column: str) -> SequenceGroup | None:
         """The group that protects a column or is ordered by it, if any."""
         return next((g for g in self.groups if column in g.columns), None)
-
-    @classmethod
-    def of(cls, definition: TableDefinition) -> MergeSpec:
-        """Parses and checks a definition.
-
-        Raises:
-            TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming
-                option and column (K1, U3, U8, V1).
-        """
-        from trinity.merge.parse import parse_spec
-
-        return parse_spec(definition)
-
-
-def statistics_columns(definition: TableDefinition) -> tuple[str, ...]:
-    """Columns whose bounds are worth keeping for every file: by them reads and row changes leave files out.
-
-    Of a keyed table key and ordering; of a plain one, whose rows a statement finds by any column, the first
-    primitive ones.
-    """
-    if definition.keyed:
-        return (*MergeSpec.of(definition).statistics, *([STAMP] if definition.stamped else []))
-    primitive = [c.name for c in definition.columns if not parse_type(c.type).nested]
-    return tuple(primitive[:_MOST_STATISTICS])

@@ -44,7 +44,7 @@ _CANONICAL: Final[dict[str, Any]] = {
     **dict.fromkeys(("string", "char", "varchar"), "D"),
     "binary": b"\x01",
     "date": dt.date(1970, 1, 1),
-    "timestamp": dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc),
+    "timestamp": dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
     "timestamp_ntz": dt.datetime(1970, 1, 1),
     "time": dt.time(0),
 }

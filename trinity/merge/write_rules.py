@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
+from trinity.merge.engine import FieldFunction, MergeEngine
 from trinity.merge.functions import aggregate_function
-from trinity.merge.spec import FieldFunction, MergeEngine, MergeSpec
+from trinity.merge.spec import MergeSpec
 
 __all__ = ["WriteRules"]
 

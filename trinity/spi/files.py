@@ -42,6 +42,8 @@ class Origin(str, Enum):
     """Trinity."""
     ADDED = "added"
     """Another engine, of new rows in the commit of that number."""
+    UNSURE = "unsure"
+    """Another engine, in the commit of that number, of new rows or of rows of any commits before."""
     REWRITTEN = "rewritten"
     """Another engine, of rows of any commits before; or it is not known that it did not."""
 

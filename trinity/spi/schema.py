@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from trinity.calls import public
 from trinity.errors import TrinityError, nearest
+from trinity.hidden import HIDDEN_PREFIX
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.types import arrow_type
 
@@ -26,9 +27,6 @@ __all__ = [
     "TableDefinition",
     "stored_field",
 ]
-
-HIDDEN_PREFIX = "_trinity_"
-"""Columns of this prefix are stored but never shown."""
 
 ROW_KIND = "_trinity_row_kind"
 """INT: NULL or 0 an added row, 3 a deleted one, 4 one that compaction folded. Only in keyed tables without a tombstone

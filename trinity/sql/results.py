@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.show import local_frame
+from trinity.engine.spark.frames import local_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

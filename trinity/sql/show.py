@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import Token, TokenType, exp
 
-from trinity.engine.show import local_frame
+from trinity.engine.spark.frames import local_frame
 from trinity.errors import TrinityError
 from trinity.secrets import HIDDEN, is_secret_property
 from trinity.spi import Column, PartitionField, TableDefinition
-from trinity.sql.names import catalog_name, parts, quoted_name, read_name, schema_name
-from trinity.sql.parse import Statement
-from trinity.sql.query import run_query, run_text
-from trinity.sql.references import resolve
+from trinity.sql.parsing.names import catalog_name, parts, quoted_name, read_name, schema_name
+from trinity.sql.parsing.parse import Statement
+from trinity.sql.queries.query import run_query, run_text
+from trinity.sql.queries.references import resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

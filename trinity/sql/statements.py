@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from trinity.depth import room
-from trinity.engine.settings import check_late_settings, pinned
+from trinity.engine.spark.settings import check_late_settings, pinned
 from trinity.errors import TrinityError
-from trinity.sql import alter, create, ddl, dml, insert, query, show
-from trinity.sql.parameters import with_values
-from trinity.sql.parse import MISSING, Statement, only_one, parse, split
-from trinity.sql.words import check_first_word
+from trinity.sql import show
+from trinity.sql.changing import dml, insert
+from trinity.sql.defining import alter, create
+from trinity.sql.defining import schemas as ddl
+from trinity.sql.parsing.parameters import with_values
+from trinity.sql.parsing.parse import MISSING, Statement, only_one, parse, split
+from trinity.sql.parsing.words import check_first_word
+from trinity.sql.queries import query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,7 +35,7 @@ def run(session: Session, text: str, dialect: str = "spark", params: Any = None)
         session: where names are resolved.
         text: the statement; a trailing ``;`` and comments are fine.
         dialect: ``spark``, ``trino``, ``postgres`` or ``duckdb``.
-        params: values of its parameters; see :func:`trinity.sql.parameters.with_values`.
+        params: values of its parameters; see :func:`trinity.sql.parsing.parameters.with_values`.
 
     Returns:
         a lazy DataFrame for a query, one row of counts for DML, the rows of SHOW and DESCRIBE, else nothing.

@@ -15,16 +15,11 @@ from trinity.storage.graves import bury, check_free, check_only_graves, sweep
 from trinity.storage.hold import held
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
-from trinity.storage.parquet_sink import (
-    ParquetPageSink,
-    ParquetSinkProvider,
-    SinkFile,
-    footer_statistics,
-    is_sink_file,
-)
+from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.row_changes import ROW_ID, FileChange, RowChanges, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
+from trinity.storage.sink_provider import ParquetSinkProvider
 from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
 from trinity.storage.stamping import order_with, stamped, stamps_missing
 from trinity.storage.store import (

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec, canonical_properties, renamed, role_of, without_column
+from trinity.merge import canonical_properties, renamed, role_of, without_column
+from trinity.merge.parse import merge_spec
 from trinity.spi import Column, TableDefinition
 
 __all__ = [
@@ -58,7 +59,7 @@ def foreign_definition(
     if not draft.keyed:
         return draft.with_properties({**own, **_known({k: v for k, v in options.items() if k == "comment"})})
     keyed = draft.with_key(draft.primary_key).with_properties({**own, **_known(options)})
-    MergeSpec.of(keyed)
+    merge_spec(keyed)
     return keyed
 
 
@@ -105,7 +106,7 @@ def adopted_definition(
     found = found.with_columns(column for _, column in present).numbered()
     if found.keyed and found.columns != known.columns:
         try:
-            MergeSpec.of(found)
+            merge_spec(found)
         except TrinityError as error:
             raise _unfit(table, f"changed its columns, which do not fit its options now ({error.message})") from error
     return found
@@ -128,7 +129,7 @@ def adopted_properties(
 
 def keeps_aside(definition: TableDefinition) -> bool:
     """Whether what counts of compacted rows are the row versions that they were folded from, which lie aside (E3)."""
-    return definition.keyed and MergeSpec.of(definition).keeps_history
+    return definition.keyed and merge_spec(definition).keeps_history
 
 
 def changed_aside(table: str, restore: str) -> TrinityError:

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec, carried_columns, carried_marks, tombstone_marks
+from trinity.merge import carried_columns, carried_marks, tombstone_marks
+from trinity.merge.parse import merge_spec
 from trinity.spi import (
     CARRIED,
     MergeSink,
@@ -55,7 +56,7 @@ def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId
     """
     if not merge.insert.definition.keyed:
         return CopyOnWriteMergeSink(provider, merge, sink)
-    by_column = MergeSpec.of(merge.insert.definition).by_column
+    by_column = merge_spec(merge.insert.definition).by_column
     return (ColumnMergeSink if by_column else VersionMergeSink)(provider, merge, sink)
 
 
@@ -192,7 +193,7 @@ class VersionMergeSink(_ParquetMergeSink):
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, sink)
         self._definition = merge.insert.definition
-        self._spec = MergeSpec.of(self._definition)
+        self._spec = merge_spec(self._definition)
         # a format may store columns under other names; keys are taken by their place
         self._key = [self._definition.columns.index(self._definition.column(k)) for k in self._spec.key]
         self._filled: list[pa.Table] = []

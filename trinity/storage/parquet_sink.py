@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,22 +19,17 @@ from trinity.spi import (
     STAMP,
     ColumnStats,
     DataFile,
-    MergeSink,
-    MergeTableHandle,
     PageSink,
-    PageSinkProvider,
     SinkId,
     Tier,
     WriteTarget,
 )
-from trinity.storage.merge_sinks import merge_sink
 from trinity.storage.naming import stored_name, stored_schema
 from trinity.storage.store import local_path
 from trinity.storage.sync import folders_up_to, make_folder, sync_file, sync_folders
 
 __all__ = [
     "ParquetPageSink",
-    "ParquetSinkProvider",
     "SinkFile",
     "attempt_id",
     "file_name",
@@ -51,27 +46,6 @@ _SAMPLE: Final = 10_000
 _SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.parquet")
 _SPARK: Final = b"org.apache.spark.version"
 _LEGACY_CALENDAR: Final = b"org.apache.spark.legacyDateTime"
-
-
-class ParquetSinkProvider(PageSinkProvider):
-    """Makes :class:`ParquetPageSink`; enough for every format that stores Parquet files."""
-
-    def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
-        """A sink for one task's rows; of a partitioned table, one that splits them."""
-        from trinity.storage.partitioned_sink import PartitionedPageSink
-
-        if not target.partition_by:
-            return ParquetPageSink(target, sink)
-        return PartitionedPageSink(target, sink, self.partition_values(target))
-
-    def partition_values(self, target: WriteTarget) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-        """Tells the partition values of pages: here the partition columns as they are."""
-        names = list(target.partition_by)
-        return lambda page: page.select(names)
-
-    def create_merge_sink(self, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
-        """A sink for one task's changes: copy-on-write for a plain table, row versions for a keyed one."""
-        return merge_sink(self, merge, sink)
 
 
 def attempt_id() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec
+from trinity.merge.parse import merge_spec
 from trinity.spi import (
     ConnectorMetadata,
     DataFile,
@@ -67,7 +67,7 @@ class RowChanges(ConnectorMetadata):
 
 def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
     """What the merge engine asks for, or the property ``row-change-paradigm``; delete and insert by default."""
-    if definition.keyed and MergeSpec.of(definition).by_column:
+    if definition.keyed and merge_spec(definition).by_column:
         return RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
     wanted = definition.properties.get("row-change-paradigm")
     return RowChangeParadigm[wanted.upper()] if wanted else RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.storage.store import spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +22,8 @@ READ_OPTIONS: Final[Mapping[str, str]] = {
     # a file that is not read is rows that are not there
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
-    # a path is a file, whatever it looks like
+    # a path is a file, whatever it looks like: no pattern, no folder, and Hadoop's patterns have no way to say a colon
+    "__globPaths__": "false",
     "recursiveFileLookup": "false",
     "mergeSchema": "false",
 }
@@ -69,4 +69,4 @@ def read_files(
         options: further options of the reader.
     """
     read = spark.read.schema(schema).options(**{**READ_OPTIONS, **(options or {})})
-    return read.parquet(*map(spark_path, paths))
+    return read.parquet(*paths)

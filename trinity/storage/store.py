@@ -87,7 +87,7 @@ def file_uri(path: str) -> str:
 
 
 def spark_path(path: str) -> str:
-    """A file's path as Spark's readers take it, which expand patterns otherwise."""
+    """A file's path as SQL over Parquet files by their paths takes it, which expands patterns."""
     return _PATTERN.sub(r"\\\1", path)
 
 

@@ -27,7 +27,7 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.alter import add_column, set_properties
+from tests.support.alter import add_column, set_properties
 from trinity.errors import TrinityError
 from trinity.spi import (
     Bucket,
@@ -47,7 +47,7 @@ from trinity_delta import DeltaConnector, DeltaFormat, snapshot
 from trinity_delta.commit import new_metadata, transaction
 from trinity_delta.jvm import DeltaJvm
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 KEYED = TableDefinition(
     "default",
     "t",

@@ -1,5 +1,6 @@
 """Delta tables: commits through Delta's own transaction log, data files from the shared sink."""
 
-from trinity_delta.format import DeltaConnector, DeltaFormat, DeltaOptions
+from trinity_delta.format import DeltaConnector, DeltaFormat
+from trinity_delta.options import DeltaOptions
 
 __all__ = ["DeltaConnector", "DeltaFormat", "DeltaOptions"]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from trinity.errors import TrinityError
-from trinity.options import CatalogOptions
 from trinity.spi import (
     Connector,
     ConnectorContext,
@@ -18,22 +17,13 @@ from trinity.spi import (
 )
 from trinity.storage import ParquetSinkProvider
 from trinity_delta.metadata import DeltaMetadata
+from trinity_delta.options import DeltaOptions
 from trinity_delta.snapshot import is_table
 
-__all__ = ["DeltaConnector", "DeltaFormat", "DeltaOptions"]
+__all__ = ["DeltaConnector", "DeltaFormat"]
 
 DELTA_JAR: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
 """Pinned: ``jvm.py`` uses classes of Delta that are no public API."""
-
-
-class DeltaOptions(CatalogOptions):
-    """Settings of a catalog.
-
-    Attributes:
-        warehouse: folder of the catalog, a path or ``file:`` URI.
-    """
-
-    warehouse: str
 
 
 class DeltaConnector(Connector):

@@ -51,7 +51,7 @@ def _text(name: str, value: Any, definition: TableDefinition) -> str | None:
     if isinstance(value, dt.datetime):
         # an instant is written with its zone, or readers would take it for one of their session's
         zone = "Z" if value.tzinfo is not None else ""
-        clock = value.astimezone(dt.timezone.utc).replace(tzinfo=None) if zone else value
+        clock = value.astimezone(dt.UTC).replace(tzinfo=None) if zone else value
         return clock.isoformat(sep="T" if zone else " ", timespec="microseconds") + zone
     return value.isoformat() if isinstance(value, dt.date) else str(value)
 

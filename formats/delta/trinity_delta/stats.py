@@ -89,7 +89,7 @@ def _instant(value: dt.datetime, kind: str, upper: bool) -> str | None:
         except OverflowError:
             return None
     if kind == "timestamp" and value.tzinfo is not None:
-        value = value.astimezone(dt.timezone.utc)
+        value = value.astimezone(dt.UTC)
     text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
     return text + ("Z" if kind == "timestamp" else "")
 

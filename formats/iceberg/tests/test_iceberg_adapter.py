@@ -23,7 +23,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import IntegerType
 
-from tests.alter import add_column, set_properties
+from tests.support.alter import add_column, set_properties
 from trinity.errors import TrinityError
 from trinity.spi import (
     Bucket,
@@ -39,7 +39,7 @@ from trinity.spi import (
 )
 from trinity_iceberg import IcebergConnector, IcebergFormat
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 KEYED = TableDefinition(
     "default",
     "t",

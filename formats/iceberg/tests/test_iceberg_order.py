@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyiceberg.manifest import DataFile, ManifestEntry
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
 from trinity.spi import Origin, RowOrder
@@ -25,14 +26,22 @@ def snapshot(number: int, operation: Operation, added: int = 0, deleted: int = 0
     )
 
 
+def entry(name: str, of_rows: int = 7) -> ManifestEntry:
+    """The entry of a file that was committed by sequence number 7, its rows by another one perhaps."""
+    found = ManifestEntry.from_args(data_file=DataFile.from_args(file_path=f"file:///t/data/{name}"))
+    found.sequence_number, found.file_sequence_number = of_rows, 7
+    return found
+
+
 def test_who_made_a_file() -> None:
     assert is_sink_file(OWN)
     assert is_sink_file(OWN.replace(".parquet", "-000001.parquet"))
     assert is_sink_file(OWN.replace(".parquet", "_00001.c000.parquet"))
-    assert origin_of(OWN, None) is Origin.OWN
-    assert origin_of(OTHERS, snapshot(7, Operation.APPEND)) is Origin.ADDED
-    assert origin_of(OTHERS, snapshot(7, Operation.REPLACE)) is Origin.REWRITTEN
-    assert origin_of(OTHERS, None) is Origin.REWRITTEN
+    assert origin_of(entry(OWN), None) is Origin.OWN
+    assert origin_of(entry(OTHERS), snapshot(7, Operation.APPEND)) is Origin.ADDED
+    assert origin_of(entry(OTHERS), snapshot(7, Operation.REPLACE)) is Origin.REWRITTEN
+    assert origin_of(entry(OTHERS), None) is Origin.UNSURE
+    assert origin_of(entry(OTHERS, of_rows=5), None) is Origin.REWRITTEN
 
 
 def test_rows_of_others_are_noticed_and_copies_are_not() -> None:

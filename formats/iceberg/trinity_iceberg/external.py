@@ -24,7 +24,7 @@ from trinity.errors import TrinityError
 from trinity.merge import quoted
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
 from trinity.storage import AlreadyExists, ObjectStore
-from trinity_iceberg.format import FILE_IO
+from trinity_iceberg.options import FILE_IO
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -38,7 +38,7 @@ from trinity.storage import (
     sweep,
     unescaped,
 )
-from trinity_iceberg.format import CATALOG_FILE, DEFAULT_SCHEMA
+from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
 
 __all__ = ["CatalogNames", "identifier_of", "schema_of"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 
@@ -15,17 +16,19 @@ from trinity_iceberg.schema import DEFINITION
 __all__ = ["folded_order", "order_after", "order_of", "origin_of"]
 
 
-def origin_of(name: str, snapshot: Snapshot | None) -> Origin:
+def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
     """Who made a file.
 
     Args:
-        name: the file's.
-        snapshot: the one that added it; None once that has expired.
+        entry: the file's, with both sequence numbers.
+        snapshot: the one that added it; None once that has expired. A file that was committed later than its rows is a
+            rewritten one even so.
     """
-    if is_sink_file(name):
+    if is_sink_file(entry.data_file.file_path.rpartition("/")[2]):
         return Origin.OWN
-    known = snapshot is not None and snapshot.summary is not None and snapshot.summary.operation is Operation.APPEND
-    return Origin.ADDED if known else Origin.REWRITTEN
+    if snapshot is None or snapshot.summary is None:
+        return Origin.UNSURE if entry.sequence_number == entry.file_sequence_number else Origin.REWRITTEN
+    return Origin.ADDED if snapshot.summary.operation is Operation.APPEND else Origin.REWRITTEN
 
 
 def order_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> RowOrder:

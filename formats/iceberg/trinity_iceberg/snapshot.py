@@ -250,7 +250,7 @@ def _to_file(entry: ManifestEntry, columns: _Columns, snapshot: Snapshot | None)
         commit=entry.sequence_number,
         stats=_stats(file, columns),
         column_sizes={columns.paths[i]: size for i, size in sizes.items() if i in columns.paths},
-        origin=origin_of(file.file_path.rpartition("/")[2], snapshot),
+        origin=origin_of(entry, snapshot),
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.alter import set_properties
+from tests.support.alter import set_properties
 from trinity.errors import TrinityError
 from trinity.spi import (
     Bucket,

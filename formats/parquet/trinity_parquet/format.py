@@ -6,29 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from trinity.errors import TrinityError
-from trinity.options import CatalogOptions
 from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, TableHandle
 from trinity_parquet.external import FolderTable
 from trinity_parquet.folder import foreign_format
 from trinity_parquet.metadata import ParquetMetadata, is_table
+from trinity_parquet.options import ParquetOptions
 from trinity_parquet.sink import FolderSinkProvider
 
-__all__ = ["ParquetConnector", "ParquetFormat", "ParquetOptions"]
-
-
-class ParquetOptions(CatalogOptions):
-    """Settings of a catalog.
-
-    Attributes:
-        warehouse: folder of the catalog, a path or ``file:`` URI.
-        checkpoint_interval: a checkpoint is written every so many versions.
-    """
-
-    warehouse: str
-    checkpoint_interval: int = Field(default=10, ge=2, alias="checkpoint-interval")
+__all__ = ["ParquetConnector", "ParquetFormat"]
 
 
 class ParquetConnector(Connector):

@@ -4,7 +4,6 @@ from trinity.merge.functions.base import AggregateFunction, Field, ListFunction,
 from trinity.merge.functions.registry import (
     aggregate_function,
     folded_value_stands,
-    folds_without_order,
     function_names,
 )
 
@@ -15,6 +14,5 @@ __all__ = [
     "aggregate_function",
     "aggregated",
     "folded_value_stands",
-    "folds_without_order",
     "function_names",
 ]

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from trinity.errors import ErrorCode
-from trinity.merge.literal import text_literal
+from trinity.merge.quoting import text_literal
 from trinity.spi import DataType
 
 __all__ = ["GROUP", "AggregateFunction", "Field", "ListFunction", "aggregated", "collected", "ranged", "unfit"]
@@ -63,7 +63,8 @@ class AggregateFunction(ABC):
         stands: True when the folded value can stand for the rows that it came from, whatever late rows come: it does
             not depend on their order, or belongs to the greatest sequence. Else compaction keeps the rows (E3).
         commutes: True when neither the order of the rows nor NULLs matter: such columns need no arrival.
-        translates: True when sqlglot, with what :mod:`trinity.engine.dialects` adds, says the same in another dialect.
+        translates: True when sqlglot, with what :mod:`trinity.engine.reading.view_dialects` adds, says the same in
+            another dialect.
         options: option -> a line about it, of those that follow ``fields.<column>.``.
     """
 

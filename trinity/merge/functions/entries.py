@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from trinity.errors import ErrorCode
 from trinity.merge.functions.base import Field, ListFunction
-from trinity.merge.literal import quoted
+from trinity.merge.quoting import quoted
 from trinity.spi import DataType
 
 __all__ = ["MergeMap", "MergeMapWithKeytime", "NestedPartialUpdate", "NestedUpdate", "nested_key"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from trinity.merge.functions.base import Field, ListFunction
-from trinity.merge.literal import text_literal
+from trinity.merge.quoting import text_literal
 from trinity.spi import DataType
 
 __all__ = ["Collect", "ListAgg"]

@@ -6,6 +6,7 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Final
 
+from trinity.merge.engine import FieldFunction
 from trinity.merge.functions.base import GROUP, AggregateFunction
 from trinity.merge.functions.entries import MergeMap, MergeMapWithKeytime, NestedPartialUpdate, NestedUpdate
 from trinity.merge.functions.lists import Collect, ListAgg
@@ -21,9 +22,8 @@ from trinity.merge.functions.values import (
     Max,
     Min,
 )
-from trinity.merge.spec import FieldFunction, MergeEngine, MergeSpec
 
-__all__ = ["aggregate_function", "folded_value_stands", "folds_without_order", "function_names", "others"]
+__all__ = ["aggregate_function", "folded_value_stands", "function_names", "others"]
 
 _OWN: Final[dict[str, AggregateFunction]] = {
     kind.name: kind()
@@ -46,13 +46,6 @@ def folded_value_stands(function: FieldFunction) -> bool:
     """Whether the folded value of a column can stand for the rows that it came from (E3)."""
     found = aggregate_function(function.name)
     return found is not None and found.stands
-
-
-def folds_without_order(spec: MergeSpec) -> bool:
-    """Whether a table's fold needs no arrival of the rows: every column commutes."""
-    if spec.engine is not MergeEngine.AGGREGATION or spec.ordering or spec.row_kind:
-        return False
-    return all((found := aggregate_function(f.name)) is not None and found.commutes for f in spec.functions.values())
 
 
 def function_names() -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""The checks, the suite that runs them, and ``trinity-conformance``."""

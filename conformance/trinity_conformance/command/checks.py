@@ -1,0 +1,206 @@
+"""The named checks: which rules each stands for, and what it must have met before it may be called passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from trinity_conformance.generate.histories import GENERAL
+from trinity_conformance.model.engine_fold import FUNCTIONS
+from trinity_conformance.play.engine_refusals import ENGINE_REFUSALS
+
+__all__ = ["CHECKS", "Check", "check_of"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check. Ids are never reused.
+
+    Attributes:
+        id: its name on the command line and in reports.
+        rules: ids of the rules of the semantics.
+        title: what holds when it passes.
+        quotas: situations of :data:`~trinity_conformance.play.coverage.SITUATIONS`, and how often each must have been
+            met.
+        emphasis: weights of the steps of its own histories, when it is run alone.
+        programs: True when it is about programs of statements, and not about histories.
+        engines: True when it is about histories of merge engines other than deduplicate.
+        needs: what an adapter may refuse to have, with NOT_SUPPORTED: ``row changes``, ``merge engines``.
+    """
+
+    id: str
+    rules: tuple[str, ...]
+    title: str
+    quotas: Mapping[str, int]
+    emphasis: Mapping[str, int] = field(default_factory=lambda: GENERAL)
+    programs: bool = False
+    engines: bool = False
+    needs: str = ""
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check(
+        "read-equality",
+        ("L1", "K1", "K2", "K3", "K4", "U1", "U2", "U3", "U4", "U8", "D1"),
+        "the merged read equals the model, row for row",
+        {"late-row": 10, "tie": 10, "null-watermark": 5, "tombstone-wins": 5, "beaten-by-tombstone": 3, "revival": 3},
+        {"upsert": 6, "delete": 1, "read": 2, "compact": 1},
+    ),
+    Check(
+        "split",
+        ("L2", "K4"),
+        "rows read the same however a commit is split",
+        {"several-splits": 3, "same-key-in-commit": 10, "arrow": 2, "spark": 2},
+        {"upsert": 6, "read": 3},
+    ),
+    Check(
+        "arrival-order",
+        ("K4", "L2"),
+        "log() shows every row version, in arrival order",
+        {"log": 1},
+        {"upsert": 6, "log": 2, "delete": 1, "reopen": 1},
+    ),
+    Check(
+        "care-invisible",
+        ("L3", "K6", "U4", "E3"),
+        "compaction, vacuum and reopening change no read and no later fold",
+        {"compaction": 3, "vacuum": 1, "reopen": 1, "late-after-compaction": 3, "tie-after-compaction": 2,
+         "held-by-compacted-tombstone": 1},
+        {"upsert": 4, "compact": 4, "vacuum": 2, "reopen": 1, "delete": 1, "read": 2},
+    ),
+    Check(
+        "idempotence",
+        ("L4",),
+        "a transaction that has been recorded is a no-op",
+        {"retry": 2},
+        {"upsert": 6, "compact": 2, "vacuum": 2, "reopen": 1, "read": 1},
+    ),
+    Check(
+        "delete",
+        ("U5", "U6", "K4"),
+        "a writer's delete hides its rows, and goes on beating older ones",
+        {"delete-by-key": 1, "delete-by-condition": 1},
+        {"upsert": 4, "delete": 5, "compact": 1, "read": 2},
+    ),
+    Check(
+        "pushdown",
+        ("L9",),
+        "a predicate and a projection change no value",
+        {"query": 2},
+        {"upsert": 4, "query": 4, "compact": 1},
+    ),
+    Check(
+        "time-travel",
+        ("L10",),
+        "earlier versions read as they did, by number and by time",
+        {"past-version": 2, "past-timestamp": 1, "history": 2},
+        {"upsert": 4, "read-past": 4, "compact": 1, "reopen": 1},
+    ),
+    Check(
+        "schema-change",
+        ("L3", "L10"),
+        "columns that are renamed, moved, widened, added or dropped leave every other value as it was",
+        {"alter swap": 1, "alter blank": 1},
+        {"upsert": 4, "alter": 5, "compact": 1, "query": 1, "read-past": 2, "read": 2},
+    ),
+    Check(
+        "bad-input",
+        ("L8",),
+        "bad input is refused by name, and the table reads as before",
+        {"refusal": 35},
+        {},
+    ),
+    Check(
+        "merge-engines",
+        ("L1", "L2", "P1", "G1", "G2", "G3", "G4", "G5", "G6", "G7", "A1", "A2", "A3", "E1", "E2", "E3"),
+        "partial-update, aggregation and first-row tables read as the model, row for row",
+        {"engine partial-update": 3, "engine aggregation": 2, "engine first-row": 1,
+         **{f"function {name}": 1 for name in FUNCTIONS},
+         "late row in a group": 5, "tie in a group": 5, "row out of a group": 5, "sequence with a NULL part": 2,
+         "omitted column in a group": 2, "row after the first": 2, "fold-after-compaction": 2},
+        {"upsert": 6, "delete": 1, "read": 2, "compact": 1},
+        engines=True,
+        needs="merge engines",
+    ),
+    Check(
+        "retracts",
+        ("D1", "D2", "D3", "D4", "D5", "D6", "A3"),
+        "retracts are taken back, dropped, or delete the row, as the options say",
+        {"delete mode ignore-delete": 1, "delete mode remove-record-on-delete": 2, "delete mode sequence-group": 2,
+         "delete mode remove-record-on-sequence-group": 1, "delete mode aggregation": 2, "cut of a visible row": 2,
+         "late retract in a group": 1, "ignored retract": 1},
+        {"upsert": 6, "read": 3, "compact": 1},
+        engines=True,
+        needs="merge engines",
+    ),
+    Check(
+        "engine-change",
+        ("M5", "M9", "M11", "P1", "D3"),
+        "UPDATE, DELETE and a writer's delete change the rows of merge engines as the model does, or are refused",
+        {"hard delete": 1},
+        {"upsert": 5, "change": 6, "delete": 2, "compact": 1},
+        engines=True,
+        needs="merge engines",
+    ),
+    Check(
+        "out-of-range",
+        ("A4",),
+        "a total that does not fit its column fails the read of that column, by key and name, and no other",
+        {"out-of-range": 1},
+        {"upsert": 6, "read": 3, "compact": 1},
+        engines=True,
+        needs="merge engines",
+    ),
+    Check(
+        "engine-options",
+        ("V1", "A5", "P1", "D2", "D4", "E2", "M11", "L8"),
+        "tables, rows and statements that a merge engine does not take are refused by name, and nothing is changed",
+        {"engine-refusal": len(ENGINE_REFUSALS)},
+        {},
+        needs="merge engines",
+    ),
+    Check(
+        "row-change",
+        ("M1", "M3", "M5", "M6", "M7", "L5"),
+        "MERGE, UPDATE and DELETE leave the rows that the model has, and report its counts",
+        {"merge-statement": 4, "update-statement": 1, "delete-statement": 1, "several-cases": 2, "by-source": 1,
+         "nothing-selected": 1},
+        {},
+        programs=True,
+        needs="row changes",
+    ),
+    Check(
+        "refused-change",
+        ("M2", "M4", "M6", "M9"),
+        "a statement that breaks a rule fails with its code, and the table reads as before",
+        {"multiple-matches": 1},
+        {},
+        programs=True,
+        needs="row changes",
+    ),
+    Check(
+        "merge-sinks",
+        ("S1", "S2", "S3", "S4", "S5", "S6"),
+        "merge sinks take the pages that they should, refuse others, and may be run twice",
+        {},
+        {},
+        needs="row changes",
+    ),
+    Check(
+        "concurrency",
+        ("K4", "K6", "L3", "L4", "L7"),
+        "a commit that comes between the beginning and the end of another one is kept, and has its place in the order",
+        {},
+        {},
+    ),
+)  # fmt: skip
+
+
+def check_of(check_id: str) -> Check:
+    """The check of that id.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {check.id: check for check in CHECKS}[check_id]

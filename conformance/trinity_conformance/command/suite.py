@@ -1,0 +1,374 @@
+"""Runs checks on an adapter within a budget of time, and says what it saw."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.spi import ENTRY_POINT_GROUP
+from trinity_conformance.command.checks import CHECKS, Check, check_of
+from trinity_conformance.generate.engine_histories import ENGINE_GENERAL, engine_histories, resplit
+from trinity_conformance.generate.engine_profiles import engine_rota
+from trinity_conformance.generate.histories import GENERAL, histories, sample
+from trinity_conformance.generate.profiles import dml_rota, rota
+from trinity_conformance.generate.programs import programs
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.engine_refusals import refuse_engines
+from trinity_conformance.play.meanwhile import try_meanwhile
+from trinity_conformance.play.refusals import refuse_all
+from trinity_conformance.play.runner import Tally, play
+from trinity_conformance.play.sink_bench import SinkBench
+from trinity_conformance.play.sink_checks import try_sinks
+from trinity_conformance.play.subject import Subject, TrinitySubject, Unsupported
+from trinity_conformance.play.traces import History
+from trinity_conformance.shrink.histories import ShrinkBudget, shrink
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "BUDGETS",
+    "Budget",
+    "CheckResult",
+    "Report",
+    "connectors",
+    "generated_of",
+    "results_of",
+    "run_check",
+    "run_histories",
+]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much work a run may do.
+
+    Attributes:
+        name: its name on the command line.
+        seconds: no history begins after so many seconds; failures found by then are still made small.
+        histories: no more histories than this, even if there is time.
+        failures: failing histories after which a run stops.
+        shrink: how much work goes into making one failure small.
+        program_seconds: as ``seconds``, for programs of statements.
+        programs: no more programs than this.
+        engine_seconds: as ``seconds``, for histories of merge engines.
+        engine_histories: no more of them than this.
+        refusal_seconds: seconds that bad input, and then bad options, may take when histories have used up the others.
+        concurrency: whether commits within commits are tried, all of them or none.
+    """
+
+    name: str
+    seconds: float
+    histories: int
+    failures: int = 2
+    shrink: ShrinkBudget = field(default_factory=ShrinkBudget)
+    program_seconds: float = 20
+    programs: int = 4
+    engine_seconds: float = 30
+    engine_histories: int = 5
+    refusal_seconds: float = 15
+    concurrency: bool = True
+
+    @property
+    def seconds_in_all(self) -> float:
+        """Seconds after which nothing begins but what has to be tried by hand."""
+        return self.seconds + self.program_seconds + self.engine_seconds
+
+
+_RESPLIT: Final = 3
+"""Of so many histories of merge engines one is played again."""
+BUDGETS: Final[Mapping[str, Budget]] = {
+    b.name: b
+    for b in (
+        Budget("smoke", 300, 12, 1, ShrinkBudget(30, 40), 200, 6, 400, 8, 120),
+        Budget("standard", 300, 300, 3, ShrinkBudget(90, 150), 150, 200, 150, 200, 60),
+        Budget("deep", 1400, 100_000, 5, ShrinkBudget(300, 500), 1000, 100_000, 1100, 100_000, 120),
+    )
+}
+"""smoke takes about two minutes, standard ten, deep an hour, the start of Spark and the making small of failures apart.
+
+smoke is a fixed number of histories, enough to meet what every check is about; its seconds only bound a machine that is
+many times slower. The others play as many as there is time for."""
+
+
+@dataclass
+class CheckResult:
+    """What became of one check.
+
+    Attributes:
+        check: the check.
+        observations: comparisons made.
+        missing: situations below their quota: name -> (seen, wanted).
+        failures: what was found.
+        lacking: True when the adapter refused, with NOT_SUPPORTED, all that the check needs.
+    """
+
+    check: Check
+    observations: int = 0
+    missing: dict[str, tuple[int, int]] = field(default_factory=dict)
+    failures: list[NonConformance] = field(default_factory=list)
+    lacking: bool = False
+
+    @property
+    def status(self) -> str:
+        """``failed``, ``not supported``, ``inconclusive`` (it met too little of what it is about) or ``passed``."""
+        if self.failures:
+            return "failed"
+        if self.lacking:
+            return "not supported"
+        return "inconclusive" if self.missing or not self.observations else "passed"
+
+
+@dataclass
+class Report:
+    """A whole run.
+
+    Attributes:
+        connector: name of the adapter.
+        budget: the budget's name.
+        seed: seed of the first history.
+        results: one per check.
+        tally: work and situations.
+        seconds: duration without the start of Spark.
+    """
+
+    connector: str
+    budget: str
+    seed: int
+    results: list[CheckResult]
+    tally: Tally
+    seconds: float = 0.0
+
+    @property
+    def failures(self) -> list[NonConformance]:
+        """All findings, by check."""
+        return [f for r in self.results for f in r.failures]
+
+    @property
+    def conforms(self) -> bool:
+        """True when nothing failed; see :attr:`inconclusive` for what says nothing."""
+        return not self.failures
+
+    @property
+    def inconclusive(self) -> list[str]:
+        """Ids of the checks that met too little to say anything."""
+        return [r.check.id for r in self.results if r.status == "inconclusive"]
+
+    def text(self) -> str:
+        """All findings for people; for an assertion's message."""
+        return "\n\n".join(f.report() for f in self.failures) or f"{self.connector}: no finding"
+
+    def to_json(self) -> str:
+        """The report for machines."""
+        packages = ("trinity-merge", "pyspark", "pyarrow", "hypothesis")
+        data: dict[str, Any] = {
+            "connector": self.connector,
+            "budget": self.budget,
+            "seed": self.seed,
+            "seconds": round(self.seconds, 1),
+            "histories": self.tally.histories,
+            "rows": self.tally.rows,
+            "keys": self.tally.keys,
+            "checks": [_check_json(r) for r in self.results],
+            "situations": dict(sorted(self.tally.coverage.counts.items())),
+            "unsupported": dict(self.tally.unsupported),
+            "versions": {"python": platform.python_version(), **{p: version(p) for p in packages}},
+        }
+        return json.dumps(data, indent=2)
+
+
+def _check_json(result: CheckResult) -> dict[str, Any]:
+    return {
+        "id": result.check.id,
+        "rules": list(result.check.rules),
+        "status": result.status,
+        "observations": result.observations,
+        "missing": {k: {"seen": a, "wanted": b} for k, (a, b) in result.missing.items()},
+        "failures": [
+            {"message": f.message, "history": f.history.id if f.history else None, "step": f.step}
+            for f in result.failures
+        ],
+    }
+
+
+def connectors() -> list[str]:
+    """Names of the installed adapters, sorted."""
+    return sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP))
+
+
+def run_check(
+    connector: str,
+    spark: SparkSession,
+    check: str | None = None,
+    budget: Budget | str = "smoke",
+    seed: int = 0,
+    folder: Path | None = None,
+    progress: Callable[[Tally], None] | None = None,
+) -> Report:
+    """Runs one check, or all of them over the same histories.
+
+    Args:
+        connector: name of the adapter's entry point.
+        spark: the session to run on.
+        check: id of a check; all by default.
+        budget: one of :data:`BUDGETS`, or its name.
+        seed: number of the first history; the same seed gives the same histories.
+        folder: an empty folder for the tables; a temporary one by default.
+        progress: called after every history.
+
+    Raises:
+        TrinityError: the adapter cannot be opened.
+    """
+    if folder is None:
+        with TemporaryDirectory(prefix="trinity-conformance-") as made:
+            return run_check(connector, spark, check, budget, seed, Path(made), progress)
+    begun = monotonic()
+    chosen = BUDGETS[budget] if isinstance(budget, str) else budget
+    checks = [check_of(check)] if check else list(CHECKS)
+    tally = Tally()
+    subject = TrinitySubject(connector, spark, folder)
+    try:
+        found = []
+        changes = all(c.needs == "" for c in checks) or _changes_rows(subject, tally)
+        lacks = set() if changes else {"row changes"}
+        for needed, generated, seconds in generated_of(checks, chosen, seed, changes):
+            played, refused = tally.histories, tally.unsupported.total()
+            found += run_histories(subject, replace(chosen, seconds=seconds), generated, tally, progress)
+            if tally.histories == played and tally.unsupported.total() > refused:
+                lacks.add(needed)
+        if check in (None, "bad-input"):
+            found += refuse_all(
+                subject, spark, tally, chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
+            )
+        if check in (None, "engine-options"):
+            seconds = chosen.seconds_in_all + 2 * chosen.refusal_seconds - (monotonic() - begun)
+            found += refuse_engines(subject, tally, seconds)
+        if check in (None, "merge-sinks"):
+            found += try_sinks(SinkBench(subject.session, "c"), tally)
+        if check == "concurrency" or (check is None and chosen.concurrency):
+            found += try_meanwhile(subject.session, tally)
+    finally:
+        subject.close()
+    excused = frozenset() if subject.durable else frozenset({"reopen"})
+    results = results_of(checks, tally, found, excused, lacks)
+    return Report(connector, chosen.name, seed, results, tally, monotonic() - begun)
+
+
+def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
+    refusal = subject.refuses_changes()
+    if refusal is not None:
+        tally.unsupported[refusal] += 1
+    return refusal is None
+
+
+def generated_of(
+    checks: list[Check], budget: Budget, seed: int, changes: bool
+) -> Iterator[tuple[str, Iterator[History], float]]:
+    """What the adapter needs for the histories that the checks are about, these, and the seconds for each kind.
+
+    One check alone has all of the seconds.
+    """
+    alone = checks[0] if len(checks) == 1 else None
+    if any(c.emphasis and not c.engines for c in checks):
+        yield "", _histories(seed, budget.histories, alone.emphasis if alone else GENERAL), budget.seconds
+    if any(c.programs for c in checks) and changes:
+        yield "row changes", _programs(seed, budget.programs), budget.seconds if alone else budget.program_seconds
+    if any(c.engines for c in checks):
+        weights = alone.emphasis if alone else ENGINE_GENERAL
+        weights = {op: weight for op, weight in weights.items() if changes or op != "change"}
+        seconds = budget.seconds if alone else budget.engine_seconds
+        yield "merge engines", _engine_histories(seed, budget.engine_histories, weights), seconds
+
+
+def _histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
+    return (sample(histories(rota(n), emphasis), n) for n in range(seed, seed + count))
+
+
+def _programs(seed: int, count: int) -> Iterator[History]:
+    return (sample(programs(dml_rota(n)), n) for n in range(seed, seed + count))
+
+
+def _engine_histories(seed: int, count: int, emphasis: Mapping[str, int]) -> Iterator[History]:
+    """Histories of merge engines; every third a second time, with the same rows in other commits (L2).
+
+    The second times come later, so that a short run meets all kinds of tables first.
+    """
+    again: list[History] = []
+    for number in range(seed, seed + count):
+        history = sample(engine_histories(engine_rota(number), emphasis), number)
+        again += [resplit(history, number)] if number % _RESPLIT == 0 else []
+        yield history
+        if len(again) > _RESPLIT:
+            yield again.pop(0)
+    yield from again
+
+
+def run_histories(
+    subject: Subject,
+    budget: Budget,
+    generated: Iterable[History],
+    tally: Tally,
+    progress: Callable[[Tally], None] | None = None,
+) -> list[NonConformance]:
+    """Plays generated histories until the budget is used up; returns the failures, made small."""
+    until, found = monotonic() + budget.seconds, list[NonConformance]()
+    for history in generated:
+        if monotonic() > until or len(found) >= budget.failures:
+            break
+        try:
+            play(subject, history, tally)
+        except Unsupported as reason:
+            tally.unsupported[str(reason)] += 1
+        except NonConformance as failure:
+            found.append(shrink(failure, lambda smaller: _trial(subject, smaller), budget.shrink))
+        if progress is not None:
+            progress(tally)
+    return found
+
+
+def _trial(subject: Subject, history: History) -> NonConformance | None:
+    try:
+        play(subject, history, every_step=True)
+    except NonConformance as failure:
+        return failure
+    except Unsupported:
+        return None
+    return None
+
+
+def results_of(
+    checks: Iterable[Check],
+    tally: Tally,
+    found: Iterable[NonConformance],
+    excused: Collection[str] = (),
+    lacks: Collection[str] = (),
+) -> list[CheckResult]:
+    """Results of the checks asked for, and of any other check that failed on the way.
+
+    Args:
+        checks: the checks asked for.
+        tally: what was met.
+        found: the failures.
+        excused: situations that cannot be met.
+        lacks: what the adapter refused to have, as in :attr:`Check.needs`.
+    """
+    failed = [check_of(i) for i in dict.fromkeys(f.check for f in found) if i not in {c.id for c in checks}]
+    results = []
+    for check in (*checks, *failed):
+        counts = tally.coverage.counts
+        missing = {
+            name: (counts[name], wanted)
+            for name, wanted in check.quotas.items()
+            if counts[name] < wanted and name not in excused
+        }
+        failures = [f for f in found if f.check == check.id]
+        lacking = check.needs != "" and check.needs in lacks
+        results.append(CheckResult(check, tally.observations[check.id], missing, failures, lacking))
+    return results

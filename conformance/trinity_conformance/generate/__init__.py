@@ -1,0 +1,1 @@
+"""Hypothesis strategies: tables, histories and programs of statements."""

@@ -1,0 +1,215 @@
+"""The oracle: what a merged read means, in plain Python, written from the rules and from no implementation.
+
+A table is the list of its commits; a commit is a list of row versions in arrival order. :meth:`Model.merged` folds
+them afresh on every call: nothing is kept, so there is nothing to keep wrongly.
+
+Where the rules leave a choice, this is the reading: under ``sort-order`` = descending a NULL still loses against
+every value, because a NULL says that nothing is known of the row's freshness (U2).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trinity_conformance.model.conditions import Condition
+from trinity_conformance.model.shapes import Shape
+from trinity_conformance.model.values import Json, Value, equal_form, order_form
+
+__all__ = ["Key", "Model", "Row", "Version"]
+
+Row = dict[str, Value]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Version:
+    """One row version.
+
+    Attributes:
+        row: its values by column name.
+        deleted: True when a writer's delete wrote it (U5, M11), whatever marks that in storage.
+        named: the columns that the writer supplied (P1); None for all.
+        assigned: True when an SQL UPDATE wrote it: then NULLs of its named columns count (P1).
+    """
+
+    row: Row
+    deleted: bool = False
+    named: frozenset[str] | None = None
+    assigned: bool = False
+
+    def names(self, column: str) -> bool:
+        """Whether the writer supplied a column."""
+        return self.named is None or column in self.named
+
+
+@dataclass
+class Model:
+    """A keyed ``deduplicate`` table (K1-K6, U1-U8).
+
+    Attributes:
+        shape: columns, key, options.
+        commits: row versions of each commit, in arrival order.
+        recorded: highest transaction number by application (L4).
+        blanked: (number of commits, column) of columns that were dropped and added anew.
+        taken: (number of commits, key) of rows that another engine changed in place: nothing older is known of them.
+    """
+
+    shape: Shape
+    commits: list[list[Version]] = field(default_factory=list)
+    recorded: dict[str, int] = field(default_factory=dict)
+    blanked: list[tuple[int, str]] = field(default_factory=list)
+    taken: list[tuple[int, Key]] = field(default_factory=list)
+
+    # -- writes -----------------------------------------------------------------------------------------
+
+    def upsert(
+        self,
+        rows: Iterable[Sequence[Json]],
+        txn: tuple[str, int] | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> bool:
+        """Appends a commit of rows; False when ``txn`` had been recorded, so that nothing was done (L4).
+
+        Args:
+            rows: their values.
+            txn: (application, number) or None.
+            names: the columns that the values are of, in table order; all by default.
+        """
+        if txn and self.is_recorded(txn):
+            return False
+        if txn:
+            self.recorded[txn[0]] = txn[1]
+        named = None if names is None else frozenset(names)
+        self.commits.append([Version(self.shape.decode_row(tuple(row), names), named=named) for row in rows])
+        return True
+
+    def is_recorded(self, txn: tuple[str, int]) -> bool:
+        """True when the number is not above the highest recorded for its application (L4)."""
+        return txn[1] <= self.recorded.get(txn[0], txn[1] - 1)
+
+    def delete_keys(self, keys: Iterable[Key]) -> int:
+        """Deletes rows by key (forms of :meth:`key_of`); returns how many there were (U5)."""
+        present = self.merged()
+        return self._delete([present[k] for k in dict.fromkeys(keys) if k in present])
+
+    def delete_where(self, condition: Condition) -> int:
+        """Deletes the rows of the merged read on which a condition is true; returns how many (U5)."""
+        return self._delete([r for r in self.merged().values() if condition.holds(self.shape, r)])
+
+    def _delete(self, rows: list[Row]) -> int:
+        if rows:
+            self.commits.append([Version(row, deleted=True) for row in rows])
+        return len(rows)
+
+    # Compaction, vacuum and a restart mean nothing (L3). Mutants of the self-test say otherwise.
+
+    def compact(self, full: bool) -> None:
+        """Changes no read."""
+
+    def vacuum(self) -> None:
+        """Changes no read."""
+
+    def reopen(self) -> None:
+        """Changes no read."""
+
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        """Changes no read, but that a column which is dropped and added anew has no values of the one before."""
+        if kind == "blank":
+            self.blanked += [(len(self.commits), column) for column in columns]
+
+    # -- reads ------------------------------------------------------------------------------------------
+
+    def merged(self, commits: int | None = None) -> dict[Key, Row]:
+        """The merged read after the first ``commits`` commits, by key; after all by default (L10)."""
+        winners = self.winners(commits)
+        return {key: winner.row for key, winner in winners.items() if not self.is_deleted(winner)}
+
+    def query(self, condition: Condition) -> dict[Key, Row]:
+        """The rows of the merged read on which a condition is true (L9)."""
+        return {k: r for k, r in self.merged().items() if condition.holds(self.shape, r)}
+
+    def winners(self, commits: int | None = None) -> dict[Key, Version]:
+        """The winning version of each key, deleted ones included."""
+        found: dict[Key, Version] = {}
+        for version in self.arrivals(commits):
+            key = self.key_of(version.row)
+            if not self.is_dropped(version) and (key not in found or self.takes_over(version, found[key])):
+                found[key] = version
+        return found
+
+    def overflows(self, names: Iterable[str] | None = None, commits: int | None = None) -> dict[Key, set[str]]:
+        """Columns of which a read must fail, by key; none here (A4)."""
+        return {}
+
+    def met(self) -> Counter[str]:
+        """Situations that the folds meet; counted for merge engines only."""
+        return Counter()
+
+    def arrivals(self, commits: int | None = None) -> Iterable[Version]:
+        """Row versions in arrival order: by commit, then by place in the commit."""
+        return (version for commit in self.arrived(commits) for version in commit)
+
+    def arrived(self, commits: int | None = None) -> Iterable[list[Version]]:
+        """The commits without what was taken since; a column that was dropped and added anew since has NULL in them."""
+        last = len(self.commits) + 1 if commits is None else commits
+        for number, commit in enumerate(self.commits[:commits]):
+            gone = {column for at, column in self.blanked if number < at < last}
+            keys = {key for at, key in self.taken if number < at < last}
+            kept = [v for v in commit if self.key_of(v.row) not in keys] if keys else commit
+            yield [self._blank(v, gone) if gone else v for v in kept]
+
+    def _blank(self, version: Version, columns: Iterable[str]) -> Version:
+        return replace(version, row={**version.row, **dict.fromkeys(columns)})
+
+    def takes_over(self, later: Version, earlier: Version) -> bool:
+        """True unless the earlier arrival is strictly fresher (U1, K4)."""
+        return self.compare(later.row, earlier.row) >= 0
+
+    def compare(self, one: Row, other: Row) -> int:
+        """Freshness: positive when ``one`` is fresher, 0 for a tie; composites compare left to right (K3)."""
+        for name in self.shape.watermark:
+            found = self.compare_part(self.shape.type_of(name), one[name], other[name])
+            if found:
+                return found
+        return 0
+
+    def compare_part(self, type_text: str, one: Value, other: Value) -> int:
+        """Freshness of one ordering column (K3, U2, U8)."""
+        mine, theirs = order_form(type_text, one), order_form(type_text, other)
+        sign = (mine > theirs) - (mine < theirs)
+        return -sign if self.shape.descending and one is not None and other is not None else sign
+
+    def is_deleted(self, version: Version) -> bool:
+        """True when a winner means that its key is gone (U3, U5, U8)."""
+        return version.deleted or self.is_tombstone(version.row) or self.is_retract(version.row)
+
+    def is_tombstone(self, row: Row) -> bool:
+        """The tombstone rule (U3)."""
+        if self.shape.tombstone is None:
+            return False
+        value, kind = row[self.shape.tombstone], self.shape.type_of(self.shape.tombstone)
+        if kind == "boolean":
+            return value is True
+        if self.shape.tombstone_value is not None:
+            return value is not None and equal_form(kind, value) == equal_form(kind, self.shape.tombstone_value)
+        return value is not None
+
+    def is_retract(self, row: Row) -> bool:
+        """True for -U and -D (U8)."""
+        return self.shape.row_kind is not None and row[self.shape.row_kind] in ("-U", "-D")
+
+    def is_dropped(self, version: Version) -> bool:
+        """True when the version takes no part (D1); a writer's delete is none of the retracts that are ignored."""
+        return self.shape.ignore_delete and not version.deleted and self.is_retract(version.row)
+
+    def key_form(self, key: Sequence[Json]) -> Key:
+        """As :meth:`key_of`, of encoded key values in table order."""
+        names = [c.name for c in self.shape.columns if c.name in self.shape.key]
+        return self.key_of(self.shape.decode_row(tuple(key), tuple(names)))
+
+    def key_of(self, row: Row) -> Key:
+        """The key in the form in which keys are equal (K2)."""
+        return tuple(equal_form(self.shape.type_of(n), row[n]) for n in self.shape.key)

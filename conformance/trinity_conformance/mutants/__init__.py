@@ -1,0 +1,1 @@
+"""Proof that the suite bites: faults that generated histories must find."""

@@ -1,0 +1,184 @@
+"""The suite's own failure, and the row diff that it shows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trinity_conformance.model.shapes import Shape
+from trinity_conformance.model.sketches import SKETCH_FORMS
+from trinity_conformance.model.tables import Key, Model, Row, Version
+from trinity_conformance.model.values import Value, encode, equal_form, order_form
+from trinity_conformance.play.traces import History
+
+__all__ = ["NonConformance", "cell_form", "compare", "compare_arrivals"]
+
+_SHOWN_AT_MOST = 5
+_TINY = 1e-9
+
+
+class NonConformance(Exception):
+    """An adapter did what the rules do not allow.
+
+    Attributes:
+        check: id of the check that it fails.
+        message: what was expected and what happened, with a row diff where there is one.
+        keys: keys of the rows that differ; empty where none do.
+        history: the trace, once it is known.
+        step: number of the step after which it was seen; -1 outside of histories.
+    """
+
+    def __init__(self, check: str, message: str, keys: Iterable[Key] = ()) -> None:
+        super().__init__(message)
+        self.check = check
+        self.message = message
+        self.keys = frozenset(keys)
+        self.history: History | None = None
+        self.step = -1
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.message}"
+
+    def report(self) -> str:
+        """Everything a person needs: message, the trace's steps, and how to run it again."""
+        if self.history is None:
+            return str(self)
+        where = f"step {self.step}" if 0 <= self.step < len(self.history.steps) else "the end"
+        return (
+            f"{self.check}, seen at {where} of history {self.history.id}:\n{self.message}\n\n"
+            f"{self.history.table()}\n\nreplay: trinity-conformance replay {self.history.id}"
+        )
+
+
+def compare(
+    model: Model, expected: Mapping[Key, Row], found: Sequence[Row], columns: Sequence[str] | None = None
+) -> tuple[str, frozenset[Key]] | None:
+    """Compares a read with the model; None when they are equal as bags of rows.
+
+    Args:
+        model: gives types and keys.
+        expected: the rows by key.
+        found: the rows that the adapter returned.
+        columns: the columns compared; all by default. Without all key columns differences are shown by row.
+
+    Returns:
+        a readable diff, and the keys that differ.
+    """
+    names = tuple(columns or model.shape.names)
+    if found and set(found[0]) != set(names):
+        return f"columns {sorted(found[0])} instead of {sorted(names)}", frozenset()
+    wanted = Counter(_form(model, row, names) for row in expected.values())
+    got = Counter(_form(model, row, names) for row in found)
+    if wanted == got:
+        return None
+    if not model.shape.key or not set(model.shape.key) <= set(names):
+        return _by_row(wanted, got, names), frozenset()
+    return _by_key(model, expected, found, names)
+
+
+def compare_arrivals(model: Model, found: Sequence[Sequence[Row]]) -> str | None:
+    """Compares the row versions of ``log()``, by commit, with everything that arrived; None when they are equal."""
+    wanted = [commit for commit in model.arrived() if commit]
+    if [len(c) for c in found] != [len(c) for c in wanted]:
+        return f"log() has commits of {[len(c) for c in found]} rows, not {[len(c) for c in wanted]}"
+    for number, (got, commit) in enumerate(zip(found, wanted, strict=True)):
+        if not _same_commit(model, got, commit):
+            return f"commit {number} of log() differs:\n  wanted {[v.row for v in commit]}\n  found  {got}"
+    return None
+
+
+def _same_commit(model: Model, got: Sequence[Row], commit: Sequence[Version]) -> bool:
+    """Row by row; of a delete or an UPDATE only which keys it names, as what marks it is the adapter's own."""
+    if any(v.deleted or v.assigned for v in commit):
+        return Counter(map(model.key_of, got)) == Counter(model.key_of(v.row) for v in commit)
+
+    def partition_of(row: Row) -> tuple[Any, ...]:
+        return tuple(order_form(model.shape.type_of(n), row[n]) for n in model.shape.partition_by)
+
+    # between partitions there is no order in a commit, and none is needed: a key lies within one (K5)
+    rows = zip(sorted(got, key=partition_of), sorted((v.row for v in commit), key=partition_of), strict=True)
+    columns = [(c.name, c.type) for c in model.shape.columns]
+    return all(equal_form(t, g[n]) == equal_form(t, w[n]) for g, w in rows for n, t in columns)
+
+
+def _form(model: Model, row: Row, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(cell_form(model.shape, n, row[n]) for n in names)
+
+
+def cell_form(shape: Shape, name: str, value: Value) -> Any:
+    """The form in which values of a column are equal: by type, and by what its function promises."""
+    function, kind = shape.function_of(name), shape.type_of(name)
+    if value is None:
+        return None
+    if function is not None and function in SKETCH_FORMS:
+        return _sketch(function, bytes(value))
+    if function == "merge_map_with_keytime":  # the one function whose order of keys is not promised
+        return frozenset(equal_form(kind, value))
+    if function in ("sum", "product") and kind in ("float", "double"):
+        return _rounded(equal_form(kind, value))
+    return equal_form(kind, value)
+
+
+def _sketch(function: str, data: bytes) -> Any:
+    """What a sketch or bitmap says; its bytes where they say nothing."""
+    try:
+        return SKETCH_FORMS[function](data)
+    except (ValueError, IndexError):
+        return data
+
+
+def _rounded(value: Any) -> Any:
+    """A floating-point total to nine digits: no order of additions is promised (L2)."""
+    if value == "NaN" or math.isinf(value):
+        return value
+    return 0.0 if abs(value) < _TINY else float(f"{value:.9g}")
+
+
+def _by_row(wanted: Counter[Any], got: Counter[Any], names: Sequence[str]) -> str:
+    lines = [f"rows of ({', '.join(names)}) differ:"]
+    lines += [f"  missing    {row} x{count}" for row, count in list((wanted - got).items())[:_SHOWN_AT_MOST]]
+    lines += [f"  unexpected {row} x{count}" for row, count in list((got - wanted).items())[:_SHOWN_AT_MOST]]
+    return "\n".join(lines)
+
+
+def _by_key(
+    model: Model, expected: Mapping[Key, Row], found: Sequence[Row], names: Sequence[str]
+) -> tuple[str, frozenset[Key]]:
+    read: dict[Key, list[Row]] = defaultdict(list)
+    for row in found:
+        read[model.key_of(row)].append(row)
+    bad = [
+        key
+        for key in dict.fromkeys((*expected, *read))
+        if [_form(model, r, names) for r in read[key]] != [_form(model, r, names) for r in _listed(expected, key)]
+    ]
+    lines = [f"{len(bad)} of {len(expected)} keys differ:"]
+    for key in bad[:_SHOWN_AT_MOST]:
+        lines += _explain(model, key, _listed(expected, key), read[key], names)
+    if len(bad) > _SHOWN_AT_MOST:
+        lines.append(f"  ... and {len(bad) - _SHOWN_AT_MOST} more")
+    return "\n".join(lines), frozenset(bad)
+
+
+def _listed(rows: Mapping[Key, Row], key: Key) -> list[Row]:
+    return [rows[key]] if key in rows else []
+
+
+def _explain(model: Model, key: Key, wanted: list[Row], read: list[Row], names: Sequence[str]) -> list[str]:
+    lines = [f"  key {key}"]
+    lines += [f"    expected {_shown(model, row, names)}" for row in wanted] or ["    expected no row"]
+    lines += [f"    read     {_shown(model, row, names)}" for row in read] or ["    read     no row"]
+    for number, commit in enumerate(model.commits):
+        for version in commit:
+            if model.key_of(version.row) == key:
+                mark = " deleted" if version.deleted else " assigned" if version.assigned else ""
+                if version.named is not None:
+                    mark += f", names {sorted(version.named)}"
+                lines.append(f"      commit {number}: {_shown(model, version.row, model.shape.names)}{mark}")
+    return lines
+
+
+def _shown(model: Model, row: Row, names: Sequence[str]) -> str:
+    return ", ".join(f"{n}={encode(model.shape.type_of(n), row[n])!r}" for n in names)

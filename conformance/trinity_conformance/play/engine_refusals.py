@@ -1,0 +1,241 @@
+"""What merge engines must refuse: options (V1, A5, P1), rows (D2, D4, E2, L8) and statements (M9, M11).
+
+Each case must fail with its code, name what is wrong, and leave the table as before, or unmade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final
+
+import pyarrow as pa
+
+from trinity import Column
+from trinity.errors import TrinityError
+from trinity.spi import arrow_type
+from trinity_conformance.generate.engine_options import BAD_OPTIONS, COLUMNS, BadOption
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.runner import Tally
+from trinity_conformance.play.subject import TrinitySubject
+
+__all__ = ["ENGINE_REFUSALS", "EngineRefusal", "refuse_engines"]
+
+_CHECK: Final = "engine-options"
+_NESTED: Final = "array<struct<id:int,x:int>>"
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table that bad rows and statements are tried on.
+
+    Attributes:
+        columns: name -> type; a trailing ``!`` means NOT NULL. The key is ``k``.
+        options: its properties.
+        rows: rows that it has.
+    """
+
+    columns: Mapping[str, str]
+    options: Mapping[str, str]
+    rows: tuple[Mapping[str, Any], ...]
+
+    def arrow(self, *rows: Mapping[str, Any]) -> pa.Table:
+        """Rows with the columns that the first of them names."""
+        types = {n: arrow_type(self.columns[n].rstrip("!")) for n in rows[0]}
+        return pa.table({n: pa.array([row[n] for row in rows], t) for n, t in types.items()})
+
+
+_TABLES: Final[Mapping[str, _Table]] = {
+    "partial": _Table(
+        {"k": "int!", "g_1": "bigint", "price": "int", "top": "int", "g_2": "bigint", "stock": "int", "factor": "int",
+         "number": "int!", "kind": "string"},
+        {"merge-engine": "partial-update", "rowkind.field": "kind", "fields.g_1.sequence-group": "price,top",
+         "fields.g_2.sequence-group": "stock,factor", "fields.top.aggregate-function": "max",
+         "fields.factor.aggregate-function": "product"},
+        ({"k": 1, "g_1": 5, "price": 1, "top": 1, "g_2": None, "stock": None, "factor": None, "number": 1,
+          "kind": "+I"},),
+    ),
+    "ungrouped": _Table(
+        {"k": "int!", "rank": "int", "kind": "string"},
+        {"merge-engine": "partial-update", "rowkind.field": "kind"},
+        ({"k": 1, "rank": 1, "kind": "+I"},),
+    ),
+    "totals": _Table(
+        {"k": "int!", "total": "int", "top": "int", "kind": "string"},
+        {"merge-engine": "aggregation", "rowkind.field": "kind", "fields.total.aggregate-function": "sum",
+         "fields.top.aggregate-function": "max"},
+        ({"k": 1, "total": 1, "top": 1, "kind": "+I"},),
+    ),
+    "sets": _Table(
+        {"k": "int!", "hll": "binary", "theta": "binary", "r32": "binary", "r64": "binary", "parts": _NESTED},
+        {"merge-engine": "aggregation", "fields.hll.aggregate-function": "hll_sketch",
+         "fields.theta.aggregate-function": "theta_sketch", "fields.r32.aggregate-function": "rbm32",
+         "fields.r64.aggregate-function": "rbm64", "fields.parts.aggregate-function": "nested_update",
+         "fields.parts.nested-key": "id", "fields.parts.nested-key-null-strategy": "error"},
+        ({"k": 1, "hll": None, "theta": None, "r32": None, "r64": None, "parts": [{"id": 1, "x": 1}]},),
+    ),
+    "first": _Table(
+        {"k": "int!", "rank": "int", "kind": "string"},
+        {"merge-engine": "first-row", "rowkind.field": "kind"},
+        ({"k": 1, "rank": 1, "kind": "+I"},),
+    ),
+}  # fmt: skip
+"""The tables, by name."""
+
+
+@dataclass(frozen=True)
+class EngineRefusal:
+    """One bad row, statement or option.
+
+    Attributes:
+        name: what is wrong.
+        codes: error codes of which one must come.
+        names: words that the message must contain.
+        action: does the bad thing.
+        table: the table that it is done to; empty for options of a table that must not be made.
+    """
+
+    name: str
+    codes: frozenset[str]
+    names: tuple[str, ...]
+    action: Callable[[_Bench], Any]
+    table: str = ""
+
+
+@dataclass(frozen=True)
+class _Bench:
+    session: Any
+
+    def create(self, option: BadOption) -> None:
+        """Tries to make a table."""
+        self.make("refused", {**COLUMNS, **option.columns}, option.options)
+
+    def make(self, name: str, columns: Mapping[str, str], options: Mapping[str, str]) -> Any:
+        """Makes a table; of its columns, ``!`` behind the type means NOT NULL."""
+        listed = [Column(n, t.rstrip("!"), nullable=not t.endswith("!")) for n, t in columns.items()]
+        return self.session.create_table(f"c.default.{name}", listed, primary_key=["k"], properties=options)
+
+    def upsert(self, table: str, **values: Any) -> None:
+        """Upserts the table's first row, but for some values."""
+        row = {**_TABLES[table].rows[0], "k": 2, **values}
+        self.session.table(f"c.default.{table}").upsert(_TABLES[table].arrow(row))
+
+    def omit(self, table: str, name: str) -> None:
+        """Upserts a row without a column."""
+        row = {n: v for n, v in _TABLES[table].rows[0].items() if n != name}
+        self.session.table(f"c.default.{table}").upsert(_TABLES[table].arrow(row))
+
+    def sql(self, text: str) -> None:
+        """Runs a statement."""
+        self.session.sql(text)
+
+
+def _row(name: str, codes: str, names: str, table: str, **values: Any) -> EngineRefusal:
+    return EngineRefusal(
+        name, frozenset(codes.split()), tuple(names.split()), lambda b: b.upsert(table, **values), table
+    )
+
+
+def _sql(name: str, codes: str, names: str, table: str, text: str) -> EngineRefusal:
+    statement = text.replace("?", f"c.default.{table}")
+    return EngineRefusal(name, frozenset(codes.split()), tuple(names.split()), lambda b: b.sql(statement), table)
+
+
+def _option(option: BadOption) -> EngineRefusal:
+    return EngineRefusal(option.name, frozenset(option.codes.split()), option.names, lambda b: b.create(option))
+
+
+_ROWS: Final[tuple[EngineRefusal, ...]] = (
+    _row("-D without option or group", "INVALID_ARGUMENTS", "kind ignore-delete", "ungrouped", kind="-D"),
+    _row("-U without option or group", "INVALID_ARGUMENTS", "kind ignore-delete", "ungrouped", kind="-U"),
+    _row("no row kind", "CONSTRAINT_VIOLATION INVALID_ARGUMENTS", "kind -X", "ungrouped", kind="-X"),
+    _row("-D for max in a group", "INVALID_ARGUMENTS", "max top ignore-retract", "partial", kind="-D"),
+    _row("-U for max in a group", "INVALID_ARGUMENTS", "max top ignore-retract", "partial", kind="-U"),
+    _row("-D of 0 for product", "INVALID_ARGUMENTS", "product factor", "partial", kind="-D", g_1=None, g_2=1, factor=0),
+    _row("-D for max in aggregation", "INVALID_ARGUMENTS", "max top ignore-retract", "totals", kind="-D"),
+    _row("NULL in a NOT NULL column", "CONSTRAINT_VIOLATION", "number", "partial", number=None),
+    EngineRefusal("missing NOT NULL column", frozenset(("CONSTRAINT_VIOLATION", "COLUMN_NOT_FOUND")), ("number",),
+                  lambda b: b.omit("partial", "number"), "partial"),
+    _row("no HLL sketch", "INVALID_ARGUMENTS", "hll", "sets", hll=b"nonsense"),
+    _row("no theta sketch", "INVALID_ARGUMENTS", "theta", "sets", theta=b"nonsense"),
+    _row("no 32-bit bitmap", "INVALID_ARGUMENTS", "r32", "sets", r32=b"nonsense"),
+    _row("no 64-bit bitmap", "INVALID_ARGUMENTS", "r64", "sets", r64=b"nonsense"),
+    _row("empty bytes for a bitmap", "INVALID_ARGUMENTS", "r32", "sets", r32=b""),
+    _row("NULL in a nested key", "CONSTRAINT_VIOLATION", "parts id", "sets", parts=[{"id": None, "x": 1}]),
+    _row("-D for first-row", "INVALID_ARGUMENTS", "first-row ignore-delete", "first", kind="-D"),
+    _row("-U for first-row", "INVALID_ARGUMENTS", "first-row ignore-delete", "first", kind="-U"),
+)  # fmt: skip
+
+_STATEMENTS: Final[tuple[EngineRefusal, ...]] = (
+    _sql("UPDATE of a column with a function", "NOT_SUPPORTED", "top", "partial", "UPDATE ? SET top = 2"),
+    _sql("UPDATE of a sum", "NOT_SUPPORTED", "total", "totals", "UPDATE ? SET total = 2"),
+    _sql("UPDATE of a group never written", "INVALID_ARGUMENTS", "stock g_2", "partial", "UPDATE ? SET stock = 2"),
+    _sql("UPDATE with a NULL sequence", "INVALID_ARGUMENTS", "g_2", "partial", "UPDATE ? SET stock = 2, g_2 = NULL"),
+    _sql("UPDATE that would lose", "INVALID_ARGUMENTS", "g_1", "partial", "UPDATE ? SET price = 2, g_1 = 4"),
+    _sql("UPDATE of first-row", "NOT_SUPPORTED", "first-row", "first", "UPDATE ? SET rank = 2"),
+    _sql("DELETE of first-row", "NOT_SUPPORTED", "first-row", "first", "DELETE FROM ? WHERE k = 1"),
+    _sql("MERGE of first-row, MATCHED", "NOT_SUPPORTED", "first-row", "first",
+         "MERGE INTO ? AS t USING (SELECT 1 AS k) AS s ON t.k = s.k WHEN MATCHED THEN UPDATE SET rank = 2"),
+    EngineRefusal("writer's delete of first-row", frozenset(("NOT_SUPPORTED",)), ("first-row",),
+                  lambda b: b.session.table("c.default.first").delete("k = 1"), "first"),
+)  # fmt: skip
+
+ENGINE_REFUSALS: Final[tuple[EngineRefusal, ...]] = (*map(_option, BAD_OPTIONS), *_ROWS, *_STATEMENTS)
+"""All cases."""
+
+
+def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float) -> list[NonConformance]:
+    """Tries all cases, as many as begin within so many seconds; returns what was not refused as it should be."""
+    until, bench = monotonic() + seconds, _Bench(subject.session)
+    try:
+        for name, table in _TABLES.items():
+            bench.make(name, table.columns, table.options).upsert(table.arrow(*table.rows))
+    except TrinityError as error:
+        if error.code != "NOT_SUPPORTED":
+            return [NonConformance(_CHECK, f"a legal table was refused: {error}")]
+        tally.unsupported[error.message] += 1
+        return []
+    before = {name: _rows(bench, name) for name in _TABLES}
+    found = [failure for case in ENGINE_REFUSALS if monotonic() <= until for failure in _tried(bench, case, tally)]
+    after = {name: _rows(bench, name) for name in _TABLES}
+    if after != before:
+        found.append(NonConformance(_CHECK, f"after refusals the tables read {after}, before {before}"))
+    return found
+
+
+def _tried(bench: _Bench, case: EngineRefusal, tally: Tally) -> Iterator[NonConformance]:
+    """What is wrong with how a case was refused: the error, or what is left of it."""
+    before = _state(bench, case)
+    tally.coverage.saw("engine-refusal")
+    tally.observations[_CHECK] += 1
+    wrong = _wrong(bench, case)
+    if wrong is not None:
+        yield NonConformance(_CHECK, f"{case.name}: {wrong}")
+    after = _state(bench, case)
+    if after != before:
+        yield NonConformance(_CHECK, f"{case.name}: it left {after}, where {before} was")
+
+
+def _wrong(bench: _Bench, case: EngineRefusal) -> str | None:
+    try:
+        case.action(bench)
+    except TrinityError as error:
+        if error.code not in case.codes:
+            return f"{error.code} instead of {' or '.join(sorted(case.codes))}: {error.message}"
+        unnamed = [word for word in case.names if word not in error.message]
+        return f"the message does not name {unnamed}: {error.message}" if unnamed else None
+    except Exception as error:
+        return f"not a TrinityError but {type(error).__name__}: {str(error)[:400]}"
+    return "accepted"
+
+
+def _state(bench: _Bench, case: EngineRefusal) -> Any:
+    """The version of the table, or the names of all tables."""
+    if case.table:
+        return bench.session.table(f"c.default.{case.table}").splits().version
+    return bench.session.connector("c").metadata.list_tables("default")
+
+
+def _rows(bench: _Bench, name: str) -> list[str]:
+    return sorted(map(str, bench.session.table(f"c.default.{name}").to_df().toArrow().to_pylist()))

@@ -1,0 +1,223 @@
+"""Actions that run wholly within another one: what comes of them is explained by a serial order, or one failed (L7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+import trinity
+from trinity.errors import TrinityError
+from trinity_conformance.play.differences import NonConformance
+
+if TYPE_CHECKING:
+    from trinity.table import Table
+
+__all__ = ["ACTIONS", "cheap", "interleave"]
+
+_CHECK: Final = "concurrency"
+_CODES: Final = ("TRANSACTION_CONFLICT", "TABLE_NOT_FOUND")
+_COMMITS: Final = (
+    "finish_insert", "finish_merge", "finish_rewrite", "truncate", "alter_table", "vacuum", "create_table",
+)  # fmt: skip
+_FIRST: Final = ((1, 0), (2, 0))
+_ROWS: Final = ((1, 10), (3, 30))
+
+
+@dataclass(frozen=True)
+class World:
+    """What a reader can see: rows of (k, n), sorted, and which columns were added."""
+
+    rows: tuple[tuple[int, int], ...] = ()
+    columns: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that a user does to a table of k and n.
+
+    Attributes:
+        run: does it to (session, table's name, a column that no other action adds).
+        effect: what it does to the world of (whether the table is keyed, the world, the column).
+        spark: whether it takes Spark jobs.
+    """
+
+    run: Callable[[trinity.Session, str, str], object]
+    effect: Callable[[bool, World, str], World]
+    spark: bool = True
+
+
+def _definition(keyed: bool) -> str:
+    key = ", PRIMARY KEY (k) NOT ENFORCED) TBLPROPERTIES ('merge-engine' = 'deduplicate')" if keyed else ")"
+    return f"(k INT, n INT{key}"
+
+
+def _write(table: Table, rows: Sequence[tuple[int, int]]) -> None:
+    k, n = zip(*rows, strict=True)
+    data = pa.table({"k": pa.array(k, pa.int32()), "n": pa.array(n, pa.int32())})
+    (table.upsert if table.definition.keyed else table.append)(data)
+
+
+def _remake(session: trinity.Session, name: str, _: str) -> None:
+    keyed = session.table(name).definition.keyed
+    session.sql(f"DROP TABLE {name}")
+    session.sql(f"CREATE TABLE {name} {_definition(keyed)}")
+
+
+_MERGE: Final = """MERGE INTO {name} t USING (SELECT * FROM VALUES (1, 5), (4, 4) AS s(k, n)) s ON t.k = s.k
+WHEN MATCHED THEN UPDATE SET n = t.n + s.n WHEN NOT MATCHED THEN INSERT (k, n) VALUES (s.k, s.n)"""
+
+
+def _sql(text: str) -> Callable[[trinity.Session, str, str], object]:
+    return lambda session, name, column: session.sql(text.format(name=name, column=column))
+
+
+def _appended(keyed: bool, world: World, _: str) -> World:
+    rows = (*world.rows, *_ROWS)
+    return replace(world, rows=tuple(sorted(dict(rows).items() if keyed else rows)))
+
+
+def _updated(_: bool, world: World, __: str) -> World:
+    return replace(world, rows=tuple(sorted((k, n * 2 + 1 if k == 1 else n) for k, n in world.rows)))
+
+
+def _merged(_: bool, world: World, __: str) -> World:
+    rows = [(k, n + {1: 5, 4: 4}.get(k, 0)) for k, n in world.rows]
+    rows += [(k, n) for k, n in ((1, 5), (4, 4)) if k not in dict(world.rows)]
+    return replace(world, rows=tuple(sorted(rows)))
+
+
+def _deleted(_: bool, world: World, __: str) -> World:
+    return replace(world, rows=tuple(row for row in world.rows if row[0] != 1))
+
+
+def _altered(_: bool, world: World, column: str) -> World:
+    return replace(world, columns=world.columns | {column})
+
+
+def _copied(keyed: bool, world: World, _: str) -> World:
+    rows = [*world.rows, *((k, n + 100) for k, n in world.rows if k == 1)]
+    return replace(world, rows=tuple(sorted(dict(rows).items() if keyed else rows)))
+
+
+def _same(_: bool, world: World, __: str) -> World:
+    return world
+
+
+ACTIONS: Final[Mapping[str, Action]] = {
+    "append": Action(lambda session, name, _: _write(session.table(name), _ROWS), _appended, spark=False),
+    "insert own": Action(_sql("INSERT INTO {name} (k, n) SELECT k, n + 100 FROM {name} WHERE k = 1"), _copied),
+    "update": Action(_sql("UPDATE {name} SET n = n * 2 + 1 WHERE k = 1"), _updated),
+    "merge": Action(_sql(_MERGE), _merged),
+    "delete": Action(_sql("DELETE FROM {name} WHERE k = 1"), _deleted),
+    "truncate": Action(_sql("TRUNCATE TABLE {name}"), lambda _, world, __: replace(world, rows=()), spark=False),
+    "compact": Action(lambda session, name, _: session.table(name).compact(), _same),
+    "full compact": Action(lambda session, name, _: session.table(name).compact(full=True), _same),
+    "vacuum": Action(lambda session, name, _: session.table(name).vacuum("0 seconds"), _same, spark=False),
+    "alter": Action(_sql("ALTER TABLE {name} ADD COLUMN {column} INT"), _altered, spark=False),
+    "remake": Action(_remake, lambda *_: World(), spark=False),
+}
+"""All actions by name; compaction and vacuum do nothing that a reader sees (L3)."""
+
+
+def cheap() -> list[tuple[str, str]]:
+    """The pairs of which the second takes no Spark job."""
+    within = [name for name, action in ACTIONS.items() if not action.spark]
+    return list(product(ACTIONS, within))
+
+
+def interleave(session: trinity.Session, name: str, names: Sequence[str], *, keyed: bool) -> None:
+    """Runs the first action, and the others one after the other within it, right before it commits.
+
+    Args:
+        session: an open session.
+        name: full name of a table to make.
+        names: of the actions.
+        keyed: whether it is a keyed table.
+
+    Raises:
+        NonConformance: for rows that no serial order explains, and errors that are none of a lost race.
+    """
+    session.sql(f"CREATE TABLE {name} {_definition(keyed)}")
+    for row in _FIRST:  # a log of two files
+        _write(session.table(name), [row])
+    done: dict[int, bool] = {}
+
+    def act(number: int) -> None:
+        try:
+            ACTIONS[names[number]].run(session, name, f"c{number}")
+            done[number] = True
+        except TrinityError as error:
+            if error.code not in _CODES:
+                raise NonConformance(_CHECK, f"{_story(names, keyed)}: {names[number]} failed: {error}") from error
+            done[number] = False
+
+    def others() -> None:
+        for number in range(1, len(names)):
+            act(number)
+
+    with _BeforeCommit(session.table(name).connector.metadata, others):
+        act(0)
+    if len(done) < len(names):  # the first one had nothing to commit
+        others()
+    _compare(_seen(session, name), names, done, keyed)
+
+
+class _BeforeCommit:
+    """Has something happen once, as a commit of an adapter's metadata is about to begin."""
+
+    def __init__(self, metadata: Any, happens: Callable[[], object]) -> None:
+        self._metadata, self._happens = metadata, happens
+
+    def __enter__(self) -> None:
+        for call in _COMMITS:
+            setattr(self._metadata, call, self._wrapped(getattr(self._metadata, call)))
+
+    def _wrapped(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def and_before(*arguments: Any, **options: Any) -> Any:
+            self._restore()
+            self._happens()
+            return method(*arguments, **options)
+
+        return and_before
+
+    def _restore(self) -> None:
+        for call in _COMMITS:
+            vars(self._metadata).pop(call, None)
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+
+def _seen(session: trinity.Session, name: str) -> World:
+    rows = [(row.k, row.n) for row in session.sql(f"SELECT k, n FROM {name}").collect()]
+    columns = {column.name for column in session.table(name).definition.visible}
+    return World(tuple(sorted(rows)), frozenset(columns - {"k", "n"}))
+
+
+def _compare(seen: World, names: Sequence[str], done: Mapping[int, bool], keyed: bool) -> None:
+    """Against every order in which the actions within stay in theirs; one that failed did nothing."""
+    within = [number for number in range(1, len(names)) if done[number]]
+    orders = [within]
+    if done[0]:
+        orders = [[*within[:at], 0, *within[at:]] for at in range(len(within) + 1)]
+    worlds = []
+    for order in orders:
+        world = World(_FIRST)
+        for number in order:
+            world = ACTIONS[names[number]].effect(keyed, world, f"c{number}")
+        worlds.append(world)
+    if seen not in worlds:
+        failed = ", ".join(names[number] for number, well in done.items() if not well) or "none"
+        raise NonConformance(
+            _CHECK,
+            f"{_story(names, keyed)} (failed: {failed}): the table is {seen}; a serial order would leave "
+            f"{' or '.join(map(str, worlds))}",
+        )
+
+
+def _story(names: Sequence[str], keyed: bool) -> str:
+    return f"{' and '.join(names[1:])} within {names[0]} of a {'keyed' if keyed else 'plain'} table"

@@ -1,0 +1,310 @@
+"""Commits that come between the beginning and the end of another one: by hand, as a history has one writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+import trinity
+from trinity.calls.spark import spark_errors
+from trinity.errors import TrinityError
+from trinity_conformance.play.differences import NonConformance
+
+if TYPE_CHECKING:
+    from trinity_conformance.play.runner import Tally
+
+__all__ = ["MEANWHILE", "try_meanwhile"]
+
+_CHECK: Final = "concurrency"
+_MANY: Final = 1000
+_COLUMNS: Final = ("k INT", "w INT", "v STRING")
+
+
+class _Bench:
+    """Makes tables, and lets something happen within a call of the adapter.
+
+    Args:
+        session: an open session; its catalog ``c`` is the adapter under test.
+    """
+
+    def __init__(self, session: trinity.Session) -> None:
+        self._session = session
+        self._made: dict[str, str] = {}
+
+    def make(self, *, keyed: bool, **options: str) -> Any:
+        """A new table of k, w, v: keyed by k under the watermark w, unless other options are given, or plain."""
+        name = f"c.default.meanwhile{len(self._made) + 1}"
+        key = ["PRIMARY KEY (k) NOT ENFORCED"] if keyed else []
+        options = {o.replace("_", "-"): v for o, v in options.items()} or ({"watermark-key": "w"} if keyed else {})
+        listed = ", ".join(f"'{option}' = '{value}'" for option, value in options.items())
+        properties = f" TBLPROPERTIES ({listed})" if options else ""
+        self._made[name] = f"CREATE TABLE {name} ({', '.join([*_COLUMNS, *key])}){properties}"
+        self._session.sql(self._made[name])
+        return self._session.table(name)
+
+    def remake(self, table: Any) -> None:
+        """Drops a table and makes it anew under its name."""
+        self._session.sql(f"DROP TABLE {table.name}")
+        self._session.sql(self._made[str(table.name)])
+
+    def expect_name(self, table: Any, expected: list[tuple[int, str | None]], what: str) -> None:
+        """Compares the rows of the table that has the name now."""
+        _expect(self._session.table(str(table.name)), expected, what)
+
+    def sql(self, statement: str) -> None:
+        """Runs a statement."""
+        self._session.sql(statement)
+
+    @contextmanager
+    def within(self, call: str, happens: Callable[[], object], *, before: bool = False) -> Iterator[None]:
+        """Has something happen once, as soon as a method of the adapter's metadata has returned, or as it is called."""
+        metadata = self._session.connector("c").metadata
+        method = getattr(metadata, call)
+
+        def and_then(*arguments: Any, **options: Any) -> Any:
+            delattr(metadata, call)
+            if before:
+                happens()
+            found = method(*arguments, **options)
+            if not before:
+                happens()
+            return found
+
+        setattr(metadata, call, and_then)
+        try:
+            yield
+        finally:
+            vars(metadata).pop(call, None)
+
+
+def _data(*rows: tuple[int, int, str | None]) -> pa.Table:
+    k, w, v = zip(*rows, strict=True)
+    return pa.table({"k": pa.array(k, pa.int32()), "w": pa.array(w, pa.int32()), "v": pa.array(v, pa.string())})
+
+
+_DEMANDS: Final = (
+    ("ADD CONSTRAINT positive CHECK (w > 0)", _data((1, -1, "a"))),
+    ("ALTER COLUMN v SET NOT NULL", _data((1, 1, None))),
+)
+"""(what a table demands, a row that does not meet it)."""
+
+
+_GONE: Final = ("TRANSACTION_CONFLICT", "TABLE_NOT_FOUND")
+"""What a statement may say of a table that is not there any more."""
+
+
+def _expect(table: Any, expected: list[tuple[int, str | None]], what: str, where: str | None = None) -> None:
+    with spark_errors():
+        rows = table.to_df(where=where).toArrow().to_pylist()
+    found = sorted((row["k"], row["v"]) for row in rows)
+    if found != expected:
+        raise NonConformance(_CHECK, f"{what}: the table reads {found} instead of {expected}")
+
+
+def _both_appends_are_kept(bench: _Bench) -> None:
+    """An append never fails for the commit of another, and overwrites none (L7)."""
+    table = bench.make(keyed=False)
+    with bench.within("begin_insert", lambda: table.append(_data((2, 1, "meanwhile")))):
+        table.append(_data((1, 1, "a")))
+    _expect(table, [(1, "a"), (2, "meanwhile")], "an append while another one is under way")
+
+
+def _the_later_commit_wins(bench: _Bench) -> None:
+    """Of two appends, the one that is committed later is later, whichever began first (K4)."""
+    table = bench.make(keyed=True)
+    with bench.within("begin_insert", lambda: table.upsert(_data((1, 1, "meanwhile")))):
+        table.upsert(_data((1, 1, "a")))
+    _expect(table, [(1, "a")], "a tie between two upserts, of which the first to begin was committed last")
+
+
+def _a_transaction_is_recorded_once(bench: _Bench) -> None:
+    """The same transaction, written twice at the same time, is committed once (L4)."""
+    table, again = bench.make(keyed=False), _data((1, 1, "a"))
+    with bench.within("begin_insert", lambda: table.append(again, txn=("app", 1))):
+        second = table.append(again, txn=("app", 1))
+    _expect(table, [(1, "a")], "a transaction that another writer committed while it was under way")
+    if not second.skipped:
+        raise NonConformance(
+            _CHECK, "a transaction that was committed twice at the same time is not said to be skipped"
+        )
+
+
+def _compaction_counts_as_earlier(bench: _Bench) -> None:
+    """What comes while a compaction runs stays, and is later than all that it folded (K6)."""
+    table = bench.make(keyed=True)
+    table.upsert(_data(*((k, 1, "a") for k in range(_MANY))))
+    for full in (True, False):  # everything; then a log that is small beside its base, and folded by itself
+        table.upsert(_data((1, 1, "b"), (2, 1, "b")))
+        with bench.within("begin_rewrite", partial(table.upsert, _data((1, 1, "meanwhile")))):
+            table.compact(full=full)
+        _expect(
+            table, [(1, "meanwhile"), (2, "b")], "an upsert with an equal watermark during a compaction", "k IN (1, 2)"
+        )
+
+
+def _one_of_two_compactions_wins(bench: _Bench) -> None:
+    """Files are replaced once: the second of two compactions conflicts, and the table reads as before (L3, L7)."""
+    table = bench.make(keyed=True)
+    table.upsert(_data((1, 1, "a"), (2, 1, "a")))
+    table.upsert(_data((1, 2, "b")))
+    try:
+        with bench.within("begin_rewrite", lambda: table.compact(full=True)):
+            table.compact(full=True)
+    except TrinityError as error:
+        if error.code != "TRANSACTION_CONFLICT":
+            raise NonConformance(_CHECK, f"two compactions of the same files: {error.code}: {error.message}") from error
+    _expect(table, [(1, "b"), (2, "a")], "two compactions of the same files at the same time")
+
+
+def _a_statement_sees_what_came_meanwhile(bench: _Bench) -> None:
+    """A commit that a statement should have seen makes it run again, or fail: no update is lost (L7)."""
+    for keyed in (True, False):
+        table = bench.make(keyed=keyed)
+        write = table.upsert if keyed else table.append
+        write(_data((1, 1, "a")))
+        meanwhile = f"UPDATE {table.name} SET v = concat(v, 'b') WHERE k = 1"
+        with bench.within("begin_merge", partial(bench.sql, meanwhile)):
+            bench.sql(f"UPDATE {table.name} SET v = concat(v, 'c') WHERE k = 1")
+        _expect(table, [(1, "abc")], "two updates of one row at the same time")
+
+
+def _a_statement_sees_what_went_meanwhile(bench: _Bench) -> None:
+    """Rows that are removed while a statement reads them do not come back, also where no tombstone is left (L7)."""
+
+    def deleted(table: Any) -> None:
+        bench.sql(f"DELETE FROM {table.name} WHERE k = 1")
+        table.compact(full=True)
+
+    ways: dict[str, Callable[[Any], object]] = {
+        "TRUNCATE": lambda table: bench.sql(f"TRUNCATE TABLE {table.name}"),
+        "DELETE and compaction": deleted,
+    }
+    for what, way in ways.items():
+        table = bench.make(keyed=True, merge_engine="deduplicate")
+        table.upsert(_data((1, 1, "a")))
+        with bench.within("begin_merge", partial(way, table)):
+            bench.sql(f"UPDATE {table.name} SET v = concat(v, 'c') WHERE k = 1")
+        _expect(table, [], f"an UPDATE of a row that {what} removed meanwhile")
+
+
+def _compaction_is_no_conflict(bench: _Bench) -> None:
+    """A statement need not run again for a compaction, nor for rows that were folded and are not its own (L3, L7)."""
+    table = bench.make(keyed=True, watermark_key="w", **{"commit.retry.timeout": "0 seconds"})
+    table.upsert(_data((1, 1, "a"), (2, 1, "a")))
+
+    def folded() -> None:
+        table.upsert(_data((3, 1, "meanwhile")))
+        table.compact(full=True)
+
+    with bench.within("begin_merge", folded):
+        bench.sql(f"UPDATE {table.name} SET v = concat(v, 'c') WHERE k = 1")
+    _expect(table, [(1, "ac"), (2, "a"), (3, "meanwhile")], "an UPDATE while a compaction folded other rows")
+
+
+def _a_write_stays_with_its_table(bench: _Bench) -> None:
+    """What was written for a table does not go into another that has its name by then (L7)."""
+    writes: dict[str, Callable[[Any], object]] = {
+        "begin_insert": lambda table: table.upsert(_data((1, 1, "b"))),
+        "begin_merge": lambda table: bench.sql(f"UPDATE {table.name} SET v = 'b' WHERE k = 1"),
+        "begin_rewrite": lambda table: table.compact(full=True),
+    }
+    for call, write in writes.items():
+        table = bench.make(keyed=True)
+        table.upsert(_data((1, 1, "a")))
+        what = f"DROP and CREATE right after {call}"
+        with bench.within(call, partial(bench.remake, table)):
+            try:
+                write(table)
+            except TrinityError as error:
+                _is_one_of(_GONE, what, error)
+            else:
+                if call != "begin_merge":  # a statement runs again, on the new table
+                    raise NonConformance(_CHECK, f"{what} went through; {_GONE[0]} was expected")
+        bench.expect_name(table, [], what)
+
+
+def _files_are_there_when_they_are_committed(bench: _Bench) -> None:
+    """A file that a vacuum took before its commit is not committed (L8)."""
+    table = bench.make(keyed=False)
+    with bench.within("finish_insert", lambda: table.vacuum("0 seconds"), before=True):
+        _refused("TRANSACTION_CONFLICT", "an append whose file a vacuum took", lambda: table.append(_data((1, 1, "a"))))
+    _expect(table, [], "an append whose file a vacuum took")
+
+
+def _rows_meet_what_is_demanded_meanwhile(bench: _Bench) -> None:
+    """A constraint that comes while rows are written holds for them too, or they are not committed (M6)."""
+    for demand, bad in _DEMANDS:
+        table = bench.make(keyed=True)
+        with bench.within("begin_insert", partial(bench.sql, f"ALTER TABLE {table.name} {demand}")):
+            _refused("TRANSACTION_CONFLICT", f"an upsert that began before {demand}", partial(table.upsert, bad))
+        _expect(table, [], f"an upsert that began before {demand}")
+
+
+def _a_constraint_is_for_rows_that_came_meanwhile(bench: _Bench) -> None:
+    """A constraint is not added when a row has come that does not meet it, however late (M6)."""
+    for demand, bad in _DEMANDS:
+        table = bench.make(keyed=False)
+        alter = partial(bench.sql, f"ALTER TABLE {table.name} {demand}")
+        with bench.within("alter_table", partial(table.append, bad), before=True):
+            _refused("CONSTRAINT_VIOLATION", f"{demand}, before which a row came", alter)
+        table.append(bad)
+        rows = [(1, bad["v"][0].as_py())] * 2
+        _expect(table, rows, f"{demand}, which was refused")
+
+
+def _refused(code: str, what: str, call: Callable[[], object]) -> None:
+    try:
+        call()
+    except TrinityError as error:
+        _is_one_of((code,), what, error)
+    else:
+        raise NonConformance(_CHECK, f"{what} went through; {code} was expected")
+
+
+def _is_one_of(codes: Collection[str], what: str, error: TrinityError) -> None:
+    if error.code not in codes:
+        expected = " or ".join(codes)
+        raise NonConformance(_CHECK, f"{what}: {error.code} instead of {expected}: {error.message}") from error
+
+
+MEANWHILE: Final[Mapping[str, Callable[[_Bench], None]]] = {
+    check.__name__[1:].replace("_", " "): check
+    for check in (
+        _both_appends_are_kept,
+        _the_later_commit_wins,
+        _a_transaction_is_recorded_once,
+        _compaction_counts_as_earlier,
+        _one_of_two_compactions_wins,
+        _a_statement_sees_what_came_meanwhile,
+        _a_statement_sees_what_went_meanwhile,
+        _compaction_is_no_conflict,
+        _a_write_stays_with_its_table,
+        _files_are_there_when_they_are_committed,
+        _rows_meet_what_is_demanded_meanwhile,
+        _a_constraint_is_for_rows_that_came_meanwhile,
+    )
+}
+"""All that is tried."""
+
+
+def try_meanwhile(session: trinity.Session, tally: Tally) -> list[NonConformance]:
+    """Tries all of it; returns what went wrong. Row changes that an adapter does not have are counted as that."""
+    bench, found = _Bench(session), list[NonConformance]()
+    for name, check in MEANWHILE.items():
+        try:
+            check(bench)
+        except NonConformance as failure:
+            found.append(failure)
+        except TrinityError as error:
+            if error.code == "NOT_SUPPORTED":
+                tally.unsupported[error.message] += 1
+                continue
+            found.append(NonConformance(_CHECK, f"{name}: {error}"))
+        except Exception as error:
+            found.append(NonConformance(_CHECK, f"{name}: {type(error).__name__}: {str(error)[:400]}"))
+        tally.observations[_CHECK] += 1
+    return found

@@ -1,0 +1,172 @@
+"""Bad input (L8): each case must be refused with its code, by name, and leave the table as before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final
+
+import pyarrow as pa
+
+from trinity import Column
+from trinity.errors import TrinityError
+from trinity.spi import arrow_type
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.runner import Tally
+from trinity_conformance.play.subject import TrinitySubject
+
+__all__ = ["REFUSALS", "Bench", "Refusal", "refuse_all"]
+
+_TYPES: Final = {"k": "int", "w": "bigint", "gone": "boolean", "d": "decimal(5,2)", "s": "varchar(3)", "n": "int"}
+_GOOD: Final[Mapping[str, Any]] = {"k": 9, "w": 9, "gone": None, "d": None, "s": "x", "n": 9}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where bad input is tried: a session, Spark, and a table ``c.default.refusals`` with two rows."""
+
+    session: Any
+    spark: Any
+    table: Any
+
+    def upsert(self, types: Mapping[str, str] | None = None, spark: bool = False, **values: Any) -> None:
+        """Upserts one row that is good but for the given values and types; a type of ``-`` leaves a column out."""
+        kinds = {n: t for n, t in {**_TYPES, **(types or {})}.items() if t != "-"}
+        row = {**_GOOD, **values}
+        columns = [pa.array([row.get(n)], arrow_type(t)) for n, t in kinds.items()]
+        data = pa.Table.from_arrays(columns, names=list(kinds))
+        self.table.upsert(self.spark.createDataFrame(data) if spark else data)
+
+    def create(self, properties: Mapping[str, str] | None = None, name: str = "made", **types: str) -> None:
+        """Tries to make a table with key ``k`` and further columns."""
+        columns = [Column(n, t) for n, t in {"k": "int", "w": "bigint", "a": "array<int>", **types}.items()]
+        self.session.create_table(f"c.default.{name}", columns, primary_key=["k"], properties=properties)
+
+    def checked(self, n: int) -> None:
+        """Makes a table with a CHECK constraint, and upserts into it: the adapter keeps what it does not know."""
+        columns = [Column("k", "int"), Column("n", "int")]
+        made = self.session.create_table("c.default.checked", columns, primary_key=["k"], checks={"few": "n < 100"})
+        try:
+            made.upsert(pa.table({"k": pa.array([1], pa.int32()), "n": pa.array([n], pa.int32())}))
+        finally:
+            self.session.drop_table("c.default.checked")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One bad input.
+
+    Attributes:
+        name: what is wrong.
+        codes: error codes of which one must come.
+        names: words that the message must contain.
+        action: does the bad thing.
+    """
+
+    name: str
+    codes: frozenset[str]
+    names: tuple[str, ...]
+    action: Callable[[Bench], Any]
+
+
+def _case(name: str, codes: str, names: str, action: Callable[[Bench], Any]) -> Refusal:
+    return Refusal(name, frozenset(codes.split()), tuple(names.split()), action)
+
+
+REFUSALS: Final[tuple[Refusal, ...]] = (
+    _case("NULL key, Arrow", "CONSTRAINT_VIOLATION", "k", lambda b: b.upsert(k=None)),
+    _case("NULL key, Spark", "CONSTRAINT_VIOLATION", "k", lambda b: b.upsert(k=None, spark=True)),
+    _case("missing key column", "CONSTRAINT_VIOLATION COLUMN_NOT_FOUND", "k", lambda b: b.upsert({"k": "-"})),
+    _case("NULL in a NOT NULL column", "CONSTRAINT_VIOLATION", "n", lambda b: b.upsert(n=None)),
+    _case("missing NOT NULL column", "CONSTRAINT_VIOLATION COLUMN_NOT_FOUND", "n", lambda b: b.upsert({"n": "-"})),
+    _case("unknown column, Arrow", "COLUMN_NOT_FOUND", "extra", lambda b: b.upsert({"extra": "int"})),
+    _case("unknown column, Spark", "COLUMN_NOT_FOUND", "extra", lambda b: b.upsert({"extra": "int"}, spark=True)),
+    _case("repeated column", "DUPLICATE_COLUMN_NAME", "K", lambda b: b.upsert({"K": "int"}, K=1)),
+    _case("text for a number, Arrow", "TYPE_MISMATCH", "n", lambda b: b.upsert({"n": "string"}, n="many")),
+    _case("text for a number, Spark", "TYPE_MISMATCH", "n", lambda b: b.upsert({"n": "string"}, n="many", spark=True)),
+    _case("number too large, Arrow", "NUMERIC_VALUE_OUT_OF_RANGE", "n", lambda b: b.upsert({"n": "bigint"}, n=2**40)),
+    _case("number too large, Spark", "NUMERIC_VALUE_OUT_OF_RANGE", "n",
+          lambda b: b.upsert({"n": "bigint"}, n=2**40, spark=True)),
+    _case("text too long", "CONSTRAINT_VIOLATION INVALID_ARGUMENTS TYPE_MISMATCH NUMERIC_VALUE_OUT_OF_RANGE", "s",
+          lambda b: b.upsert(s="abcd")),
+    _case("row that a CHECK forbids", "CONSTRAINT_VIOLATION", "few n", lambda b: b.checked(100)),
+    _case("append to a keyed table", "INVALID_ARGUMENTS", "upsert", lambda b: b.table.append(pa.table({"k": [1]}))),
+    _case("delete by an unknown column", "COLUMN_NOT_FOUND", "nope", lambda b: b.table.delete("nope = 1")),
+    _case("delete by no condition", "SYNTAX_ERROR", "", lambda b: b.table.delete("k = = 1")),
+    _case("version that never was", "INVALID_ARGUMENTS", "", lambda b: b.table.to_df(version=10**6).count()),
+    _case("version and timestamp", "INVALID_ARGUMENTS", "version timestamp",
+          lambda b: b.table.to_df(version=1, timestamp="2024-01-01")),
+    _case("time before the table", "INVALID_ARGUMENTS", "1970", lambda b: b.table.to_df(timestamp="1970-01-02")),
+    _case("no duration", "INVALID_ARGUMENTS", "soon", lambda b: b.table.vacuum(retain="soon")),
+    _case("table missing", "TABLE_NOT_FOUND", "refusal", lambda b: b.session.table("c.default.refusal")),
+    _case("schema missing", "SCHEMA_NOT_FOUND", "nowhere", lambda b: b.session.table("c.nowhere.t")),
+    _case("table exists", "TABLE_ALREADY_EXISTS", "refusals", lambda b: b.create(name="refusals")),
+    _case("unknown option", "INVALID_TABLE_PROPERTY", "watermark-keys watermark-key",
+          lambda b: b.create({"watermark-keys": "w"})),
+    _case("option in two spellings", "INVALID_TABLE_PROPERTY", "watermark-key",
+          lambda b: b.create({"watermark-key": "w", "watermark_key": "w"})),
+    _case("watermark and sequence", "INVALID_TABLE_PROPERTY", "watermark-key sequence.field",
+          lambda b: b.create({"watermark-key": "w", "sequence.field": "w"})),
+    _case("watermark of no column", "COLUMN_NOT_FOUND", "nope", lambda b: b.create({"watermark-key": "nope"})),
+    _case("watermark twice", "DUPLICATE_COLUMN_NAME", "w", lambda b: b.create({"watermark-key": "w,w"})),
+    _case("nested watermark", "INVALID_TABLE_PROPERTY", "a", lambda b: b.create({"watermark-key": "a"})),
+    _case("nested tombstone", "INVALID_TABLE_PROPERTY", "a", lambda b: b.create({"tombstone-key": "a"})),
+    _case("composite tombstone", "INVALID_TABLE_PROPERTY", "tombstone-key",
+          lambda b: b.create({"tombstone-key": "w,g"}, g="boolean")),
+    _case("nested key", "INVALID_TABLE_PROPERTY NOT_SUPPORTED", "k", lambda b: b.create(k="array<int>")),
+    _case("column twice", "DUPLICATE_COLUMN_NAME", "W", lambda b: b.create(W="int")),
+    _case("unknown type", "TYPE_MISMATCH", "nonsense", lambda b: b.create(x="nonsense")),
+)  # fmt: skip
+"""All bad inputs."""
+
+
+def refuse_all(subject: TrinitySubject, spark: Any, tally: Tally, seconds: float) -> list[NonConformance]:
+    """Tries bad inputs, as many as begin within so many seconds; returns what was not refused as it should be."""
+    until = monotonic() + seconds
+    columns = [Column(n, t, nullable=n not in ("k", "n")) for n, t in _TYPES.items()]
+    table = subject.session.create_table(
+        "c.default.refusals", columns, primary_key=["k"], properties={"watermark-key": "w", "tombstone-key": "gone"}
+    )
+    bench = Bench(subject.session, spark, table)
+    bench.upsert(k=1)
+    bench.upsert(k=2)
+    before = _state(bench)
+    found: list[NonConformance] = []
+    for case in REFUSALS:
+        if monotonic() > until:
+            break
+        failure = _try(bench, case)
+        found += [failure] if failure is not None else []
+        tally.coverage.saw("refusal")
+        tally.observations["bad-input"] += 1
+    after = _state(bench)
+    if after != before:
+        found.append(NonConformance("bad-input", f"after refusals the table reads {after}, before {before}"))
+    return found
+
+
+def _try(bench: Bench, case: Refusal) -> NonConformance | None:
+    try:
+        case.action(bench)
+    except TrinityError as error:
+        if error.code not in case.codes:
+            expected = " or ".join(sorted(case.codes))
+            return NonConformance("bad-input", f"{case.name}: {error.code} instead of {expected}: {error.message}")
+        unnamed = [word for word in case.names if word not in error.message]
+        if unnamed:
+            return NonConformance("bad-input", f"{case.name}: the message does not name {unnamed}: {error.message}")
+        return None
+    except Exception as error:
+        text = f"{type(error).__name__}: {str(error)[:400]}"
+        return NonConformance("bad-input", f"{case.name}: not a TrinityError but {text}")
+    return NonConformance("bad-input", f"{case.name}: accepted")
+
+
+def _state(bench: Bench) -> tuple[Any, ...]:
+    rows = bench.table.to_df().toArrow().to_pylist()
+    return (
+        sorted(str(r) for r in rows),
+        bench.table.history().count(),
+        bench.session.connector("c").metadata.list_tables("default"),
+    )

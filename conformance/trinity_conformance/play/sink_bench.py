@@ -1,0 +1,218 @@
+"""Where merge sinks are tried without Spark: tables of an adapter, hand-made merge pages, and what they store."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trinity import Column, Session
+from trinity.spi import (
+    CommitResult,
+    DataFile,
+    MergeSink,
+    MergeTableHandle,
+    ReadScope,
+    SinkId,
+    TableHandle,
+    arrival_order,
+)
+from trinity_conformance.model.values import Json, decode
+
+__all__ = ["Change", "SinkBench", "SinkTable"]
+
+_NUMBERS = count()
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of a merge page.
+
+    Attributes:
+        operation: a number of :class:`~trinity.spi.Operation`, or one that is none.
+        new: encoded data by column; empty: NULL in every column, as in deleted rows (S3).
+        row_id: what identifies the row of the target, by field; None for a new row.
+        case: the case number.
+    """
+
+    operation: int | None
+    new: Mapping[str, Json] = field(default_factory=dict)
+    row_id: Mapping[str, Any] | None = None
+    case: int = 0
+
+
+@dataclass(frozen=True)
+class SinkTable:
+    """A table under test.
+
+    Attributes:
+        session: where it lives.
+        table: Trinity's table.
+        columns: its columns in order.
+        key: its primary key; empty for a plain table.
+    """
+
+    session: Session
+    table: Any
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    @property
+    def handle(self) -> TableHandle:
+        """The unpinned handle."""
+        found: TableHandle = self.table.handle
+        return found
+
+    @property
+    def metadata(self) -> Any:
+        """The adapter's metadata."""
+        return self.session.connector(self.handle.catalog).metadata
+
+    # -- writing ----------------------------------------------------------------------------------------
+
+    def store(self, *rows: Mapping[str, Json]) -> None:
+        """Appends rows as one commit of one file, in the process."""
+        schema = pa.schema([c.to_arrow() for c in self.columns])
+        values = [[decode(c.type, row.get(c.name)) for row in rows] for c in self.columns]
+        data = pa.Table.from_arrays([pa.array(v, f.type) for v, f in zip(values, schema, strict=True)], schema=schema)
+        (self.table.upsert if self.key else self.table.append)(data)
+
+    def begin(self, **update_case_columns: tuple[str, ...]) -> MergeTableHandle:
+        """Begins a merge; ``case0=("a",)`` says that case 0 updates column a (S5)."""
+        cases = {int(name.removeprefix("case")): columns for name, columns in update_case_columns.items()}
+        merge: MergeTableHandle = self.metadata.begin_merge(self.handle, cases)
+        return merge
+
+    def sink(self, merge: MergeTableHandle, order: int = 0) -> MergeSink:
+        """A sink as an executor has it: made from what was pickled."""
+        provider = self.session.connector(self.handle.catalog).sinks
+        sinks, handle = pickle.loads(pickle.dumps((provider, merge)))
+        made: MergeSink = sinks.create_merge_sink(handle, SinkId(order))
+        return made
+
+    def run(self, merge: MergeTableHandle, *pages: Sequence[Change], order: int = 0) -> list[bytes]:
+        """Fragments of one sink that takes these pages."""
+        sink = self.sink(merge, order)
+        for changes in pages:
+            sink.store_merged_rows(self.page(merge, changes))
+        return sink.finish()
+
+    def finish(self, merge: MergeTableHandle, fragments: Iterable[bytes]) -> CommitResult:
+        """Commits fragments."""
+        done: CommitResult = self.metadata.finish_merge(replace(merge, scope=ReadScope()), [], list(fragments))
+        return done
+
+    def page(self, merge: MergeTableHandle, changes: Sequence[Change]) -> pa.RecordBatch:
+        """A merge page: data columns in table order, operation, case number, row id (S1)."""
+        storage = merge.insert.target.storage
+        stored = merge.insert.definition.columns
+        data = [
+            pa.array([decode(c.type, change.new.get(c.name)) for change in changes], f.type)
+            for c, f in zip(stored, storage, strict=True)
+        ]
+        facts = [
+            pa.array([change.operation for change in changes], pa.int8()),
+            pa.array([change.case for change in changes], pa.int32()),
+            self._row_ids(merge, [change.row_id for change in changes]),
+        ]
+        names = [*storage.names, "operation", "case_number", self.metadata.merge_row_id_column(self.handle)]
+        return pa.RecordBatch.from_arrays([*data, *facts], names=names)
+
+    def _row_ids(self, merge: MergeTableHandle, row_ids: Sequence[Mapping[str, Any] | None]) -> pa.StructArray:
+        """Plain: file and position; keyed: key, ordering columns, then all others, as they are stored."""
+        if not self.key:
+            return pa.array(row_ids, pa.struct([("file", pa.string()), ("pos", pa.int64())]))
+        storage = dict(zip((c.name for c in merge.insert.definition.columns), merge.insert.target.storage, strict=True))
+        ordering = [n for n in merge.insert.definition.properties.get("watermark-key", "").split(",") if n]
+        names = list(dict.fromkeys((*self.key, *ordering, *storage)))
+        kinds = {c.name: c.type for c in merge.insert.definition.columns}
+        decoded = [None if row is None else {n: decode(kinds[n], row.get(n)) for n in names} for row in row_ids]
+        return pa.array(decoded, pa.struct([pa.field(n, storage[n].type) for n in names]))
+
+    # -- reading ----------------------------------------------------------------------------------------
+
+    def files(self) -> list[DataFile]:
+        """The files of the newest version, in arrival order."""
+        return sorted(self.metadata.get_splits(self.handle).files, key=arrival_order)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every stored row of the newest version, in arrival order, read without Spark."""
+        definition, storage = self.table.definition, self.metadata.get_splits(self.handle).storage
+        found = []
+        for file in self.files():
+            data = pq.ParquetFile(file.path).read()
+            present = [(c.name, f.name) for c, f in zip(definition.columns, storage, strict=True)]
+            columns = {n: data.column(s).to_pylist() if s in data.column_names else None for n, s in present}
+            found += [{n: v[i] if v else None for n, v in columns.items()} for i in range(data.num_rows)]
+        return found
+
+    def values(self, *names: str) -> list[tuple[Any, ...]]:
+        """Stored rows as tuples of some columns, sorted."""
+        return sorted((tuple(row[n] for n in names) for row in self.rows()), key=repr)
+
+    def row_id(self, **values: Json) -> dict[str, Any]:
+        """Of a plain table file and position of the one row that has these values."""
+        for file in self.files():
+            for position, row in enumerate(pq.ParquetFile(file.path).read().to_pylist()):
+                by_name = dict(zip((c.name for c in self.columns), row.values(), strict=False))
+                if all(by_name[name] == value for name, value in values.items()):
+                    return {"file": file.path, "pos": position}
+        raise KeyError(f"no row has {values}")
+
+    def on_disk(self) -> set[Path]:
+        """All Parquet files in the table's folder, whether a version has them or not."""
+        return set(Path(self.handle.location.removeprefix("file://")).rglob("*.parquet"))
+
+
+@dataclass(frozen=True)
+class SinkBench:
+    """Makes tables for sink checks.
+
+    Attributes:
+        session: a session.
+        catalog: a catalog of it, of the adapter under test.
+    """
+
+    session: Session
+    catalog: str
+
+    def plain(self, *rows: tuple[int, str | None]) -> SinkTable:
+        """A plain table (k int, s string) with these rows in one file."""
+        made = self._create((Column("k", "int"), Column("s", "string")), ())
+        if rows:
+            made.store(*({"k": k, "s": s} for k, s in rows))
+        return made
+
+    def keyed(self, *rows: tuple[int, int | None, str | None], changed: bool = False) -> SinkTable:
+        """A keyed table (k int, w bigint, gone boolean, s string), watermark w, tombstone gone.
+
+        Args:
+            rows: values of k, w and s, stored in one file.
+            changed: True for the paradigm CHANGE_ONLY_UPDATED_COLUMNS.
+        """
+        made = self.keyed_by({"k": "int"}, "CHANGE_ONLY_UPDATED_COLUMNS" if changed else "DELETE_ROW_AND_INSERT_ROW")
+        if rows:
+            made.store(*({"k": k, "w": w, "s": s} for k, w, s in rows))
+        return made
+
+    def keyed_by(self, key: Mapping[str, str], paradigm: str = "DELETE_ROW_AND_INSERT_ROW") -> SinkTable:
+        """The same, empty, with other key columns: name -> type."""
+        columns = (
+            *(Column(name, kind, nullable=False) for name, kind in key.items()),
+            *(Column("w", "bigint"), Column("gone", "boolean"), Column("s", "string")),
+        )
+        options = {"watermark-key": "w", "tombstone-key": "gone", "row-change-paradigm": paradigm}
+        return self._create(columns, tuple(key), options)
+
+    def _create(
+        self, columns: tuple[Column, ...], key: tuple[str, ...], options: Mapping[str, str] | None = None
+    ) -> SinkTable:
+        name = f"{self.catalog}.default.sinks{next(_NUMBERS)}"
+        table = self.session.create_table(name, list(columns), primary_key=list(key), properties=dict(options or {}))
+        return SinkTable(self.session, table, columns, key)

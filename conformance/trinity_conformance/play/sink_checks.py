@@ -1,0 +1,289 @@
+"""S1-S6: what the merge sinks of any adapter must do, page by page, without Spark in the sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity.spi import MergeTableHandle, Operation, RowChangeParadigm
+from trinity_conformance.model.values import POOLS, Json, decode, equal_form
+from trinity_conformance.play.differences import NonConformance
+from trinity_conformance.play.runner import Tally
+from trinity_conformance.play.sink_bench import Change, SinkBench, SinkTable
+
+__all__ = ["SINK_CHECKS", "SinkCheck", "try_sinks"]
+
+SinkCheck = Callable[[SinkBench], None]
+
+_INSERT, _DELETE, _UPDATE = int(Operation.INSERT), int(Operation.DELETE), int(Operation.UPDATE)
+_UPDATE_INSERT, _UPDATE_DELETE = int(Operation.UPDATE_INSERT), int(Operation.UPDATE_DELETE)
+_KEYS: Final = {
+    "double": ("-0.0", "0.0"),
+    "float": ("NaN", "NaN"),
+    "char(3)": ("a", "a "),
+    "decimal(10,2)": ("1.50", "1.5"),
+}
+"""Key types with two spellings of one key, or one that does not equal itself (K2)."""
+
+
+def _expect(rule: str, what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise NonConformance("merge-sinks", f"{rule}: {what}: {found} instead of {wanted}")
+
+
+def _row(k: Json, w: int | None = None, s: str | None = None) -> dict[str, Json]:
+    return {"k": k, "w": w, "s": s}
+
+
+def page_layout(bench: SinkBench) -> None:
+    """S1, S5: the row id column has a name, the handle is pinned and has the columns of the update cases."""
+    for table in (bench.plain((1, "a")), bench.keyed((1, 1, "a"))):
+        merge = table.begin(case1=("s",))
+        _expect("S5", "update_case_columns", dict(merge.update_case_columns), {1: ("s",)})
+        _expect("S5", "the pinned version", merge.table.version, table.metadata.history(table.handle)[-1].version)
+        _expect("S1", "stored columns", len(merge.insert.target.storage), len(merge.insert.definition.columns))
+        name = table.metadata.merge_row_id_column(table.handle)
+        _expect("S1", f"row id {name!r} is a column of the table", name in merge.insert.target.storage.names, False)
+
+
+def operations(bench: SinkBench) -> None:
+    """S2: operations that the paradigm does not have are refused, and leave nothing behind."""
+    replacing = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
+    tables = {
+        "plain": bench.plain((1, "a")),
+        "keyed": bench.keyed((1, 1, "a")),
+        "changed": bench.keyed((1, 1, "a"), changed=True),
+    }
+    for kind, table in tables.items():
+        merge = table.begin()
+        _expect("S2", f"paradigm of {kind}", merge.paradigm is replacing, kind != "changed")
+        row_id = _row(1, 1, "a") if table.key else table.row_id(k=1)
+        wrong = (0, 3, 6, -1, 127, None) if merge.paradigm is replacing else (0, 4, 5, 6, -1, 127, None)
+        for operation in wrong:
+            _refused(table, merge, Change(operation, _row(2, 2, "b"), row_id))
+        _expect("S2", f"rows of {kind} after refused pages", len(table.rows()), 1)
+
+
+def _refused(table: SinkTable, merge: MergeTableHandle, change: Change) -> None:
+    sink, before = table.sink(merge), table.on_disk()
+    try:
+        sink.store_merged_rows(table.page(merge, [Change(_INSERT, _row(3, 3, "c")), change]))
+    except TrinityError as error:
+        _expect("S2", f"code for operation {change.operation}", error.code, "INVALID_ARGUMENTS")
+        sink.abort()
+        _expect("S2", "files of a refused sink", table.on_disk() - before, set())
+        return
+    raise NonConformance("merge-sinks", f"S2: operation {change.operation} was accepted under {merge.paradigm.value}")
+
+
+def empty_pages(bench: SinkBench) -> None:
+    """S4: empty pages do nothing, alone or between others."""
+    for table in (bench.plain((1, "a")), bench.keyed((1, 1, "a"))):
+        before = table.on_disk()
+        merge = table.begin()
+        _expect("S4", "fragments of a sink without pages", table.run(merge), [])
+        _expect("S4", "fragments of empty pages", table.run(merge, [], []), [])
+        _expect("S4", "files of empty pages", table.on_disk() - before, set())
+        table.finish(merge, table.run(merge, [], [Change(_INSERT, _row(2, 2, "b"))], []))
+        _expect("S4", "rows with empty pages between", table.values("k", "s"), [(1, "a"), (2, "b")])
+
+
+def plain_changes(bench: SinkBench) -> None:
+    """S3: deleted rows come without data; of the touched files only those rows go, other files stay as they are."""
+    table = bench.plain((1, "a"), (2, "b"), (3, None), (2, "b"))
+    table.store(_row(4, None, "d"))
+    untouched = table.files()[-1].path
+    merge = table.begin(case0=("s",))
+    changes = [
+        Change(_DELETE, {}, table.row_id(k=1), -1),
+        Change(_UPDATE_DELETE, {}, table.row_id(k=3), -1),
+        Change(_UPDATE_INSERT, _row(3, None, "c"), table.row_id(k=3)),
+        Change(_INSERT, _row(5, None, None)),
+    ]
+    table.finish(merge, table.run(merge, changes))
+    _expect("S3", "rows", table.values("k", "s"), [(2, "b"), (2, "b"), (3, "c"), (4, "d"), (5, None)])
+    _expect("S3", "an untouched file is still there", untouched in [f.path for f in table.files()], True)
+
+
+def a_file_without_rows_left(bench: SinkBench) -> None:
+    """S3: a file whose every row is deleted is gone, and rows of many pages count together."""
+    table = bench.plain((1, "a"), (2, "b"))
+    merge = table.begin()
+    pages = [[Change(_DELETE, {}, table.row_id(k=k))] for k in (2, 1)]
+    table.finish(merge, table.run(merge, *pages))
+    _expect("S3", "rows", table.values("k"), [])
+    _expect("S3", "files", [f for f in table.files() if f.rows], [])
+
+
+def halves_in_different_sinks(bench: SinkBench) -> None:
+    """S4: the halves of an update may reach different sinks, in any order."""
+    table = bench.plain((1, "a"), (2, "b"), (3, "c"))
+    for k, first in ((1, 0), (2, 1)):
+        merge = table.begin(case0=("s",))
+        row_id = table.row_id(k=k)
+        halves = [[Change(_UPDATE_DELETE, {}, row_id)], [Change(_UPDATE_INSERT, _row(k, None, "new"), row_id)]]
+        table.finish(merge, [f for n in (first, 1 - first) for f in table.run(merge, halves[n], order=n)])
+    _expect("S4", "rows", table.values("k", "s"), [(1, "new"), (2, "new"), (3, "c")])
+
+
+def moved_keys(bench: SinkBench) -> None:
+    """S4, M7: an updated key leaves a tombstone with its old ordering, whichever sink has which half."""
+    table = bench.keyed((1, 7, "a"), (2, 5, "b"), (3, 1, "c"))
+    for k, w, first in ((1, 7, 0), (2, 5, 1)):
+        merge = table.begin(case0=("k",))
+        old = _row(k, w, "ab"[k - 1])
+        halves = [[Change(_UPDATE_DELETE, {}, old)], [Change(_UPDATE_INSERT, _row(k + 10, w, "n"), old)]]
+        table.finish(merge, [f for n in (first, 1 - first) for f in table.run(merge, halves[n], order=n)])
+    gone = sorted((r["k"], r["w"]) for r in table.rows() if r["gone"])
+    _expect("S4", "tombstones", gone, [(1, 7), (2, 5)])
+    live = sorted((r["k"], r["w"]) for r in table.rows() if not r["gone"])
+    _expect("S4", "other rows", live, [(1, 7), (2, 5), (3, 1), (11, 7), (12, 5)])
+
+
+def kept_keys(bench: SinkBench) -> None:
+    """S4, M7: the delete half of an update whose key stays is dropped, before or after the other half."""
+    table = bench.keyed((1, 7, "a"), (2, 7, "b"))
+    merge = table.begin(case0=("s",))
+    old, new = [_row(1, 7, "a"), _row(2, 7, "b")], [_row(1, 7, "new"), _row(2, 7, "new")]
+    pages = [
+        [Change(_UPDATE_DELETE, {}, old[0])],
+        [Change(_UPDATE_INSERT, new[0], old[0]), Change(_UPDATE_INSERT, new[1], old[1])],
+        [Change(_UPDATE_DELETE, {}, old[1])],
+    ]
+    table.finish(merge, table.run(merge, *pages))
+    wanted = [(1, None, "a"), (1, None, "new"), (2, None, "b"), (2, None, "new")]
+    _expect("M7", "key, tombstone, s", table.values("k", "gone", "s"), wanted)
+
+
+def filled_keys(bench: SinkBench) -> None:
+    """M7: a key that is vacated and filled writes only the insert."""
+    table = bench.keyed((1, 7, "a"), (2, 7, "b"), (3, 7, "c"))
+    merge = table.begin(case0=("k",))
+    changes = []
+    for k, to, s in ((1, 2, "a"), (2, 1, "b")):  # they change places
+        changes += [Change(_UPDATE_DELETE, {}, _row(k, 7, s)), Change(_UPDATE_INSERT, _row(to, 7, s), _row(k, 7, s))]
+    changes += [Change(_DELETE, {}, _row(3, 7, "c")), Change(_INSERT, _row(3, 8, "new"))]
+    table.finish(merge, table.run(merge, changes))
+    _expect("M7", "tombstones", [r for r in table.rows() if r["gone"]], [])
+    wanted = sorted([(1, "a"), (2, "b"), (3, "c"), (2, "a"), (1, "b"), (3, "new")], key=repr)
+    _expect("M7", "stored rows", table.values("k", "s"), wanted)
+
+
+def tombstones(bench: SinkBench) -> None:
+    """U5: a deleted row leaves key, ordering and other columns, and the mark."""
+    for changed in (False, True):
+        table = bench.keyed((1, 7, "a"), (2, None, "b"), changed=changed)
+        merge = table.begin()
+        gone = [Change(_DELETE, {}, _row(1, 7, "a")), Change(_DELETE, {}, _row(2, None, "b"))]
+        table.finish(merge, table.run(merge, gone))
+        marked = sorted((r["k"], r["w"], r["s"]) for r in table.rows() if r["gone"])
+        _expect("U5", "tombstones", marked, [(1, 7, "a"), (2, None, "b")])
+
+
+def changed_rows(bench: SinkBench) -> None:
+    """S2: a changed-columns sink takes full rows under one operation."""
+    table = bench.keyed((1, 7, "a"), (2, 5, "b"), changed=True)
+    merge = table.begin(case3=("s",))
+    _expect("S2", "paradigm", merge.paradigm, RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS)
+    changes = [Change(_UPDATE, _row(1, 8, "new"), _row(1, 7, "a"), 3), Change(_INSERT, _row(3, 1, "c"), None, 4)]
+    table.finish(merge, table.run(merge, changes))
+    wanted = [(1, 7, "a"), (1, 8, "new"), (2, 5, "b"), (3, 1, "c")]
+    _expect("S2", "stored rows", table.values("k", "w", "s"), wanted)
+
+
+def keys_of_every_type(bench: SinkBench) -> None:
+    """K2, M7: an update whose key stays writes one row, whatever the key's types and spelling."""
+    kinds = {f"k{n}": kind for n, kind in enumerate(POOLS)}
+    spellings = {name: _KEYS.get(kind, (POOLS[kind][-1],) * 2) for name, kind in kinds.items()}
+    table = bench.keyed_by(kinds)
+    table.store({**{name: old for name, (old, _) in spellings.items()}, "w": 1, "s": "a"})
+    merge = table.begin(case0=("s",))
+    old, new = ({n: _padded(kinds[n], pair[i]) for n, pair in spellings.items()} for i in (0, 1))
+    row_id = {**old, "w": 1, "s": "a"}
+    changes = [Change(_UPDATE_DELETE, {}, row_id), Change(_UPDATE_INSERT, {**new, "w": 1, "s": "b"}, row_id)]
+    table.finish(merge, table.run(merge, changes))
+    _expect("K2", "tombstones", [r for r in table.rows() if r["gone"]], [])
+    for name, kind in kinds.items():
+        found = {equal_form(kind, r[name]) for r in table.rows()}
+        _expect("K2", f"keys of type {kind}", found, {equal_form(kind, decode(kind, spellings[name][0]))})
+
+
+def _padded(kind: str, key: Json) -> Json:
+    """CHAR as it is stored."""
+    return str(key).ljust(int(kind[5:-1])) if kind.startswith("char(") else key
+
+
+def run_twice(bench: SinkBench) -> None:
+    """S6: of a sink that ran twice only the fragments that finish_merge gets count."""
+    for table in (bench.plain((1, "a"), (2, "b")), bench.keyed((1, 7, "a"), (2, 5, "b"))):
+        merge = table.begin()
+        row_id = _row(1, 7, "a") if table.key else table.row_id(k=1)
+        pages = [Change(_DELETE, {}, row_id), Change(_INSERT, _row(3, 1, "c"))]
+        table.run(merge, pages)
+        second = table.run(merge, pages)
+        unfinished = table.sink(merge)
+        unfinished.store_merged_rows(table.page(merge, pages))
+        table.finish(merge, second)
+        wanted = [1, 1, 2, 3] if table.key else [2, 3]
+        _expect("S6", "keys", [k for (k,) in table.values("k")], wanted)
+
+
+def aborted(bench: SinkBench) -> None:
+    """S6: a sink that is aborted leaves no file of its own, and touches none of others."""
+    for table in (bench.plain((1, "a"), (2, "b")), bench.keyed((1, 7, "a"), (2, 5, "b"))):
+        before = table.on_disk()
+        merge = table.begin()
+        row_id = _row(1, 7, "a") if table.key else table.row_id(k=1)
+        kept = table.run(merge, [Change(_INSERT, _row(3, 1, "c"))], order=1)
+        table.sink(merge).abort()
+        sink = table.sink(merge)
+        sink.store_merged_rows(table.page(merge, [Change(_DELETE, {}, row_id), Change(_INSERT, _row(4, 1, "d"))]))
+        sink.abort()
+        _expect("S6", "new files after an abort", len(table.on_disk() - before), 1)
+        table.finish(merge, kept)
+        _expect("S6", "keys", [k for (k,) in table.values("k")], [1, 2, 3])
+
+
+def conflicts(bench: SinkBench) -> None:
+    """L7: of two merges that rewrite one file the second fails, and changes nothing."""
+    table = bench.plain((1, "a"), (2, "b"))
+    merges = [table.begin(), table.begin()]
+    ran = [table.run(m, [Change(_DELETE, {}, table.row_id(k=k))]) for m, k in zip(merges, (1, 2), strict=True)]
+    table.finish(merges[0], ran[0])
+    try:
+        table.finish(merges[1], ran[1])
+    except TrinityError as error:
+        _expect("L7", "code", error.code, "TRANSACTION_CONFLICT")
+        _expect("L7", "rows", table.values("k"), [(2,)])
+        return
+    raise NonConformance("merge-sinks", f"L7: both merges of one file were committed; rows {table.rows()}")
+
+
+SINK_CHECKS: Final[Mapping[str, SinkCheck]] = {
+    check.__name__.replace("_", "-"): check
+    for check in (
+        page_layout, operations, empty_pages, plain_changes, a_file_without_rows_left, halves_in_different_sinks,
+        moved_keys, kept_keys, filled_keys, tombstones, changed_rows, keys_of_every_type, run_twice, aborted, conflicts,
+    )
+}  # fmt: skip
+"""Name -> a check, which raises NonConformance; its docstring names the rules."""
+
+
+def try_sinks(bench: SinkBench, tally: Tally) -> list[NonConformance]:
+    """Runs all checks; returns what failed. An adapter that has no merges is counted as not supporting them."""
+    found: list[NonConformance] = []
+    for name, check in SINK_CHECKS.items():
+        try:
+            check(bench)
+        except NonConformance as failure:
+            found.append(failure)
+        except TrinityError as error:
+            if error.code == "NOT_SUPPORTED":
+                tally.unsupported[error.message] += 1
+                return found
+            found.append(NonConformance("merge-sinks", f"{name} raised {error}"))
+        except Exception as error:
+            found.append(NonConformance("merge-sinks", f"{name} raised {type(error).__name__}: {error}"))
+        tally.observations["merge-sinks"] += 1
+    return found

@@ -1,0 +1,283 @@
+"""What a history is played on, and the one real player: an adapter behind Trinity's public API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+import trinity
+from trinity.calls.spark import spark_errors
+from trinity.errors import TrinityError
+from trinity.spi import arrow_type
+from trinity_conformance.model.conditions import Condition
+from trinity_conformance.model.programs import Counts
+from trinity_conformance.model.shapes import Column, Shape
+from trinity_conformance.model.statements import Statement
+from trinity_conformance.model.tables import Row
+from trinity_conformance.model.values import Json, decode
+from trinity_conformance.play.names import Names
+from trinity_conformance.play.traces import Upsert
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["LogRow", "Outcome", "Subject", "TrinitySubject", "Unsupported", "Writer"]
+
+
+class Unsupported(Exception):
+    """The adapter said NOT_SUPPORTED when a table of some shape was made; or the player cannot take a step."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a write reported: the table's version after it, and whether it was skipped as a retry (L4)."""
+
+    version: Any
+    skipped: bool = False
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """One row of ``log()``: the row version, the number of its commit, and its place in arrival order."""
+
+    row: Row
+    commit: Any
+    place: tuple[Any, ...]
+
+
+class Writer(Protocol):
+    """What an engine does to a table under test."""
+
+    def upsert(self, step: Upsert) -> Outcome:
+        """Appends one commit."""
+
+    def change(self, statement: Statement) -> Counts:
+        """Runs a MERGE, UPDATE or DELETE; its counts as reported (M5). Raises TrinityError."""
+
+    def compact(self, full: bool) -> None:
+        """Compacts."""
+
+    def vacuum(self) -> None:
+        """Vacuums, keeping nothing."""
+
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        """Changes columns (see :class:`~trinity_conformance.play.traces.Alter`). Raises :class:`Unsupported`."""
+
+
+class Subject(Writer, Protocol):
+    """A table under test. One at a time: :meth:`create` begins with a fresh one."""
+
+    durable: bool
+
+    def create(self, shape: Shape) -> None:
+        """Makes an empty table. Raises :class:`Unsupported`."""
+
+    def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
+        """A writer's delete."""
+
+    def reopen(self) -> None:
+        """Closes and opens again."""
+
+    def read(
+        self,
+        version: Any = None,
+        timestamp: datetime | None = None,
+        condition: Condition | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> list[Row]:
+        """The merged read."""
+
+    def log(self) -> list[LogRow]:
+        """All row versions, in arrival order."""
+
+    def history(self) -> list[tuple[Any, datetime]]:
+        """Version and time of the readable commits, by version."""
+
+    def another(self, how: int) -> Writer:
+        """Another engine, which writes the same table (see :class:`~trinity_conformance.play.traces.Other`)."""
+
+
+class TrinitySubject:
+    """An adapter, found by its entry point's name and driven through the public API only.
+
+    Args:
+        connector: name of the entry point.
+        spark: the Spark session that all histories share.
+        folder: an empty folder.
+    """
+
+    def __init__(self, connector: str, spark: SparkSession, folder: Path) -> None:
+        self._connector = connector
+        self._spark = spark
+        self._folder = folder
+        self._numbers = count()
+        self._name = ""
+        self._shape = Shape((), ())
+        self._names = Names(self._shape)
+        self._session = self._connect()
+        self.durable = self._survives()
+
+    def _connect(self) -> trinity.Session:
+        catalogs = {"c": {"connector": self._connector, "warehouse": str(self._folder)}}
+        return trinity.connect(spark=self._spark, catalogs=catalogs, catalog="c")
+
+    def _survives(self) -> bool:
+        """Probes whether a table is still there after reopening."""
+        probe = Shape((Column("k", "int", nullable=False),), ("k",))
+        self.create(probe)
+        name = self._name
+        self._session.close()
+        self._session = self._connect()
+        try:
+            self._session.table(name)
+        except TrinityError as error:
+            if error.code != "TABLE_NOT_FOUND":
+                raise
+            return False
+        return True
+
+    @property
+    def session(self) -> trinity.Session:
+        """The open session, for checks that need more than a history."""
+        return self._session
+
+    @property
+    def _table(self) -> Any:
+        return self._session.table(self._name)
+
+    def close(self) -> None:
+        """Closes the session; Spark goes on."""
+        self._session.close()
+
+    def create(self, shape: Shape) -> None:
+        self.adopt(shape)
+        try:
+            self._session.sql(shape.ddl(self._name))
+        except TrinityError as error:
+            if error.code == "NOT_SUPPORTED":
+                raise Unsupported(error.message) from error
+            raise
+
+    def adopt(self, shape: Shape) -> None:
+        """Begins with a table of a new name, which is about to be made."""
+        self._shape, self._names = shape, Names(shape)
+        self._name = f"c.default.t{next(self._numbers)}"
+
+    def upsert(self, step: Upsert) -> Outcome:
+        columns = [c for c in self._shape.columns if step.names is None or c.name in step.names]
+        chunks = [self._arrow(columns, split) for split in step.splits]
+        data: Any = self._frame(columns, chunks) if step.path == "spark" else pa.concat_tables(chunks)
+        data = self._names.given(data)
+        write = self._table.upsert if self._shape.key else self._table.append
+        result = write(data, txn=step.txn)
+        return Outcome(result.version, result.skipped)
+
+    @staticmethod
+    def _arrow(columns: Sequence[Column], rows: Sequence[tuple[Json, ...]]) -> pa.Table:
+        schema = pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns])
+        arrays = [pa.array([decode(c.type, r[i]) for r in rows], schema.field(i).type) for i, c in enumerate(columns)]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _frame(self, columns: Sequence[Column], chunks: Sequence[pa.Table]) -> DataFrame:
+        """One partition per chunk, in order."""
+        fields = [f"{c.name} {'string' if 'char' in c.type else c.type}" for c in columns]
+        frames = [self._spark.createDataFrame(chunk, schema=", ".join(fields)).coalesce(1) for chunk in chunks]
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.union(frame)
+        return whole
+
+    def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
+        if condition is not None:
+            return Outcome(self._table.delete(self._names.sql(condition)).version)
+        columns = [c for c in self._shape.columns if c.name in self._shape.key]
+        return Outcome(self._table.delete(self._names.given(self._arrow(columns, list(keys or ())))).version)
+
+    def refuses_changes(self) -> str | None:
+        """What the adapter says when it has no row changes, or None."""
+        self.create(Shape((Column("k", "int"),), ()))
+        table = self._table
+        try:
+            table.connector.metadata.row_change_paradigm(table.handle)
+        except TrinityError as error:
+            if error.code != "NOT_SUPPORTED":
+                raise
+            return error.message
+        return None
+
+    def change(self, statement: Statement) -> Counts:
+        text = self._names.statement(statement).sql(self._name, self._names.shape)
+        result = self._session.sql(text, dialect=statement.dialect)
+        [row] = result.toArrow().to_pylist()
+        counts = Counts(row["num_updated_rows"], row["num_deleted_rows"], row["num_inserted_rows"])
+        if row["num_affected_rows"] != counts.affected:
+            raise ValueError(f"num_affected_rows is not the sum of the others: {row}")
+        return counts
+
+    def compact(self, full: bool) -> None:
+        self._table.compact(full=full)
+
+    def vacuum(self) -> None:
+        self._table.vacuum(retain="0 seconds")
+
+    def reopen(self) -> None:
+        if self.durable:
+            self._session.close()
+            self._session = self._connect()
+
+    def alter(self, kind: str, columns: Sequence[str]) -> None:
+        before = self._table.splits().version
+        try:
+            for text in self._names.alter(kind, columns):
+                self._session.sql(f"ALTER TABLE {self._name} {text}")
+        except TrinityError as error:
+            if error.code == "NOT_SUPPORTED":
+                raise Unsupported(error.message) from error
+            raise
+        self._names.happened(before)
+
+    def read(
+        self,
+        version: Any = None,
+        timestamp: datetime | None = None,
+        condition: Condition | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> list[Row]:
+        on_key = condition is not None and condition.column in self._shape.key
+        where = self._names.sql(condition) if condition is not None else None
+        then = version
+        if timestamp is not None:
+            then = max(v for v, at in self.history() if at <= timestamp)
+        frame = self._table.to_df(version=version, timestamp=timestamp, where=where if on_key else None)
+        if where is not None and not on_key:
+            frame = frame.where(where)
+        newest = then is None or then == self._table.splits().version  # others rename columns without a new version
+        frame = frame.select(*self._names.shown(columns or self._shape.names, None if newest else then))
+        with spark_errors():
+            rows: list[Row] = frame.toArrow().to_pylist()
+        return rows
+
+    def log(self) -> list[LogRow]:
+        rows = self._table.log().toArrow().to_pylist()
+        found = [
+            LogRow(
+                {n: r[self._names.now[n]] for n in self._shape.names},
+                r["_commit_version"],
+                (r["_commit_version"], r["_file"], r["_pos"]),
+            )
+            for r in rows
+        ]
+        return sorted(found, key=lambda r: r.place)
+
+    def another(self, how: int) -> Writer:
+        raise Unsupported("a step of another engine, of which an adapter's player has none")
+
+    def history(self) -> list[tuple[Any, datetime]]:
+        rows = self._table.history().select("version", "timestamp").toArrow().to_pylist()
+        return sorted((r["version"], r["timestamp"]) for r in rows)

@@ -1,0 +1,306 @@
+"""Histories: a table's shape and the steps of its life, as canonical JSON with an id made of its content.
+
+A trace does not depend on Hypothesis or on how it was found: it is the thing to attach to a bug report.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from trinity_conformance.model.conditions import Condition
+from trinity_conformance.model.shapes import Shape
+from trinity_conformance.model.statements import Statement
+from trinity_conformance.model.values import Json
+
+__all__ = [
+    "Alter",
+    "Change",
+    "Compact",
+    "Delete",
+    "History",
+    "Log",
+    "Other",
+    "Query",
+    "Read",
+    "ReadPast",
+    "Reopen",
+    "Step",
+    "Upsert",
+    "Vacuum",
+    "load",
+    "save",
+]
+
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that happens to a table."""
+
+    op: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready form, with its kind as ``op``."""
+        return {"op": self.op, **asdict(self)}
+
+    def describe(self) -> str:
+        """One line for people."""
+        shown = ", ".join(f"{k}={v}" for k, v in asdict(self).items())
+        return f"{self.op} {shown}".strip()
+
+
+@dataclass(frozen=True)
+class Upsert(Step):
+    """Appends one commit.
+
+    Attributes:
+        splits: the rows of each input partition, in order; a row has its values in table order. Empty splits are legal.
+        path: ``arrow`` (in the process, one chunk per split) or ``spark`` (one partition per split).
+        txn: (application, number) or None (L4).
+        names: the columns that the rows have, in table order; None for all.
+    """
+
+    op: ClassVar[str] = "upsert"
+    splits: tuple[tuple[tuple[Json, ...], ...], ...]
+    path: str = "arrow"
+    txn: tuple[str, int] | None = None
+    names: tuple[str, ...] | None = None
+
+    @property
+    def rows(self) -> tuple[tuple[Json, ...], ...]:
+        """All rows in arrival order."""
+        return tuple(row for split in self.splits for row in split)
+
+    def describe(self) -> str:
+        """One line: path, transaction, and up to four rows of each split."""
+        shown = " | ".join(
+            " ".join("(" + ", ".join(map(_short, row)) + ")" for row in split[:4]) + (" ..." if len(split) > 4 else "")
+            for split in self.splits
+        )
+        columns = f" ({', '.join(self.names)})" if self.names else ""
+        return f"upsert {self.path}{f' txn={self.txn}' if self.txn else ''}{columns} {shown}"
+
+
+@dataclass(frozen=True)
+class Delete(Step):
+    """A writer's delete (U5), by keys or by condition."""
+
+    op: ClassVar[str] = "delete"
+    keys: tuple[tuple[Json, ...], ...] | None = None
+    condition: Condition | None = None
+
+
+@dataclass(frozen=True)
+class Compact(Step):
+    """``table.compact(full=...)``."""
+
+    op: ClassVar[str] = "compact"
+    full: bool = True
+
+
+@dataclass(frozen=True)
+class Vacuum(Step):
+    """``table.vacuum(retain="0 seconds")``."""
+
+    op: ClassVar[str] = "vacuum"
+
+
+@dataclass(frozen=True)
+class Reopen(Step):
+    """Closes the session and opens a new one; nothing where tables do not survive that."""
+
+    op: ClassVar[str] = "reopen"
+
+
+@dataclass(frozen=True)
+class Read(Step):
+    """Compares the merged read with the model (L1)."""
+
+    op: ClassVar[str] = "read"
+
+
+@dataclass(frozen=True)
+class Query(Step):
+    """Compares a merged read under a predicate and a projection (L9)."""
+
+    op: ClassVar[str] = "query"
+    condition: Condition
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReadPast(Step):
+    """Compares the read of an earlier version (L10).
+
+    Attributes:
+        back: how many versions before the newest; beyond the first: the first.
+        by: ``version`` or ``timestamp``.
+    """
+
+    op: ClassVar[str] = "read-past"
+    back: int = 1
+    by: str = "version"
+
+
+@dataclass(frozen=True)
+class Log(Step):
+    """Compares ``table.log()`` with everything that arrived; only before the first compaction."""
+
+    op: ClassVar[str] = "log"
+
+
+@dataclass(frozen=True)
+class Change(Step):
+    """A MERGE, UPDATE or DELETE as SQL text; rows, counts and error code are compared, in a new session (M1-M9)."""
+
+    op: ClassVar[str] = "change"
+    statement: Statement
+
+    def to_json(self) -> dict[str, Any]:
+        return {"op": self.op, "statement": self.statement.to_json()}
+
+
+@dataclass(frozen=True)
+class Alter(Step):
+    """ALTER TABLE. All but ``blank`` change no value that the history reads (L3).
+
+    Attributes:
+        kind: ``swap`` two columns change names with each other, which the player goes on calling what they were;
+            ``move`` a column comes first; ``widen`` its type; ``extra`` a column that no row has a value for is added,
+            or dropped if it is there; ``blank`` a column is dropped, and another one added under its name.
+        columns: what it is about.
+    """
+
+    op: ClassVar[str] = "alter"
+    kind: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Other(Step):
+    """A step that another engine takes, on the table as the format has it.
+
+    Attributes:
+        step: an :class:`Upsert` appends rows as a writer does that knows of no keys, a :class:`Change` changes the
+            stored rows, a :class:`Compact` rewrites files, a :class:`Vacuum` removes what old versions need, an
+            :class:`Alter` changes columns.
+        how: a number that chooses among the ways that the engine has.
+    """
+
+    op: ClassVar[str] = "other"
+    step: Step
+    how: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"op": self.op, "how": self.how, "step": self.step.to_json()}
+
+    def describe(self) -> str:
+        """One line: the number, and the step."""
+        return f"another engine ({self.how}): {self.step.describe()}"
+
+
+_STEPS: Final[dict[str, type[Step]]] = {
+    c.op: c for c in (Upsert, Delete, Compact, Vacuum, Reopen, Read, Query, ReadPast, Log, Change, Alter)
+}
+
+
+@dataclass(frozen=True)
+class History:
+    """A table's life.
+
+    Attributes:
+        shape: the table.
+        steps: what happens, in order. The runner reads once more after the last.
+    """
+
+    shape: Shape
+    steps: tuple[Step, ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of row versions that upserts bring."""
+        return sum(len(s.rows) for s in self.steps if isinstance(s, Upsert))
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits of the content."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys, no spaces."""
+        steps = [s.to_json() for s in self.steps]
+        data = {"format": _FORMAT, "shape": self.shape.to_json(), "steps": steps}
+        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> History:
+        """The history that :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: not a trace, or one of another format.
+        """
+        try:
+            data = json.loads(text)
+            if data["format"] != _FORMAT:
+                raise ValueError(f"trace format {data['format']!r}; this program reads {_FORMAT}")
+            return cls(Shape.from_json(data["shape"]), tuple(map(_step, data["steps"])))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a conformance trace: {error!r}") from error
+
+    def table(self) -> str:
+        """The DDL and a numbered list of steps, for people."""
+        steps = [f"{number:>3}  {self.line(step)}" for number, step in enumerate(self.steps)]
+        return "\n".join([self.shape.ddl("t"), *steps])
+
+    def line(self, step: Step) -> str:
+        """One line for a step; SQL as text."""
+        if isinstance(step, Other):
+            return f"another engine ({step.how}): {self.line(step.step)}"
+        return step.statement.sql("t", self.shape) if isinstance(step, Change) else step.describe()
+
+
+def _step(data: Mapping[str, Any]) -> Step:
+    if data["op"] == Other.op:
+        return Other(_step(data["step"]), data["how"])
+    fields = {k: _tuples(v) for k, v in data.items() if k != "op"}
+    if data["op"] == Change.op:
+        return Change(Statement.from_json(data["statement"]))
+    if fields.get("condition") is not None:
+        fields["condition"] = Condition(**data["condition"])
+    return _STEPS[data["op"]](**fields)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _short(value: Json) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= 16 else text[:13] + "..."
+
+
+def save(history: History, folder: Path) -> Path:
+    """Writes ``<folder>/<id>.json`` and returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{history.id}.json"
+    path.write_text(history.to_json() + "\n", encoding="utf-8")
+    return path
+
+
+def load(file_or_id: str, folder: Path) -> History:
+    """The trace of a file, or of an id saved in a folder.
+
+    Raises:
+        ValueError: no such file or id, or not a trace.
+    """
+    candidates = [Path(file_or_id), folder / f"{file_or_id}.json"]
+    for path in candidates:
+        if path.is_file():
+            return History.from_json(path.read_text(encoding="utf-8"))
+    raise ValueError(f"no trace {file_or_id!r}: neither a file, nor {candidates[1]}")

@@ -1,0 +1,1 @@
+"""Failing histories and programs made small."""

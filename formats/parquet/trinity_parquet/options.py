@@ -1,0 +1,21 @@
+"""Settings of a catalog of Parquet tables."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from trinity.options import CatalogOptions
+
+__all__ = ["ParquetOptions"]
+
+
+class ParquetOptions(CatalogOptions):
+    """Settings of a catalog.
+
+    Attributes:
+        warehouse: folder of the catalog, a path or ``file:`` URI.
+        checkpoint_interval: a checkpoint is written every so many versions.
+    """
+
+    warehouse: str
+    checkpoint_interval: int = Field(default=10, ge=2, alias="checkpoint-interval")

@@ -1,0 +1,1 @@
+"""What several tests need: other engines, servers, edge values."""

@@ -1,0 +1,18 @@
+"""ALTER TABLE through the SPI alone, for the adapters' own tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trinity.definition import evolve
+from trinity.spi import Column, Connector, TableHandle
+
+
+def set_properties(lake: Connector, table: TableHandle, properties: Mapping[str, str]) -> None:
+    """Sets table properties, unchecked; others stay."""
+    lake.metadata.alter_table(table, lambda d: d.with_properties({**d.properties, **properties}))
+
+
+def add_column(lake: Connector, table: TableHandle, column: Column) -> None:
+    """Adds a column."""
+    lake.metadata.alter_table(table, lambda d: evolve.added(d, column))

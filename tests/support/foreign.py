@@ -1,0 +1,216 @@
+"""Other writers: what they write, how they delete and rewrite, and what a reader that knows nothing of keys sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from _pytest.mark import ParameterSet
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from pyarrow import dataset
+from pyiceberg.catalog.sql import SqlCatalog
+from pyspark.sql import SparkSession
+
+from tests.support.iceberg import iceberg_spark
+from trinity import Session, TrinityError
+from trinity.table import Table
+
+KEYED = {"primary-key": "id", "watermark-key": "ts", "tombstone-key": "deleted"}
+FIRST = pa.table(
+    {
+        "id": pa.array([1, 2, 3, None], pa.int64()),
+        "ts": pa.array([10, 10, 10, 10], pa.int64()),
+        "deleted": pa.array([False, False, False, False]),
+        "v": ["a", "b", "c", "nobody"],
+        "p": ["x", "y", "x", "x"],
+    }
+)
+SECOND = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4, 4], pa.int64()),
+        "ts": pa.array([5, 20, 20, 1, 1], pa.int64()),
+        "deleted": pa.array([False, False, True, None, None]),
+        "v": ["late", "b2", "c2", "d", "d again"],
+        "p": ["x", "y", "x", "x", "x"],
+    }
+)
+AFTER_FIRST = {(1, "a"), (2, "b"), (3, "c")}
+LIVE = {(1, "a"), (2, "b2"), (4, "d again")}
+"""What both fold to: a late row loses, a tombstone hides its key, the later of two equal watermarks wins (K4)."""
+
+Rows = set[tuple[object, object]]
+Write = Callable[[Path, pa.Table], None]
+
+
+def rows_of(table: Table, version: int | None = None) -> Rows:
+    found = [(r.id, r.v) for r in table.to_df(version).collect()]
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+# -- other writers ----------------------------------------------------------------------------------------
+
+
+def delta_rs(folder: Path, rows: pa.Table) -> None:
+    write_deltalake(str(folder), rows, mode="append")
+
+
+def delta_rs_by_partition(folder: Path, rows: pa.Table) -> None:
+    write_deltalake(str(folder), rows, mode="append", partition_by=["p"])
+
+
+def spark_delta(folder: Path, rows: pa.Table) -> None:
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    spark.createDataFrame(rows).repartition(1).write.format("delta").mode("append").save(str(folder))
+
+
+def pyarrow_files(folder: Path, rows: pa.Table) -> None:
+    folder.mkdir(exist_ok=True)
+    pq.write_table(rows, folder / f"{len(list(folder.iterdir()))}.parquet")
+
+
+def pyarrow_dataset(folder: Path, rows: pa.Table) -> None:
+    name = f"load-{len(list(folder.iterdir())) if folder.exists() else 0}" + "-{i}.parquet"
+    kind = dataset.partitioning(pa.schema([("p", pa.string())]), flavor="hive")
+    dataset.write_dataset(
+        rows,
+        folder,
+        format="parquet",
+        partitioning=kind,
+        basename_template=name,
+        existing_data_behavior="overwrite_or_ignore",
+    )
+
+
+def duckdb_files(folder: Path, rows: pa.Table) -> None:
+    folder.mkdir(exist_ok=True)
+    duckdb.from_arrow(rows).write_parquet(str(folder / f"{len(list(folder.iterdir()))}.parquet"))
+
+
+def pyiceberg(folder: Path, rows: pa.Table) -> None:
+    catalog = SqlCatalog("others", uri=f"sqlite:///{folder.parent}/others.db", warehouse=f"file://{folder.parent}")
+    catalog.create_namespace_if_not_exists("ns")
+    catalog.create_table_if_not_exists("ns.t", rows.schema, location=f"file://{folder}").append(rows)
+
+
+def spark_iceberg(folder: Path, rows: pa.Table) -> None:
+    spark = hadoop_catalog(folder.parent.parent)
+    frame, name = spark.createDataFrame(rows).repartition(1), f"files.{folder.parent.name}.{folder.name}"
+    if folder.exists():
+        frame.writeTo(name).append()
+    else:
+        frame.writeTo(name).tableProperty("format-version", "2").create()
+
+
+def hadoop_catalog(warehouse: Path) -> SparkSession:
+    """Spark with an Iceberg catalog ``files`` whose tables lie in folders, without a service."""
+    active = SparkSession.getActiveSession()
+    assert active is not None
+    spark = active.newSession()
+    spark.conf.set("spark.sql.catalog.files", "org.apache.iceberg.spark.SparkCatalog")
+    spark.conf.set("spark.sql.catalog.files.type", "hadoop")
+    spark.conf.set("spark.sql.catalog.files.warehouse", f"file://{warehouse}")
+    return spark
+
+
+WRITERS: list[tuple[str, Write]] = [
+    ("parquet", pyarrow_dataset),
+    ("delta", delta_rs),
+    ("iceberg", pyiceberg),
+    ("parquet", pyarrow_files),
+    ("parquet", duckdb_files),
+    ("delta", delta_rs_by_partition),
+    ("delta", spark_delta),
+    ("iceberg", spark_iceberg),
+]
+
+
+def cases(*short: Write) -> list[ParameterSet]:
+    """Every writer; but for some in the long tier."""
+    marks = [() if write in short else pytest.mark.full for _, write in WRITERS]
+    return [pytest.param(c, w, marks=m, id=w.__name__) for (c, w), m in zip(WRITERS, marks, strict=True)]
+
+
+def seen_by_others(folder: Path, connector: str) -> pa.Table:
+    """All stored rows, by an engine that knows nothing of keys."""
+    if connector == "parquet":
+        return dataset.dataset(folder, partitioning="hive").to_table()
+    if connector == "delta":
+        found = QueryBuilder().register("t", DeltaTable(str(folder))).execute("SELECT * FROM t").read_all()
+        return pa.table(found)
+    return hadoop_catalog(folder.parent.parent).table(f"files.{folder.parent.name}.{folder.name}").toArrow()
+
+
+def equality_delete(spark: SparkSession, name: str, folder: Path, key: int) -> None:
+    """Deletes a key as streaming engines do: by a file that holds it."""
+    table = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # type: ignore[union-attr]
+    iceberg = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]
+    path = folder / "data" / "deletes.parquet"
+    pq.write_table(pa.table([[key]], pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])), path)
+    builder = iceberg.FileMetadata.deleteFileBuilder(iceberg.PartitionSpec.unpartitioned())
+    ids = spark._sc._gateway.new_array(spark._jvm.int, 1)  # type: ignore[union-attr]
+    ids[0] = 1
+    file = builder.ofEqualityDeletes(ids).withPath(f"file:{path}").withFormat("PARQUET")
+    file = file.withFileSizeInBytes(path.stat().st_size).withRecordCount(1).build()
+    table.newRowDelta().addDeletes(file).commit()
+
+
+# -- Trinity's own tables ---------------------------------------------------------------------------------
+
+
+class Other:
+    """Spark's own reader and writer of a table's format, on a table of Trinity's."""
+
+    def __init__(self, session: Session, table: Table) -> None:
+        self.table = table
+        self.format = table.name.catalog
+        self.location = table.location
+        self.spark = session.spark if self.format == "delta" else iceberg_spark(session)
+        self.name = f"delta.`{table.location}`" if self.format == "delta" else f"iceberg.default.{table.name.table}"
+
+    def __call__(self, *statements: str) -> list[Any]:
+        """Runs statements, ``{t}`` being the table, and returns the rows of the last one."""
+        rows: list[Any] = []
+        for statement in statements:
+            rows = self.spark.sql(statement.format(t=self.name)).collect()
+        return rows
+
+    def append(self, **row: Any) -> None:
+        """Adds a row."""
+        names = ", ".join(row)
+        values = ", ".join("NULL" if v is None else repr(v) for v in row.values())
+        self(f"INSERT INTO {{t}} ({names}) VALUES ({values})")
+
+    def add(self, rows: pa.Table) -> None:
+        """Adds rows, without Trinity's hidden columns, of which another writer knows nothing."""
+        self.spark.createDataFrame(rows).createOrReplaceTempView("added")
+        names = ", ".join(rows.column_names)
+        self(f"INSERT INTO {{t}} ({names}) SELECT {names} FROM added")
+
+    def rewrite(self, by: str | None = None) -> None:
+        """The format's own compaction of all files, sorted by a column."""
+        if self.format == "delta":
+            self("OPTIMIZE {t}" + (f" ZORDER BY ({by})" if by else ""))
+            return
+        sorts = f", strategy => 'sort', sort_order => '{by} DESC NULLS LAST'" if by else ""
+        name = f"default.{self.table.name.table}"
+        options = "map('rewrite-all', 'true')"
+        [found] = self(f"CALL iceberg.system.rewrite_data_files(table => '{name}', options => {options}{sorts})")
+        assert found.rewritten_data_files_count > 0
+
+
+def shown(table: Table) -> list[str]:
+    """The merged rows, as text."""
+    return sorted(map(repr, table.to_df().toArrow().to_pylist()))
+
+
+def refused(code: str, says: str, run: Callable[[], object]) -> None:
+    with pytest.raises(TrinityError, match=says) as found:
+        run()
+    assert found.value.code == code

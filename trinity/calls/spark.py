@@ -1,0 +1,145 @@
+"""Spark's errors as Trinity's, in one place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from trinity.depth import too_deep
+from trinity.errors import CODES, ErrorCode, TrinityError
+from trinity.hidden import HIDDEN_PREFIX
+from trinity.messages import shown_value, without_traceback
+
+if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+__all__ = ["from_java", "from_spark", "quiet", "spark_errors"]
+
+_CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
+    ("UNRESOLVED_COLUMN", "COLUMN_NOT_FOUND"),
+    ("UNRESOLVED_USING_COLUMN_FOR_JOIN", "COLUMN_NOT_FOUND"),
+    ("UNRESOLVED_FIELD", "COLUMN_NOT_FOUND"),
+    ("UNRESOLVED_MAP_KEY", "COLUMN_NOT_FOUND"),
+    ("FIELD_NOT_FOUND", "COLUMN_NOT_FOUND"),
+    ("COLUMN_NOT_FOUND", "COLUMN_NOT_FOUND"),
+    ("CANNOT_RESOLVE_STAR_EXPAND", "COLUMN_NOT_FOUND"),
+    ("TABLE_OR_VIEW_NOT_FOUND", "TABLE_NOT_FOUND"),
+    ("VIEW_NOT_FOUND", "TABLE_NOT_FOUND"),
+    ("SCHEMA_NOT_FOUND", "SCHEMA_NOT_FOUND"),
+    ("CATALOG_NOT_FOUND", "CATALOG_NOT_FOUND"),
+    ("REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND"),
+    ("TEMP_TABLE_OR_VIEW_ALREADY_EXISTS", "TABLE_ALREADY_EXISTS"),
+    ("TABLE_OR_VIEW_ALREADY_EXISTS", "TABLE_ALREADY_EXISTS"),
+    ("PARSE_", "SYNTAX_ERROR"),
+    ("INVALID_SQL_SYNTAX", "SYNTAX_ERROR"),
+    ("UNCLOSED_BRACKETED_COMMENT", "SYNTAX_ERROR"),
+    ("DATATYPE_MISMATCH", "TYPE_MISMATCH"),
+    ("JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", "TYPE_MISMATCH"),
+    ("CAST_INVALID_INPUT", "TYPE_MISMATCH"),
+    ("INCOMPATIBLE_COLUMN_TYPE", "TYPE_MISMATCH"),
+    ("UNION_NOT_COMPATIBLE", "TYPE_MISMATCH"),
+    ("INVALID_TYPED_LITERAL", "TYPE_MISMATCH"),
+    ("UNSUPPORTED_", "NOT_SUPPORTED"),
+    ("NOT_SUPPORTED", "NOT_SUPPORTED"),
+    ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
+    ("NUMERIC_VALUE_OUT_OF_RANGE", "NUMERIC_VALUE_OUT_OF_RANGE"),
+    ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "SUBQUERY_MULTIPLE_ROWS"),
+    ("CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
+    ("FAILED_TO_PARSE_TOO_COMPLEX", "NOT_SUPPORTED"),
+)
+"""Prefix of Spark's error condition -> Trinity's code."""
+
+
+def from_spark(error: PySparkException) -> TrinityError:
+    """The TrinityError that says what Spark's error said; INVALID_ARGUMENTS where nothing closer fits."""
+    from pyspark.errors import ParseException
+
+    condition = error.getCondition() or ""
+    message = _message(error)
+    raised = _RAISED.match(message)
+    if condition == "USER_RAISED_EXCEPTION" and raised and raised[1] in CODES:
+        return TrinityError(raised[1], raised[2])  # type: ignore[arg-type]
+    fallback: ErrorCode = "SYNTAX_ERROR" if isinstance(error, ParseException) else "INVALID_ARGUMENTS"
+    code = next((c for prefix, c in _CODES if condition.startswith(prefix)), fallback)
+    return TrinityError(code, message)
+
+
+_RAISED: Final = re.compile(r"([A-Z_]+): (.*)", re.DOTALL)
+"""What a fold's own raise_error says: a code of Trinity's, then the message."""
+
+
+def _message(error: PySparkException) -> str:
+    """Spark's sentences, without the plan that follows and with names as the user knows them."""
+    text = without_traceback(str(getattr(error, "desc", None) or error))
+    text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
+    # a place in the text would be one in the rewritten text
+    text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+|; line \d+ pos \d+|\(line \d+, pos \d+\)", "", text)
+    # nor are the engine's own columns what anybody meant
+    text = re.sub(rf"(?<=\[)((?:`\w+`\.)?`{HIDDEN_PREFIX}\w+`, )+|, (?:`\w+`\.)?`{HIDDEN_PREFIX}\w+`", "", text)
+    return " ".join(text.split())
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Raises Spark's errors as TrinityError."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        with quiet():
+            yield
+    except PySparkException as error:
+        raise from_spark(error) from error
+    except Py4JJavaError as error:
+        known = from_java(error)
+        if known is None:
+            raise
+        raise known from error
+
+
+def from_java(error: Py4JJavaError) -> TrinityError | None:
+    """For an error that PySpark hands on as Java's: the TrinityError, when its condition or class is a known one.
+
+    A condition that has no code of its own is INVALID_ARGUMENTS, unless there is a closer one behind it; where Spark
+    stumbles over itself, as over a lambda that stands alone, GENERIC_INTERNAL_ERROR.
+    """
+    found: TrinityError | None = None
+    stumbled: TrinityError | None = None
+    exception = error.java_exception
+    while exception is not None:
+        if exception.getClass().getSimpleName() == "StackOverflowError":
+            return too_deep()
+        text = without_traceback(str(exception.getMessage() or ""))
+        condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)
+        said = re.sub(r"\s*SQLSTATE: \w+", "", condition[2]) if condition is not None else text.partition("\n")[0]
+        code = next((c for prefix, c in _CODES if condition is not None and condition[1].startswith(prefix)), None)
+        if code is not None:
+            return TrinityError(code, said)
+        told = condition is not None and not condition[1].startswith("INTERNAL_ERROR")
+        if condition is not None and not told and stumbled is None:
+            message = f"Spark fails by an error of its own: {shown_value(said)}"
+            stumbled = TrinityError("GENERIC_INTERNAL_ERROR", message)
+        if found is None and (told or exception.getClass().getName() in _ARGUMENTS):
+            found = TrinityError("INVALID_ARGUMENTS", said)
+        exception = exception.getCause()
+    return found or stumbled
+
+
+_ARGUMENTS: Final = ("java.lang.IllegalArgumentException", "org.apache.spark.SparkIllegalArgumentException")
+"""Java's classes of errors that say what is wrong with an argument."""
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps PySpark from logging an error to stderr that is about to be raised as TrinityError."""
+    from pyspark.logger import PySparkLogger
+
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before

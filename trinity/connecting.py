@@ -1,0 +1,75 @@
+"""How a session is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.calls import public
+from trinity.errors import TrinityError
+from trinity.merge import Properties, property_text
+from trinity.session import Session, Statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["connect"]
+
+_BUILT_IN: Final = ("parquet", "delta", "iceberg")
+
+
+@public
+def connect(
+    warehouse: str | Path | None = None,
+    *,
+    spark: SparkSession | None = None,
+    catalogs: Mapping[str, Mapping[str, Any]] | None = None,
+    catalog: str | None = None,
+    schema: str = "default",
+    spark_settings: Properties | None = None,
+    allow_code: bool = False,
+) -> Session:
+    """Opens a session.
+
+    Args:
+        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each.
+        spark: the caller's Spark session; else a local one is started when first needed.
+        catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
+        catalog: current catalog; by default ``parquet``, else the first one given.
+        schema: current schema.
+        spark_settings: Spark settings for the local Spark, such as ``{"spark.driver.memory": "4g"}``.
+        allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID for an unknown connector or option, or for a Spark that lacks what the
+            catalogs need; NOT_SUPPORTED for a warehouse elsewhere than on a disk; FILESYSTEM_ERROR or
+            PERMISSION_DENIED when it cannot be written.
+    """
+    wanted: dict[str, dict[str, Any]] = {}
+    if warehouse is not None:
+        folder = _folder(warehouse)
+        wanted = {name: {"connector": name, "warehouse": str(folder / name)} for name in _BUILT_IN}
+    wanted.update({name.lower(): dict(options) for name, options in (catalogs or {}).items()})
+    if not wanted:
+        raise TrinityError(
+            "CONFIGURATION_INVALID", "Nothing to connect to: give a warehouse folder, or catalogs={name: {...}}."
+        )
+    current = (catalog or next(iter(wanted))).lower()
+    given = None if warehouse is None else str(warehouse)
+    settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
+    return Session(wanted, current, schema.lower(), spark, settings, given, allow_code, statements=_statements)
+
+
+def _statements() -> Statements:
+    from trinity.sql import statements  # by the first statement: importing trinity is light
+
+    return statements
+
+
+def _folder(warehouse: str | Path) -> Path:
+    from trinity.storage import local_path
+
+    if not str(warehouse).strip():
+        raise TrinityError("CONFIGURATION_INVALID", "The warehouse has no name; give a folder.")
+    return Path(local_path(str(warehouse)))

@@ -1,0 +1,1 @@
+"""Definitions of tables: how one is made, checked, and becomes the next one."""

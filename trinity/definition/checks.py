@@ -1,0 +1,114 @@
+"""CHECK constraints: which columns they name, and the definitions that have them (M6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import sqlglot
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.errors import TrinityError, nearest
+from trinity.merge.parse import merge_spec
+from trinity.messages import shown_value
+from trinity.names import LENGTH, checked_name
+from trinity.spark_tree import spark_tree
+from trinity.spi import Check, TableDefinition
+
+__all__ = ["check_name", "constrained_columns", "naming_checks", "refuse_folded", "with_check", "without_check"]
+
+
+@room()
+def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str, ...]:
+    """The columns that a constraint names, in table order.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND; SYNTAX_ERROR; NOT_SUPPORTED for a subquery.
+    """
+    where = f"CHECK constraint '{check.name}' of table '{definition.full_name}'"
+    tree = spark_tree(check.expression)
+    if tree is None:
+        raise TrinityError("SYNTAX_ERROR", f"{where}: ({shown_value(check.expression)}) is no expression.")
+    if tree.find(exp.Query):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"{where}: ({shown_value(check.expression)}) has a subquery; a constraint is about one row alone.",
+        )
+    known = {c.name.lower(): c.name for c in definition.visible}
+    named = {node.parts[0].name.lower() for node in tree.find_all(exp.Column)}
+    for name in sorted(named - known.keys()):
+        raise TrinityError(
+            "COLUMN_NOT_FOUND",
+            f"{where} names '{name}', which is no column of the table.{nearest(name, list(known.values()))} "
+            f"It has: {', '.join(known.values())}.",
+        )
+    return tuple(name for lower, name in known.items() if lower in named)
+
+
+def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
+    """With one more constraint, for rows to come; the caller sees to the rows that are there.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a name that is taken, or cannot name anything (N1); see
+            :func:`refuse_folded` and :func:`constrained_columns`.
+    """
+    checked_name(check.name, "CHECK constraint")
+    check = replace(check, expression=_bare(check.expression))
+    if any(c.name.lower() == check.name.lower() for c in definition.checks):
+        raise TrinityError(
+            "INVALID_ARGUMENTS", f"Table '{definition.full_name}' has a CHECK constraint '{check.name}' already."
+        )
+    constrained_columns(definition, check)
+    definition = replace(definition, checks=(*definition.checks, check))
+    refuse_folded(definition)
+    return definition
+
+
+def _bare(expression: str) -> str:
+    """Without the comments around it: one at the end would take along what others write behind it."""
+    tokens = sqlglot.tokenize(expression, dialect="spark")
+    return expression[tokens[0].start : tokens[-1].end + 1] if tokens else expression
+
+
+def refuse_folded(definition: TableDefinition) -> None:
+    """Refuses constraints where a row is folded by column (NOT_SUPPORTED): no stored row can be checked by itself."""
+    if definition.checks and definition.keyed and (spec := merge_spec(definition)).by_column:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{definition.full_name}' cannot keep its CHECK constraint '{definition.checks[0].name}': under "
+            f"merge engine {spec.engine.value} a row is folded from several, none of which can be checked by itself.",
+        )
+
+
+def without_check(definition: TableDefinition, name: str, *, if_exists: bool = False) -> TableDefinition:
+    """Without a constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""
+    kept = tuple(c for c in definition.checks if c.name.lower() != name.lower())
+    if len(kept) == len(definition.checks) and not if_exists:
+        known = [c.name for c in definition.checks]
+        has = f"It has: {', '.join(known)}." if known else "It has none."
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{definition.full_name}' has no CHECK constraint '{name}'.{nearest(name, known)} {has}",
+        )
+    return replace(definition, checks=kept)
+
+
+def check_name(table: str, columns: Iterable[str], taken: Iterable[str]) -> str:
+    """A name for a constraint without one, as PostgreSQL gives it: ``orders_amount_check``, ``orders_check1``.
+
+    Args:
+        table: the table's own name.
+        columns: what the constraint names; a single one becomes part of its name.
+        taken: names of other constraints.
+    """
+    named, others = list(columns), {name.lower() for name in taken}
+    stem = "_".join([table, *(named if len(named) == 1 else []), "check"])
+    ends = (str(number) if number else "" for number in range(len(others) + 1))
+    names = (stem[: LENGTH - len(end)] + end for end in ends)
+    return next(name for name in names if name.lower() not in others)
+
+
+def naming_checks(definition: TableDefinition, column: str) -> list[str]:
+    """Names of the constraints that name a column."""
+    return [c.name for c in definition.checks if column in constrained_columns(definition, c)]

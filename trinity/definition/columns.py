@@ -1,0 +1,53 @@
+"""Columns of a table from what users have at hand: Columns, an Arrow schema, a schema of Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias, Union
+
+import pyarrow as pa
+
+from trinity.errors import TrinityError
+from trinity.spi import Column, type_text
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructField, StructType
+
+__all__ = ["Columns", "columns_of"]
+
+Columns: TypeAlias = Union[Sequence[Column], pa.Schema, "StructType"]
+
+
+def columns_of(given: Columns) -> list[Column]:
+    """The columns; a schema's fields keep their NOT NULL, and comments of Spark's.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH for a type without a counterpart in a table.
+    """
+    if isinstance(given, pa.Schema):
+        return [_of_arrow(field) for field in given]
+    return [column if isinstance(column, Column) else _of_spark(column) for column in given]
+
+
+def _of_arrow(field: pa.Field) -> Column:
+    try:
+        kind = type_text(field.type)
+    except TrinityError as error:
+        raise TrinityError(error.code, f"Column '{field.name}': {error.message}") from error
+    if kind == "void":
+        message = f"Column '{field.name}' is NULL without a type; give it one, as by CAST(NULL AS ...)."
+        raise TrinityError("TYPE_MISMATCH", message)
+    return Column(field.name, kind, field.nullable)
+
+
+def _of_spark(field: StructField) -> Column:
+    from pyspark.sql.types import CharType, StructType, VarcharType
+
+    from trinity.engine.spark.types import arrow_schema
+
+    comment = field.metadata.get("comment") if field.metadata else None
+    if isinstance(field.dataType, CharType | VarcharType):
+        return Column(field.name, field.dataType.simpleString(), field.nullable, comment=comment)
+    (arrow,) = arrow_schema(StructType([field]))
+    found = _of_arrow(arrow)
+    return Column(found.name, found.type, found.nullable, comment=comment)

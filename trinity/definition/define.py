@@ -1,0 +1,138 @@
+"""CREATE TABLE: from what a user wrote to a checked definition (K1, U3, V1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from trinity.definition.checks import with_check
+from trinity.depth import room
+from trinity.errors import TrinityError
+from trinity.merge import MergeEngine, Properties, canonical_properties
+from trinity.merge.parse import merge_spec
+from trinity.messages import shown_value
+from trinity.names import TableName, checked_name
+from trinity.spark_tree import spark_tree
+from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_column", "check_types", "define_table"]
+
+
+_BY_COLUMN: Final = tuple(engine.value for engine in MergeEngine if engine.by_column)
+
+
+def define_table(
+    name: TableName,
+    columns: Sequence[Column],
+    primary_key: Sequence[str],
+    partition_by: Sequence[str],
+    properties: Properties,
+    property_prefixes: tuple[str, ...],
+    checks: Mapping[str, str],
+) -> TableDefinition:
+    """The definition of a new table: canonical types and properties, keys NOT NULL, hidden columns added.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY, TYPE_MISMATCH,
+            SYNTAX_ERROR (a DEFAULT), NOT_SUPPORTED.
+    """
+    options = canonical_properties(properties, property_prefixes)
+    place = name.schema, name.table
+    draft = TableDefinition(*place, tuple(columns), tuple(primary_key), (), options, catalog=name.catalog)
+    _check_columns(draft.full_name, columns)
+    key = tuple(draft.column(name).name for name in primary_key)
+    stored = [
+        Column(c.name, str(parse_type(c.type)), c.nullable and c.name not in key, c.default, c.comment) for c in columns
+    ]
+    by_column = options.get("merge-engine", "").strip().lower().replace("_", "-") in _BY_COLUMN
+    if key and (by_column or _needs_row_kind(options)):
+        stored.append(Column(ROW_KIND, "int"))
+    if key and by_column:
+        stored.append(Column(CARRIED, "string"))
+    definition = replace(draft, columns=tuple(stored), primary_key=key, partition_by=_partitions(draft, partition_by))
+    merge_spec(definition)
+    for check, expression in checks.items():
+        definition = with_check(definition, Check(check, expression))
+    return definition.numbered()
+
+
+def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]:
+    """The partition fields in their canonical spelling."""
+    fields = [parse_partition(text, [c.name for c in draft.columns]) for text in given]
+    found: list[str] = []
+    for field in fields:
+        if str(field) in found:
+            raise TrinityError(
+                "DUPLICATE_COLUMN_NAME", f"Table '{draft.full_name}' is partitioned by '{field}' more than once."
+            )
+        found.append(str(field))
+        kind = parse_type(draft.column(field.column).type)
+        # 0.0 and -0.0 are equal and NaN is above all numbers, but not in the formats' partition values
+        if kind.nested or kind.name in ("float", "double"):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{draft.full_name}' cannot be partitioned by column '{field.column}' of type {kind}; use a "
+                "column of another type.",
+            )
+    if len({f.column for f in fields if f.identity}) == len(draft.columns):
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{draft.full_name}' cannot be partitioned by all of its columns; leave one out.",
+        )
+    return tuple(found)
+
+
+def _needs_row_kind(options: Mapping[str, str]) -> bool:
+    """True when no visible column can mark a writer's delete (U6): ``ignore-delete`` would drop a -D."""
+    if "tombstone-key" in options:
+        return False
+    return "rowkind.field" not in options or options.get("ignore-delete", "false").strip().lower() == "true"
+
+
+def _check_columns(table: str, columns: Sequence[Column]) -> None:
+    if not columns:
+        raise TrinityError("INVALID_ARGUMENTS", f"Table '{table}' needs at least one column.")
+    seen: set[str] = set()
+    for column in columns:
+        lower = column.name.lower()
+        if lower in seen:
+            raise TrinityError("DUPLICATE_COLUMN_NAME", f"Table '{table}' names column '{column.name}' more than once.")
+        check_column(table, column)
+        seen.add(lower)
+
+
+@room()
+def check_column(table: str, column: Column) -> None:
+    """Refuses a hidden name, or none (N1, INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
+    checked_name(column.name, "Column")
+    if column.name.lower().startswith(HIDDEN_PREFIX):
+        raise TrinityError(
+            "INVALID_ARGUMENTS", f"Column '{column.name}': names that begin with {HIDDEN_PREFIX} are Trinity's own."
+        )
+    if column.default is None:
+        return
+    if spark_tree(column.default) is None:
+        raise TrinityError(
+            "SYNTAX_ERROR",
+            f"Table '{table}': DEFAULT {shown_value(column.default)} of column '{column.name}' is no expression.",
+        )
+
+
+def check_types(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
+    """Refuses types that this Spark lacks (NOT_SUPPORTED), a DEFAULT of the wrong type, CHECKs it cannot answer."""
+    if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
+        from trinity.engine.spark.types import check_time_type
+
+        check_time_type(definition.columns, spark())
+    if any(c.default is not None for c in definition.columns):
+        from trinity.engine.appending.defaults import check_defaults
+
+        check_defaults(definition, spark)
+    if definition.checks:
+        from trinity.engine.appending.check_constraints import analyse_checks
+
+        analyse_checks(spark(), definition)

@@ -1,0 +1,275 @@
+"""ALTER TABLE: from a definition to the next one, the rows that are there keeping their meaning (L3).
+
+A column is known by its field id, and in data files by a name that no other column of the table ever had. So what a
+change costs is a commit of metadata: no file is read or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from trinity.calls import as_trinity, public
+from trinity.definition.checks import naming_checks
+from trinity.definition.define import check_column
+from trinity.errors import TrinityError
+from trinity.merge import MergeEngine, renamed, role_of, without_column
+from trinity.merge.parse import merge_spec
+from trinity.spi import Column, DataType, TableDefinition, parse_type
+
+__all__ = [
+    "FIRST",
+    "Change",
+    "Place",
+    "added",
+    "dropped",
+    "moved",
+    "rename_column",
+    "with_comment",
+    "with_default",
+    "with_not_null",
+    "with_options",
+    "with_type",
+]
+
+Change = Callable[[TableDefinition], TableDefinition]
+"""From a definition to the next one."""
+
+FIRST: Final = ""
+
+Place = str | None
+"""Where a column goes: behind the column of that name, or before all others (:data:`FIRST`); None: at the end."""
+
+_MEANING: Final = (
+    "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
+    "tombstone-string-key-value", "rowkind.field", "ignore-delete", "partial-update.remove-record-on-delete",
+    "partial-update.remove-record-on-sequence-group", "aggregation.remove-record-on-delete",
+    "fields.default-aggregate-function",
+)  # fmt: skip
+"""Options that say what a stored row means."""
+
+_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
+
+
+@public
+def added(definition: TableDefinition, column: Column, place: Place = None) -> TableDefinition:
+    """With one more column; older rows have NULL there.
+
+    Raises:
+        TrinityError: COLUMN_ALREADY_EXISTS, COLUMN_NOT_FOUND (the place); NOT_SUPPORTED for NOT NULL or a DEFAULT,
+            INVALID_ARGUMENTS for a hidden name.
+    """
+    _check_free(definition, column.name)
+    if place:
+        _visible(definition, place)
+    check_column(definition.full_name, column)
+    if not column.nullable or column.default is not None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{column.name}': a column added to a table is nullable and has no DEFAULT, since older rows "
+            f"have no value for it; ALTER COLUMN {column.name} SET DEFAULT gives it one for rows to come.",
+        )
+    column = replace(column, type=str(parse_type(column.type)), field_id=_next_id(definition))
+    taken = {c.stored_name.lower() for c in (*definition.columns, *definition.dropped)}
+    if column.name.lower() in taken:
+        # files hold another column's values under that name
+        column = replace(column, stored=_free(f"{column.name}_{column.field_id}", taken))
+    hidden = [c for c in definition.columns if c.hidden]
+    found = definition.with_columns([*definition.visible, column, *hidden])
+    return found if place is None else moved(found, column.name, place)
+
+
+@public
+def moved(definition: TableDefinition, name: str, place: Place) -> TableDefinition:
+    """With a column at another place among the visible ones. Raises COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
+    column = _visible(definition, name)
+    others = [c for c in definition.visible if c is not column]
+    at = len(others)
+    if place == FIRST:
+        at = 0
+    elif place is not None:
+        before = _visible(definition, place)
+        if before is column:
+            raise TrinityError("INVALID_ARGUMENTS", f"Column '{column.name}' cannot be moved behind itself.")
+        at = others.index(before) + 1
+    others.insert(at, column)
+    return definition.with_columns([*others, *(c for c in definition.columns if c.hidden)])
+
+
+@public
+def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefinition:
+    """With another name for a column, in key, partitioning and options too.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, INVALID_ARGUMENTS for a hidden name; NOT_SUPPORTED for a
+            column that a CHECK constraint names.
+    """
+    column = _visible(definition, old)
+    _check_unconstrained(definition, column.name)
+    if new.lower() != column.name.lower():
+        _check_free(definition, new)
+    check_column(definition.full_name, replace(column, name=new))
+    return renamed(definition, {column.name: new})
+
+
+@public
+def dropped(definition: TableDefinition, name: str) -> TableDefinition:
+    """Without a column. Its options go with it, and a sequence group protects it no longer.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a column of the key, the partitioning, an ordering, the
+            tombstone, the row kind, a CHECK constraint, the last one that a sequence group protects, and the last one
+            of the table.
+    """
+    column = _visible(definition, name)
+    _check_unconstrained(definition, column.name)
+    if role := role_of(definition, column.name):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{column.name}' of table '{definition.full_name}' cannot be dropped: it is {role}, by which the "
+            "rows are merged. Create a new table and insert into it.",
+        )
+    if len(definition.visible) == 1:
+        raise TrinityError("NOT_SUPPORTED", f"Column '{column.name}' is the last one of '{definition.full_name}'.")
+    return without_column(definition, column)
+
+
+@public
+def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDefinition:
+    """With a wider type for a column: older rows have the same values under it.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a type that is no wider one; NOT_SUPPORTED for a partition
+            column.
+    """
+    column = _visible(definition, name)
+    before, after = parse_type(column.type), parse_type(type_text)
+    if not _widens(before, after):
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"Column '{column.name}' of table '{definition.full_name}' is of type {before}, and {after} is no wider "
+            "one: integers grow up to bigint, float to double, decimal(p,s) in its digits before the point, and "
+            "varchar(n) to a longer varchar or string.",
+        )
+    if column.name in definition.partition_columns:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{column.name}' partitions table '{definition.full_name}': its type stays {before}, under which "
+            "the formats keep the values of its partitions.",
+        )
+    return _with(definition, column, replace(column, type=str(after)))
+
+
+@public
+def with_not_null(definition: TableDefinition, name: str, not_null: bool) -> TableDefinition:
+    """With or without NOT NULL, for rows to come; the caller sees to it that no present row has NULL there.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a key column, or NOT NULL where rows need not carry a column.
+    """
+    column = _visible(definition, name)
+    if column.name in definition.primary_key:
+        raise TrinityError("NOT_SUPPORTED", f"Key column '{column.name}' of '{definition.full_name}' stays NOT NULL.")
+    if not_null and definition.keyed and merge_spec(definition).engine is MergeEngine.PARTIAL_UPDATE:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{column.name}' of table '{definition.full_name}': rows of a partial-update table need not carry "
+            "every column (P1), so that older ones may lack it; NOT NULL is possible when the table is made.",
+        )
+    return _with(definition, column, replace(column, nullable=not not_null))
+
+
+@public
+def with_default(definition: TableDefinition, name: str, default: str | None) -> TableDefinition:
+    """With another DEFAULT (SQL text, None for none), for rows to come. Raises COLUMN_NOT_FOUND, SYNTAX_ERROR."""
+    column = replace(_visible(definition, name), default=default)
+    check_column(definition.full_name, column)
+    return _with(definition, _visible(definition, name), column)
+
+
+@public
+def with_comment(definition: TableDefinition, name: str, comment: str | None) -> TableDefinition:
+    """With another comment on a column. Raises COLUMN_NOT_FOUND."""
+    column = _visible(definition, name)
+    return _with(definition, column, replace(column, comment=comment))
+
+
+@public
+def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefinition:
+    """With other table properties beside those it has.
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY for a change of those by which stored rows were written (L3).
+    """
+    after = before.with_properties({**before.properties, **given})
+    merge_spec(after)
+    by_column = {o for d in (before, after) for o in d.properties if o.startswith("fields.")}
+    for option in (*_MEANING, *sorted(by_column.difference(_MEANING))):
+        if before.properties.get(option) != after.properties.get(option):
+            raise TrinityError(
+                "INVALID_TABLE_PROPERTY",
+                f"'{option}' of table '{before.full_name}' cannot be changed: the rows it holds were written under the "
+                "old value. Create a new table and insert into it.",
+            )
+    return after
+
+
+def changed(definition: TableDefinition, change: Change) -> TableDefinition:
+    """The definition after a change. Raises INVALID_ARGUMENTS for a function that is none, or fails otherwise."""
+    try:
+        found = change(definition)
+    except TrinityError:
+        raise
+    except Exception as error:
+        known = as_trinity(error)
+        if known.code != "GENERIC_INTERNAL_ERROR":
+            raise known from error
+        raise TrinityError("INVALID_ARGUMENTS", f"A change fails: {type(error).__name__}: {error}.") from error
+    if not isinstance(found, TableDefinition):
+        raise TrinityError("INVALID_ARGUMENTS", f"A change gives a {type(found).__name__}, and no definition.")
+    return found
+
+
+def _with(definition: TableDefinition, before: Column, after: Column) -> TableDefinition:
+    return definition.with_columns(after if c is before else c for c in definition.columns)
+
+
+def _visible(definition: TableDefinition, name: str) -> Column:
+    return definition.with_columns(definition.visible).column(name)
+
+
+def _check_free(definition: TableDefinition, name: str) -> None:
+    if any(c.name.lower() == name.lower() for c in definition.columns):
+        raise TrinityError("COLUMN_ALREADY_EXISTS", f"Table '{definition.full_name}' has a column '{name}' already.")
+
+
+def _check_unconstrained(definition: TableDefinition, column: str) -> None:
+    if found := naming_checks(definition, column):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{column}' of table '{definition.full_name}' is named by the CHECK constraint '{found[0]}'; drop "
+            "that first.",
+        )
+
+
+def _next_id(definition: TableDefinition) -> int:
+    return 1 + max(c.field_id or 0 for c in (*definition.columns, *definition.dropped))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name.lower() in taken:
+        name += "_"
+    return name
+
+
+def _widens(before: DataType, after: DataType) -> bool:
+    if before == after:
+        return True
+    if before.name in _INTEGERS and after.name in _INTEGERS:
+        return _INTEGERS.index(before.name) < _INTEGERS.index(after.name)
+    if before.name == after.name == "decimal":
+        return before.arguments[0] <= after.arguments[0] and before.arguments[1] == after.arguments[1]
+    if before.name == "varchar" and after.name in ("varchar", "string"):
+        return after.name == "string" or before.arguments[0] <= after.arguments[0]
+    return (before.name, after.name) == ("float", "double")

@@ -1,0 +1,74 @@
+"""What the demo found, and what of it disagrees with the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from trinity.demo.answers import Answers
+from trinity.demo.load import Figures
+from trinity.demo.readers import Seen
+from trinity.demo.streams import StreamAnswers
+
+__all__ = ["Findings", "FormatFindings"]
+
+
+@dataclass
+class FormatFindings:
+    """What the demo found in one format.
+
+    Attributes:
+        commits: seconds of each commit that this run made; empty when an earlier run made them all.
+        compaction_s: seconds of the compaction, or None when an earlier run made it.
+        before, after: figures before and after compaction; ``before`` is None when the table was compacted already.
+        answers: the answers of every read of the merged table.
+        streams: what the second scene's tables say, before and after their compaction.
+    """
+
+    commits: list[float] = field(default_factory=list)
+    compaction_s: float | None = None
+    before: Figures | None = None
+    after: Figures | None = None
+    answers: list[Answers] = field(default_factory=list)
+    streams: list[StreamAnswers] = field(default_factory=list)
+
+
+@dataclass
+class Findings:
+    """All that the demo found.
+
+    Attributes:
+        truth: what DuckDB computed from the source.
+        delivered, late, batches: rows of the change stream, how many came late, number of micro-batches.
+        formats: catalog -> findings.
+        seen: reader's name -> (before, after) compaction; None where it was not looked at.
+    """
+
+    truth: Answers
+    delivered: int
+    late: int
+    batches: int
+    formats: dict[str, FormatFindings] = field(default_factory=dict)
+    seen: dict[str, tuple[Seen | None, Seen | None]] = field(default_factory=dict)
+
+    def differences(self) -> list[str]:
+        """What disagrees with the truth; empty when all is well."""
+        wrong = [
+            f"{catalog}: the merged read differs from the source: {found}"
+            for catalog, findings in self.formats.items()
+            for found in findings.answers
+            if found != self.truth
+        ]
+        told = StreamAnswers(self.truth.flown, self.truth.delays, self.truth.delays)
+        wrong += [
+            f"{catalog}: the two streams differ from the source: {found}"
+            for catalog, findings in self.formats.items()
+            for found in findings.streams
+            if found != told
+        ]
+        expected = Seen(self.truth.live, sum(total for total, _ in self.truth.delays.values()))
+        readers = [
+            f"{name}: sees {after.rows} rows, {expected.rows} are live"
+            for name, (_, after) in self.seen.items()
+            if after is not None and after != expected
+        ]
+        return wrong + readers

@@ -1,0 +1,1 @@
+"""Appends: rows of any kind, checked, through sinks into one commit."""

@@ -1,0 +1,212 @@
+"""Appends: data of any kind through the sinks into one commit (architecture.md, A write)."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from trinity.engine.appending.casts import cast_array
+from trinity.engine.appending.defaults import default_values
+from trinity.engine.appending.ingest import PageConformer, plan_ingest
+from trinity.engine.appending.run_sinks import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
+from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import arrow_frame, arrow_schema
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.merge.parse import merge_spec
+from trinity.messages import shown_value
+from trinity.spi import (
+    STAMP,
+    CommitResult,
+    InsertTableHandle,
+    ReadScope,
+    TableHandle,
+    TransactionId,
+    arrow_type,
+    type_text,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+__all__ = [
+    "append_own",
+    "append_rows",
+    "arrow_reader",
+    "check_rows",
+    "is_spark_frame",
+    "source_frame",
+    "write_rows",
+]
+
+
+def append_rows(table: Target, data: Any, txn: TransactionId | None, *, keyed: bool) -> CommitResult:
+    """Appends ``data`` in one commit, blind: nothing is read, and others' commits do not matter.
+
+    Args:
+        table: the table.
+        data: see :meth:`Table.upsert`.
+        txn: see :meth:`Table.upsert`.
+        keyed: whether the caller takes the table for a keyed one.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS when it is not what the caller takes it for; and what ingest refuses.
+    """
+    metadata = table.connector.metadata
+    if txn is not None:
+        txn = _checked(txn)
+        recorded = metadata.recorded_txn(table.handle, txn[0])
+        if recorded is not None and recorded >= txn[1]:
+            return CommitResult(table.splits().version, skipped=True)
+    insert = metadata.begin_insert(table.handle)
+    if insert.definition.keyed != keyed:
+        remedy = "has no primary key to upsert by; use append()." if keyed else "has a primary key; use upsert()."
+        raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' {remedy}")
+    return metadata.finish_insert(insert, write_rows(table, insert, data), txn)
+
+
+def append_own(table: Target, rows: DataFrame, at: TableHandle) -> CommitResult:
+    """Appends rows that were made of the table's own, as these were at a version (L7).
+
+    Args:
+        table: the table.
+        rows: what to append.
+        at: the table's handle, pinned to that version.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT when others have changed rows since; what ingest refuses.
+    """
+    metadata = table.connector.metadata
+    merge = metadata.begin_merge(at, {})
+    fragments = write_rows(table, merge.insert, rows)
+    if not fragments:
+        return CommitResult(at.version or 0)
+    read = frozenset() if merge.insert.definition.keyed else frozenset(f.path for f in metadata.get_splits(at).files)
+    return metadata.finish_merge(replace(merge, scope=ReadScope(read)), [at], fragments)
+
+
+def _checked(txn: TransactionId) -> TransactionId:
+    try:
+        application, version = txn
+        if not isinstance(application, str) or not application or operator.index(version) >= 2**63:
+            raise ValueError
+        application.encode()
+        return application, operator.index(version)
+    except (TypeError, ValueError) as error:
+        message = f"txn={shown_value(repr(txn))}: give (application, version), as ('orders', 17)."
+        raise TrinityError("INVALID_ARGUMENTS", message) from error
+
+
+def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[bytes]:
+    """Runs the append sinks over ``data`` and returns their fragments; commits nothing."""
+    if insert.definition.checks and not is_spark_frame(data):  # conditions are Spark's
+        data = source_frame(table.session.spark, data)
+    if is_spark_frame(data):
+        from pyspark.sql.types import StructType
+
+        given = StructType([f for f in data.schema if f.name != REFUSAL])
+        conformer = _conformer(table, insert, arrow_schema(given))
+        data = _checked_rows(table, insert, data)
+        return run_on_spark(AppendTask(table.connector.sinks, insert.target, conformer), data)
+    reader = arrow_reader(data)
+    conformer = _conformer(table, insert, reader.schema)
+    return run_in_process(AppendTask(table.connector.sinks, insert.target, conformer), reader)
+
+
+def check_rows(table: Target, data: pa.Table) -> None:
+    """Raises what an append of the data would refuse a row for; writes nothing."""
+    insert = table.connector.metadata.begin_insert(table.handle)
+    conformer = _conformer(table, insert, data.schema)
+    for page in data.to_batches():
+        conformer.conform(page)
+    if insert.definition.checks and data.num_rows:
+        from trinity.calls.spark import spark_errors
+
+        with spark_errors():
+            found = _checked_rows(table, insert, arrow_frame(table.session.spark, data)).toArrow()
+        raise_refusal(found.column(REFUSAL).combine_chunks())
+
+
+def _checked_rows(table: Target, insert: InsertTableHandle, rows: DataFrame) -> DataFrame:
+    """The rows, each with what a CHECK refuses it for, if the table has any."""
+    if not insert.definition.checks:
+        return rows
+    from trinity.engine.appending.check_constraints import checked_input
+
+    with pinned(table.session.spark):
+        return checked_input(rows, insert.definition, str(table.name))
+
+
+def _conformer(table: Target, insert: InsertTableHandle, given: pa.Schema) -> PageConformer:
+    definition = insert.definition
+    present = {name.lower() for name in given.names}
+    if definition.stamped and STAMP in present:
+        raise TrinityError(
+            "COLUMN_NOT_FOUND",
+            f"The data for table '{table.name}' has a column '{STAMP}', which is Trinity's own; leave it out.",
+        )
+    omitted = [c for c in definition.columns if c.name.lower() not in present]
+    return plan_ingest(
+        str(table.name),
+        definition,
+        merge_spec(definition) if definition.keyed else None,
+        insert.target.storage,
+        given,
+        default_values(omitted, lambda: table.session.spark),
+        table.session.timezone,
+    )
+
+
+def is_spark_frame(data: Any) -> bool:
+    """True for a Spark DataFrame, without importing Spark. Raises NOT_SUPPORTED for one of Spark Connect."""
+    if not any(c.__module__.startswith("pyspark.sql") and c.__name__ == "DataFrame" for c in type(data).__mro__):
+        return False
+    if type(data).__module__.startswith("pyspark.sql.connect"):
+        message = "A DataFrame of Spark Connect is not understood; give its rows as Arrow data: df.toArrow()."
+        raise TrinityError("NOT_SUPPORTED", message)
+    return True
+
+
+def source_frame(spark: SparkSession, data: Any) -> DataFrame:
+    """Data of any kind as a Spark DataFrame; Arrow's finer types as those that a table has.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS as :func:`arrow_reader`; TYPE_MISMATCH for a type without a counterpart,
+            NUMERIC_VALUE_OUT_OF_RANGE for a value that does not fit.
+    """
+    if is_spark_frame(data):
+        frame: DataFrame = data
+        return frame
+    rows = arrow_reader(data).read_all()
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    arrays = [
+        values.combine_chunks() if pa.types.is_null(values.type) else _of_a_table(name, values.combine_chunks(), zone)
+        for name, values in zip(rows.column_names, rows.columns, strict=True)
+    ]
+    return arrow_frame(spark, pa.Table.from_arrays(arrays, names=rows.column_names))
+
+
+def _of_a_table(name: str, values: pa.Array, timezone: str) -> pa.Array:
+    where = f"column '{name}' of the data"
+    return cast_array(values, arrow_type(type_text(values.type)), where, timezone)
+
+
+def arrow_reader(data: Any) -> pa.RecordBatchReader:
+    """Arrow data or a pandas DataFrame as a stream of record batches.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for anything else.
+    """
+    if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pandas"):
+        data = pa.Table.from_pandas(data, preserve_index=False)
+    if not hasattr(data, "__arrow_c_stream__"):
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Data of type {type(data).__name__} is not understood: give a Spark DataFrame, a pandas DataFrame, or "
+            "Arrow data (pyarrow, Polars, DuckDB, anything with __arrow_c_stream__).",
+        )
+    return pa.RecordBatchReader.from_stream(data)

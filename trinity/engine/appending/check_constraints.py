@@ -1,0 +1,135 @@
+"""CHECK constraints on the rows that a statement stores (M6): one expression that says why a row is refused.
+
+Deleted rows are not checked: DELETE never fails by a constraint. Where other engines check one, every row that is
+appended counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from trinity.definition.checks import constrained_columns, refuse_folded
+from trinity.engine.appending.defaults import default_text
+from trinity.engine.appending.run_sinks import REFUSAL
+from trinity.engine.spark.expressions import check_stored
+from trinity.engine.spark.frames import local_frame
+from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import spark_type
+from trinity.errors import TrinityError
+from trinity.merge import quoted
+from trinity.merge.fold import is_deleted
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import text_literal
+from trinity.spi import Check, Operation, TableDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["analyse_checks", "check_expressions", "checked_changes", "checked_input"]
+
+_HELD: Final = "_trinity_held_"
+_SHOWN: Final = 60
+"""Characters of a value in a message."""
+
+
+def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
+    """Refuses constraints that are no conditions on one row.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for one whose answer changes from call to call, or that is more than Spark's own
+            functions of the row (N2); TYPE_MISMATCH, SYNTAX_ERROR, ... for what is no condition.
+    """
+    from trinity.calls.spark import spark_errors
+
+    rows = local_frame(spark, {c.name: c.type for c in definition.visible}, [])
+    _check_stored(definition, spark)
+    for check in definition.checks:
+        with spark_errors():
+            plan = rows.where(check.expression)._jdf.queryExecution().analyzed()
+        if not plan.deterministic():
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"CHECK constraint '{check.name}' of table '{definition.full_name}': ({check.expression}) does not "
+                "give the same answer for the same row each time.",
+            )
+
+
+def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
+    """Refuses a table of another engine with a DEFAULT or CHECK that no table may keep (N2).
+
+    Raises:
+        TrinityError: as :func:`~trinity.engine.appending.defaults.default_text` and
+            :func:`~trinity.engine.spark.expressions.check_stored`.
+    """
+    for column in definition.visible:
+        default_text(column, spark)
+    if definition.checks:
+        with pinned(spark()):
+            _check_stored(definition, spark())
+
+
+def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> DataFrame:
+    """Data about to be appended, with :data:`~trinity.engine.appending.run_sinks.REFUSAL` where no row may be stored.
+
+    Args:
+        rows: the data, which ingest has found to be the table's by names and types.
+        definition: the table.
+        table: its full name, for messages.
+    """
+    names = [name for name in rows.columns if name != REFUSAL]
+    given = {name.lower(): quoted(name) for name in names}
+    values = [given.get(c.name.lower()) or default_text(c, lambda: rows.sparkSession) for c in definition.columns]
+    # a value that does not fit is for ingest to refuse
+    stored = [
+        f"try_cast({value} AS {spark_type(c.type)}) AS {quoted(c.name)}"
+        for value, c in zip(values, definition.columns, strict=True)
+    ]
+    held = [f"{quoted(name)} AS {_HELD}{n}" for n, name in enumerate(names)]
+    refused = REFUSAL if REFUSAL in rows.columns else f"CAST(NULL AS STRING) AS {REFUSAL}"
+    filled = rows.selectExpr(*held, *stored, refused)
+    found = f"coalesce({REFUSAL}, {_violation(definition, table, filled)}) AS {REFUSAL}"
+    return filled.selectExpr(*[f"{_HELD}{n} AS {quoted(name)}" for n, name in enumerate(names)], found)
+
+
+def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinition, table: str) -> DataFrame:
+    """The rows of a MERGE's plan, refused where a case would store a row that a constraint forbids.
+
+    Args:
+        changes: rows of the plan, with :data:`~trinity.engine.appending.run_sinks.REFUSAL`.
+        merge_row: the column with the row that a case yields, and its operation.
+        definition: the target.
+        table: its full name, for messages.
+    """
+    wide = changes.selectExpr("*", f"{quoted(merge_row)}.*")
+    stores = f"{quoted(merge_row)}._trinity_operation <> {int(Operation.DELETE)}"
+    found = f"coalesce({REFUSAL}, CASE WHEN {stores} THEN {_violation(definition, table, wide)} END) AS {REFUSAL}"
+    return wide.selectExpr(*[found if name == REFUSAL else quoted(name) for name in changes.columns])
+
+
+def _violation(definition: TableDefinition, table: str, rows: DataFrame) -> str:
+    """Spark SQL over rows with the table's columns: the first violation as the JSON of an error, or NULL."""
+    refuse_folded(definition)
+    _check_stored(definition, rows.sparkSession)
+    alive = ""
+    if definition.keyed and not all(c.every for c in definition.checks):
+        alive = f"NOT coalesce({is_deleted(merge_spec(definition), rows)}, FALSE) AND "
+    arms = [
+        f"WHEN {'' if c.every else alive}NOT (\n{c.expression}\n) THEN {_error(definition, table, c)}"
+        for c in definition.checks
+    ]
+    return f"CASE {' '.join(arms)} END"
+
+
+def _check_stored(definition: TableDefinition, spark: SparkSession) -> None:
+    for check in definition.checks:
+        check_stored(spark, check.expression, f"CHECK constraint '{check.name}' of table '{definition.full_name}'")
+
+
+def _error(definition: TableDefinition, table: str, check: Check) -> str:
+    columns = constrained_columns(definition, check)
+    shown = [f"coalesce(substring(CAST({quoted(name)} AS STRING), 1, {_SHOWN}), 'NULL')" for name in columns]
+    values = [f"concat({text_literal(f'{name} = ')}, {value})" for name, value in zip(columns, shown, strict=True)]
+    head = f"A row violates the CHECK constraint '{check.name}' ({check.expression}) of table '{table}': "
+    message = f"concat({text_literal(head)}, concat_ws(', ', {', '.join(values) or text_literal('always')}), '.')"
+    return f"to_json(named_struct('code', 'CONSTRAINT_VIOLATION', 'message', {message}))"

@@ -1,0 +1,119 @@
+"""DEFAULT clauses: checked as a table is defined and before they are used; their values, taken once per statement."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.spark.expressions import check_constant
+from trinity.engine.spark.settings import pinned
+from trinity.errors import TrinityError
+from trinity.spark_tree import spark_tree
+from trinity.spi import Column, TableDefinition, arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_defaults", "default_text", "default_values"]
+
+_OTHER: Final = object()
+_MARKS: Final = ("--", "/*", ";")
+"""Of comments and of several statements, which sqlglot passes over."""
+
+
+def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
+    """Refuses a DEFAULT that is no constant (N2), or that the column would not take as a value of an INSERT (M6).
+
+    Raises:
+        TrinityError: NOT_SUPPORTED; TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE; what Spark says of an expression that it
+            cannot answer.
+    """
+    given = [c for c in definition.visible if c.default is not None and _plain_value(c) is _OTHER]
+    if not given:
+        return
+    from pyspark.sql import functions as F
+
+    from trinity.calls.spark import spark_errors
+    from trinity.engine.changing.assignment import assigned
+
+    with spark_errors(), pinned(spark()):
+        values = [default_text(column, spark) for column in given]
+        row = spark().sql("SELECT " + ", ".join(f"{value} AS _{n}" for n, value in enumerate(values)))
+        refusals = [
+            assigned(F.col(field.name), field.dataType, column, definition.full_name, f"DEFAULT {column.default}")[1]
+            for field, column in zip(row.schema.fields, given, strict=True)
+        ]
+        narrowed = [refusal for refusal in refusals if refusal is not None]
+        refused = row.select(F.coalesce(*narrowed)).collect()[0][0] if narrowed else None
+    if refused is not None:
+        raise TrinityError.from_json(refused)
+
+
+def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:
+    """The DEFAULT of a column as Spark SQL, NULL without one. Another engine may have given it to the column.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for one that is no constant (N2); what Spark says of it.
+    """
+    if column.default is None:
+        return "NULL"
+    if _plain_value(column) is _OTHER:
+        with pinned(spark()):
+            check_constant(spark(), column.default, f"DEFAULT of column '{column.name}'")
+    return f"(\n{column.default}\n)"  # it may end in a comment
+
+
+def default_values(columns: Iterable[Column], spark: Callable[[], SparkSession]) -> dict[str, Any]:
+    """Column name -> value of its DEFAULT, for the columns that have one.
+
+    Plain literals and the current time are known without Spark; Spark evaluates any other constant expression.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS when a default cannot be evaluated; as :func:`default_text`.
+    """
+    return {c.name: _value(c, spark) for c in columns if c.default is not None}
+
+
+def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
+    if (known := _plain_value(column)) is not _OTHER:
+        return known
+    from pyspark.errors import PySparkException
+
+    try:
+        kind = column.type if not column.type.startswith(("char", "varchar")) else "string"
+        with pinned(spark()):
+            row = spark().sql(f"SELECT CAST({default_text(column, spark)} AS {kind}) AS v")
+            return row.toArrow().column("v")[0].as_py()
+    except (PySparkException, OverflowError, ValueError) as error:  # the last two of a year that Python lacks
+        raise TrinityError(
+            "INVALID_ARGUMENTS", f"DEFAULT {column.default} of column '{column.name}' cannot be evaluated: {error}."
+        ) from error
+
+
+@room()
+def _plain_value(column: Column) -> Any:
+    """The value of a literal of the column's own type, or of the current time; _OTHER for any other expression."""
+    text = column.default or "NULL"
+    tree = spark_tree(text) if not any(mark in text for mark in _MARKS) else None
+    if tree is None:
+        return _OTHER
+    if isinstance(tree, exp.Null):
+        return None
+    if isinstance(tree, exp.Boolean) and column.type == "boolean":
+        return tree.this
+    if isinstance(tree, exp.Literal) and tree.is_string and column.type.startswith(("string", "char", "varchar")):
+        return tree.this
+    kind = arrow_type(column.type)
+    if tree.is_int and pa.types.is_floating(kind):
+        return int(tree.sql(comments=False))
+    if tree.is_int and pa.types.is_integer(kind):
+        value, bound = int(tree.sql(comments=False)), 1 << kind.bit_width - 1
+        return value if -bound <= value < bound else _OTHER
+    if isinstance(tree, exp.CurrentTimestamp) and column.type == "timestamp":
+        return dt.datetime.now(dt.UTC)
+    return _OTHER

@@ -1,0 +1,228 @@
+"""Ingest: brings pages of any source into a table's storage schema, and refuses what would break it (L8).
+
+One implementation for Spark and for Arrow data: the plan is made on the driver from the two schemas, the
+pages are checked and cast with Arrow kernels wherever the sink runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.appending.casts import assignable, cast_array
+from trinity.errors import TrinityError, nearest
+from trinity.merge.carried import ingested_columns
+from trinity.merge.engine import MergeEngine
+from trinity.merge.spec import MergeSpec
+from trinity.merge.write_rules import WriteRules
+from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_type, type_text
+
+__all__ = ["PageConformer", "plan_ingest"]
+
+_ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
+
+
+@dataclass(frozen=True)
+class _ColumnPlan:
+    """How one stored column is filled: from the input column at ``source``, or with ``value``."""
+
+    column: Column
+    type: DataType
+    storage: pa.Field
+    source: int | None
+    value: Any
+    key: bool
+    row_kind: bool
+
+
+@dataclass(frozen=True)
+class PageConformer:
+    """Turns input pages into pages of the storage schema. Picklable.
+
+    Attributes:
+        table: full name, for messages.
+        plans: one plan for each stored column, in table order.
+        storage: the storage schema.
+        timezone: what a timestamp without zone means for a TIMESTAMP column.
+        rules: what the merge engine forbids, if anything.
+    """
+
+    table: str
+    plans: tuple[_ColumnPlan, ...]
+    storage: pa.Schema
+    timezone: str
+    rules: WriteRules | None = None
+
+    def conform(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        """The page in storage form.
+
+        Raises:
+            TrinityError: CONSTRAINT_VIOLATION (NULL in a key or NOT NULL column, text too long),
+                NUMERIC_VALUE_OUT_OF_RANGE, INVALID_ARGUMENTS (unknown row kind), naming column and value.
+        """
+        stored = pa.record_batch([self._fill(plan, page, checked=True) for plan in self.plans], schema=self.storage)
+        if self.rules:
+            self.rules.check(stored)
+        return stored
+
+    def stored(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        """The page in storage form, unchecked: for values that were stored before, or are left out."""
+        return pa.record_batch([self._fill(plan, page, checked=False) for plan in self.plans], schema=self.storage)
+
+    def _fill(self, plan: _ColumnPlan, page: pa.RecordBatch, *, checked: bool) -> pa.Array:
+        kind = plan.type.to_arrow()
+        if plan.source is None:
+            array = pa.repeat(pa.scalar(plan.value, kind), page.num_rows)
+        else:
+            array = cast_array(page.column(plan.source), kind, self._where(plan), self.timezone)
+        if checked:
+            self._check(plan, array)
+        array = _padded(plan, array)
+        if plan.key and pa.types.is_floating(kind):
+            array = _one_zero(array)
+        return cast_array(array, plan.storage.type, self._where(plan), self.timezone)
+
+    def _where(self, plan: _ColumnPlan) -> str:
+        return f"column '{plan.column.name}' of table '{self.table}'"
+
+    def _check(self, plan: _ColumnPlan, array: pa.Array) -> None:
+        if array.null_count and (plan.key or not plan.column.nullable):
+            what = "primary key" if plan.key else "NOT NULL"
+            raise TrinityError(
+                "CONSTRAINT_VIOLATION",
+                f"NULL value in {what} {self._where(plan)}; {array.null_count} such rows in one batch. "
+                "Give every row a value there.",
+            )
+        if plan.type.name in ("char", "varchar"):
+            self._check_length(plan, array)
+        if plan.row_kind:
+            self._check_row_kind(plan, array)
+
+    def _check_length(self, plan: _ColumnPlan, array: pa.Array) -> None:
+        limit = plan.type.arguments[0]
+        # trailing blanks beyond the length are cut, as SQL and Spark do
+        lengths = pc.utf8_length(array if plan.type.name == "char" else pc.utf8_rtrim(array, " "))
+        if (pc.max(lengths).as_py() or 0) > limit:
+            bad = array.filter(pc.greater(lengths, limit))[0].as_py()
+            raise TrinityError(
+                "CONSTRAINT_VIOLATION", f"'{bad}' is longer than {plan.type} allows in {self._where(plan)}."
+            )
+
+    def _check_row_kind(self, plan: _ColumnPlan, array: pa.Array) -> None:
+        trimmed = pc.utf8_rtrim(array, " ")
+        known = pc.or_kleene(pc.is_null(trimmed), pc.is_in(trimmed, value_set=pa.array(_ROW_KINDS)))
+        if not pc.all(known, min_count=0).as_py():
+            bad = array.filter(pc.invert(known))[0].as_py()
+            raise TrinityError(
+                "INVALID_ARGUMENTS", f"'{bad}' is no row kind in {self._where(plan)}; write +I, -U, +U or -D."
+            )
+
+
+def _padded(plan: _ColumnPlan, array: pa.Array) -> pa.Array:
+    if plan.type.name == "char":
+        return pc.utf8_rpad(array, plan.type.arguments[0], " ")
+    if plan.type.name == "varchar":
+        return pc.utf8_slice_codeunits(array, 0, plan.type.arguments[0])
+    return array
+
+
+def _one_zero(array: pa.Array) -> pa.Array:
+    """-0.0 as 0.0 and every NaN as one: they are one key (K2), and equal keys must hash alike."""
+    plain = pc.if_else(pc.equal(array, 0.0), pa.scalar(0.0, array.type), array)
+    return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), array.type), plain)
+
+
+def plan_ingest(
+    name: str,
+    definition: TableDefinition,
+    spec: MergeSpec | None,
+    storage: pa.Schema,
+    given: pa.Schema,
+    defaults: Mapping[str, Any],
+    timezone: str,
+) -> PageConformer:
+    """Plans the ingest of data with schema ``given``.
+
+    Columns are matched by name, any case (M10). A column that the data leaves out takes its DEFAULT, else NULL,
+    as in an INSERT with a column list.
+
+    Args:
+        name: full name of the table, for messages.
+        definition: the table.
+        spec: its merge options, or None for a plain table.
+        storage: physical schema of the files.
+        given: schema of the data.
+        defaults: column name -> value of its DEFAULT.
+        timezone: see :class:`PageConformer`.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH, or CONSTRAINT_VIOLATION for a missing
+            key or NOT NULL column.
+    """
+    source = _match(name, definition, given.names)
+    if spec and spec.engine is MergeEngine.PARTIAL_UPDATE:
+        # what is left out is not carried (P1)
+        given_columns = [c.name for c in definition.columns if c.name.lower() in source]
+        defaults = {CARRIED: ingested_columns(spec, definition, given_columns)}
+        if definition.external and defaults[CARRIED] is not None:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{name}' is external and cannot say that a row lacks a column of a sequence group (P1); give "
+                "it every column that a group protects.",
+            )
+    key = spec.key if spec else ()
+    plans = []
+    for column, field in zip(definition.columns, storage, strict=True):
+        index = source.get(column.name.lower())
+        value = defaults.get(column.name)
+        if index is None and value is None and (column.name in key or not column.nullable):
+            what = "primary key" if column.name in key else "NOT NULL"
+            raise TrinityError(
+                "CONSTRAINT_VIOLATION",
+                f"The data for table '{name}' lacks its {what} column '{column.name}', "
+                f"which has no DEFAULT; it has: {', '.join(given.names)}.",
+            )
+        kind = parse_type(column.type)
+        if index is not None:
+            _check_type(name, column, kind, given.field(index).type)
+        row_kind = bool(spec and spec.row_kind == column.name)
+        plans.append(_ColumnPlan(column, kind, field, index, value, column.name in key, row_kind))
+    rules = None
+    if spec and spec.engine is not MergeEngine.DEDUPLICATE:
+        rules = WriteRules(name, spec, {c.name: n for n, c in enumerate(definition.columns)})
+    return PageConformer(name, tuple(plans), storage, timezone, rules)
+
+
+def _match(name: str, definition: TableDefinition, names: Sequence[str]) -> dict[str, int]:
+    known = {c.name.lower() for c in definition.columns}
+    visible = [c.name for c in definition.visible]
+    found: dict[str, int] = {}
+    for index, given in enumerate(names):
+        lower = given.lower()
+        if lower not in known:
+            raise TrinityError(
+                "COLUMN_NOT_FOUND",
+                f"The data has a column '{given}', and table '{name}' has none."
+                f"{nearest(lower, visible)} It has: {', '.join(visible)}.",
+            )
+        if lower in found:
+            raise TrinityError("DUPLICATE_COLUMN_NAME", f"The data has column '{given}' more than once.")
+        found[lower] = index
+    return found
+
+
+def _check_type(name: str, column: Column, kind: DataType, given: pa.DataType) -> None:
+    try:
+        found = parse_type(type_text(given)) if not pa.types.is_null(given) else kind
+    except TrinityError as error:
+        raise TrinityError("TYPE_MISMATCH", f"Column '{column.name}': {error.message}") from error
+    if not assignable(found, kind):
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"Column '{column.name}' of table '{name}' is of type {kind}, and the data has {found} "
+            "there; cast it first.",
+        )

@@ -1,0 +1,78 @@
+"""Keys that a statement fills: what is stored under them already (M4, M7, M9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.appending.run_sinks import DELETED
+from trinity.engine.changing.plan import MERGE_ROW, MergePlan
+from trinity.engine.reading.merged_read import stored_winners
+from trinity.errors import TrinityError
+from trinity.merge.fold import beats
+from trinity.merge.quoting import quoted
+from trinity.spi import Operation, SplitSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_keys"]
+
+_CASE = f"{MERGE_ROW}._trinity_case_number"
+_OPERATION = f"{MERGE_ROW}._trinity_operation"
+
+
+def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
+    """Refuses keys that are live and not vacated by the same statement, and moves that would lose.
+
+    Args:
+        spark: the session.
+        plan: the statement.
+        splits: the pinned version.
+        changes: the plan's rows, held: they are read here and again when they are written.
+
+    Raises:
+        TrinityError: CONSTRAINT_VIOLATION naming the key (M4), INVALID_ARGUMENTS (M9).
+    """
+    spec = plan.spec
+    assert spec is not None
+    moving = F.col(_CASE).isin(list(plan.moving)) if plan.moving else F.lit(False)
+    stays = F.lit(True)
+    for k in spec.key:
+        stays = stays & F.col(f"{quoted(plan.row_id)}.{quoted(k)}").eqNullSafe(F.col(f"{MERGE_ROW}.{quoted(k)}"))
+    moved = moving & ~stays
+    inserted = F.col(_CASE).isin(list(plan.inserting)) if plan.inserting else F.lit(False)
+    selected = changes.where(F.col(MERGE_ROW).isNotNull())
+    wanted = list(dict.fromkeys((*spec.key, *spec.ordering)))
+    filled = selected.where(moved | inserted).select(
+        *[F.col(f"{MERGE_ROW}.{quoted(c)}").alias(c) for c in wanted], moved.alias("_trinity_moved")
+    )
+    vacated = selected.where(moved | (F.col(_OPERATION) == int(Operation.DELETE))).select(
+        *[F.col(f"{quoted(plan.row_id)}.{quoted(k)}").alias(k) for k in spec.key], F.lit(True).alias("_trinity_vacated")
+    )
+    stored = stored_winners(spark, splits, filled.select(*map(quoted, spec.key)))
+    stored = stored.select(*[quoted(c) for c in stored.columns if c in (*wanted, DELETED)])
+    found = (
+        filled.alias("n")
+        .join(stored.alias("o"), _equal("n", "o", spec.key))
+        .join(vacated.alias("v"), _equal("n", "v", spec.key), "left")
+    )
+    loses = f"n._trinity_moved AND {beats(spec, 'o', 'n')}"
+    live = f"NOT o.{DELETED} AND v._trinity_vacated IS NULL"
+    columns = [f"n.{quoted(k)} AS {quoted(k)}" for k in spec.key]
+    bad = found.selectExpr(*columns, f"{live} AS _trinity_live", f"{loses} AS _trinity_loses")
+    for row in bad.where("_trinity_live OR _trinity_loses").limit(1).collect():
+        if not row["_trinity_live"]:
+            raise plan.losing()
+        key = ", ".join(f"{k} = {row[k]!r}" for k in spec.key)
+        raise TrinityError(
+            "CONSTRAINT_VIOLATION",
+            f"{plan.program.statement} of table '{plan.table}' would write a row under a primary key that is live "
+            f"already ({key}); update that row, or delete it in the same statement (M4).",
+        )
+
+
+def _equal(one: str, other: str, key: tuple[str, ...]) -> Column:
+    return F.expr(" AND ".join(f"{one}.{quoted(k)} = {other}.{quoted(k)}" for k in key))

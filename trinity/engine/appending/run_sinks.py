@@ -1,0 +1,210 @@
+"""Runs sinks: in Spark tasks through ``mapInArrow``, or in the process for Arrow data (architecture.md, A write)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.appending.casts import cast_array
+from trinity.engine.appending.ingest import PageConformer
+from trinity.errors import TrinityError
+from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "DELETED",
+    "LEFT",
+    "REFUSAL",
+    "AppendTask",
+    "RewriteTask",
+    "map_in_arrow",
+    "raise_refusal",
+    "run_in_process",
+    "run_on_spark",
+]
+
+DELETED: Final = "_trinity_deleted"
+"""BOOLEAN, of the rows that a rewrite writes: True for a tombstone, or what else goes to the sidecar."""
+
+LEFT: Final = "_trinity_left"
+"""BOOLEAN, of the rows that a rewrite writes: True for a row version that must stay in the log."""
+
+REFUSAL: Final = "_trinity_refusal"
+"""STRING, of the rows of a statement: why the row cannot be stored, as the JSON of an error; NULL where it can."""
+
+_RESULT: Final = "fragment binary, error string"
+_RESULT_ARROW: Final = pa.schema([("fragment", pa.binary()), ("error", pa.string())])
+
+Task = Callable[[int, Iterable[pa.RecordBatch]], list[bytes]]
+"""(order in the commit, pages) -> fragments."""
+
+
+@dataclass(frozen=True)
+class AppendTask:
+    """Appends pages to the log through one sink."""
+
+    provider: PageSinkProvider
+    target: WriteTarget
+    conformer: PageConformer
+
+    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+        sink = self.provider.create_page_sink(self.target, SinkId(order))
+        return _drain([(sink, self._conformed)], pages)
+
+    def _conformed(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        if REFUSAL in page.schema.names:
+            raise_refusal(page.column(REFUSAL))
+            page = page.drop_columns([REFUSAL])
+        return self.conformer.conform(page)
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """Writes one task of a compaction: live rows to ``tier``, tombstones to the sidecar.
+
+    Attributes:
+        commit: highest commit number that was folded (K6).
+        buckets: the first of the buckets, the task's number being the bucket; None for files without bucket.
+        sidecar: where and with which columns tombstones go; None: they stay among the rows.
+        in_log: whether rows marked :data:`LEFT` go to a log file of their own.
+    """
+
+    provider: PageSinkProvider
+    target: WriteTarget
+    tier: Tier
+    commit: int
+    buckets: Bucket | None = None
+    sidecar: WriteTarget | None = None
+    in_log: bool = False
+
+    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+        bucket = replace(self.buckets, index=order) if self.buckets else None
+        rows = self.provider.create_page_sink(self.target, SinkId(order, self.tier, bucket, self.commit))
+        routes: list[_Route] = [(rows, self._rows)]
+        if self.sidecar:
+            kept = self.provider.create_page_sink(self.sidecar, SinkId(order, Tier.SIDECAR, None, self.commit))
+            routes.append((kept, self._tombstones))
+        if self.in_log:
+            left = self.provider.create_page_sink(self.target, SinkId(order, Tier.LOG, None, self.commit))
+            routes.append((left, self._left))
+        return _drain(routes, pages)
+
+    def _rows(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        if self.tier is Tier.BASE:
+            page = page.filter(pc.invert(page.column(DELETED)))
+        if LEFT in page.schema.names:
+            page = self._without_left(page)
+        return _as(page, self.target.storage)
+
+    def _without_left(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        left = page.column(LEFT)
+        if not self.in_log and left.true_count:
+            raise TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", "A folded value does not fit into its column.")
+        return page.filter(pc.invert(left))
+
+    def _left(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        return _as(page.filter(page.column(LEFT)), self.target.storage)
+
+    def _tombstones(self, page: pa.RecordBatch) -> pa.RecordBatch:
+        assert self.sidecar is not None
+        return _as(page.filter(page.column(DELETED)), self.sidecar.storage)
+
+
+def _as(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    # what was read from storage form fits into it: Spark only changes time zones and names inside nested types
+    present = set(page.schema.names)
+    # (of a table that has no column for them yet the rows have no stamps)
+    columns = [page.column(f.name) if f.name in present else pa.nulls(page.num_rows, f.type) for f in schema]
+    cast = [cast_array(c, f.type, f.name, "UTC") for c, f in zip(columns, schema, strict=True)]
+    return pa.record_batch(cast, schema=schema)
+
+
+_Route = tuple[PageSink, Callable[[pa.RecordBatch], pa.RecordBatch]]
+
+
+def _drain(routes: list[_Route], pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+    """Sends every page through each route; all sinks finish, or all are aborted."""
+    try:
+        for page in pages:
+            for sink, prepare in routes:
+                sink.append_page(prepare(page))
+        return [fragment for sink, _ in routes for fragment in sink.finish()]
+    except BaseException:
+        for sink, _ in routes:
+            sink.abort()
+        raise
+
+
+def raise_refusal(refusals: pa.Array) -> None:
+    """Raises the first error of a column of JSON texts, if there is one."""
+    if refusals.null_count < len(refusals):
+        raise TrinityError.from_json(refusals.drop_null()[0].as_py())
+
+
+def run_in_process(task: AppendTask, reader: pa.RecordBatchReader) -> list[bytes]:
+    """Runs the task here: no Spark job, no JVM."""
+    return task(0, reader)
+
+
+def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
+    """Runs the task in every partition of a DataFrame; partition numbers are the arrival order.
+
+    Raises:
+        TrinityError: the first error that a task met, as it was raised there. Tasks hand their errors back as
+            values, so that Spark neither retries what cannot succeed nor buries the message in a stack trace.
+    """
+
+    def on_executor(pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        try:
+            found = [{"fragment": f} for f in task(context.partitionId() if context else 0, pages)]
+        except TrinityError as error:
+            yield pa.RecordBatch.from_pylist([{"error": error.to_json()}], schema=_RESULT_ARROW)
+        else:
+            yield pa.RecordBatch.from_pylist(found, schema=_RESULT_ARROW)
+
+    results = map_in_arrow(rows, on_executor, _RESULT).collect()
+    for result in results:
+        if result.error is not None:
+            raise TrinityError.from_json(result.error)
+    return [bytes(result.fragment) for result in results]
+
+
+def sound(page: pa.RecordBatch) -> pa.RecordBatch:
+    """A page of Spark's with all its offsets: the JVM has none for a list without items, and Arrow's kernels crash."""
+    if page.num_rows == 0:
+        return pa.RecordBatch.from_pylist([], schema=page.schema)
+    every = pa.array(range(page.num_rows), pa.int64())
+    columns = [c.take(every) if _is_deep(c.type) else c for c in page.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=page.schema)
+
+
+def _is_deep(kind: pa.DataType) -> bool:
+    """True for a list within another type, which may have no item where that one is NULL or empty."""
+    children = [kind.field(number).type for number in range(kind.num_fields)]
+    return any((pa.types.is_nested(child) and not pa.types.is_struct(child)) or _is_deep(child) for child in children)
+
+
+Pages = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
+    """``mapInArrow``, which looks columns up by name and takes dots and backticks there for syntax."""
+    names = list(rows.columns)
+    if not any(sign in name for name in names for sign in ".`"):
+        return rows.mapInArrow(lambda pages: function(map(sound, pages)), schema)
+    plain = rows.toDF(*[f"_{number}" for number in range(len(names))])
+    return plain.mapInArrow(lambda pages: function(sound(page).rename_columns(names) for page in pages), schema)
+
+
+def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:
+    """Where a rewrite puts its tombstones: beside the table's metadata, out of sight of other readers."""
+    return replace(target, folder=folder, storage=storage, statistics=(), partition_by=())

@@ -1,0 +1,148 @@
+"""Assignment of expressions to columns in a row-changing statement (M6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import DateType, NullType, NumericType, TimestampNTZType, TimestampType
+
+from trinity.engine.appending.casts import assignable, converts
+from trinity.engine.appending.run_sinks import REFUSAL
+from trinity.engine.spark.types import spark_type
+from trinity.errors import TrinityError
+from trinity.merge import quoted
+from trinity.spi import Column as TableColumn
+from trinity.spi import DataType, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["as_stored", "assigned", "assigned_rows", "check_assignable", "check_boolean", "types_of"]
+
+_WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
+
+
+def types_of(rows: DataFrame, expressions: Sequence[Column]) -> list[SparkType]:
+    """The types of expressions over some rows; nothing is run."""
+    found = rows.select(*[e.alias(f"_{i}") for i, e in enumerate(expressions)])
+    return [field.dataType for field in found.schema.fields]
+
+
+def check_boolean(kind: SparkType, where: str) -> None:
+    """Refuses a condition that is no BOOLEAN (TYPE_MISMATCH); ``where`` names it."""
+    if kind.typeName() not in ("boolean", "void"):
+        raise TrinityError("TYPE_MISMATCH", f"{where} is of type {kind.simpleString()}; a condition must be boolean.")
+
+
+def assigned(
+    value: Column, kind: SparkType, column: TableColumn, table: str, where: str
+) -> tuple[Column, Column | None]:
+    """A value as the column takes it, and why it cannot (STRING, the error as JSON, NULL where it can).
+
+    Whether a number fits is known as the statement runs, whatever Spark's ANSI setting: NUMERIC_VALUE_OUT_OF_RANGE
+    naming value and column. Fractions are rounded (DECIMAL) or cut off (integers), as Spark's store assignment does.
+
+    Args:
+        value: the expression.
+        kind: its type.
+        column: the column.
+        table: full name of the table, for messages.
+        where: the clause, for messages.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH when values of the type may not be assigned to the column.
+    """
+    target = spark_type(column.type)
+    if isinstance(kind, NullType) or kind.simpleString() == target:
+        return value.cast(target), None
+    source, wanted = _parsed(kind, where), parse_type(column.type)
+    if not converts(source, wanted):
+        check_assignable(kind, column, table, where)
+    if not _narrows(source, wanted):
+        return value.cast(target), None
+    message = f"{where}: a value does not fit into column '{column.name}' of table '{table}', which is {wanted}: "
+    fits = value.try_cast(target)
+    return fits, F.when(value.isNotNull() & fits.isNull(), _refusal(message, value))
+
+
+def check_assignable(kind: SparkType, column: TableColumn, table: str, where: str) -> None:
+    """Refuses an expression whose values are none of the column's (TYPE_MISMATCH); ``where`` names it."""
+    source, wanted = _parsed(kind, where), parse_type(column.type)
+    if not assignable(source, wanted):
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"{where}: column '{column.name}' of table '{table}' is of type {wanted}, and the expression is of type "
+            f"{source}; cast it first.",
+        )
+
+
+def as_stored(value: Column, column: TableColumn) -> Column:
+    """Text as its column stores it: CHAR padded, VARCHAR without the blanks beyond its length (K2).
+
+    Text that is too long stays as it is, for the sink to refuse.
+    """
+    kind = parse_type(column.type)
+    if kind.name == "char":
+        length = kind.arguments[0]
+        return F.when(F.length(value) < length, F.rpad(value, length, " ")).otherwise(value)
+    if kind.name == "varchar":
+        length = kind.arguments[0]
+        return F.when(F.length(F.rtrim(value)) <= length, F.substring(value, 1, length)).otherwise(value)
+    return value
+
+
+def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, where: str) -> DataFrame:
+    """Rows of an INSERT with their numbers and times as the columns take them.
+
+    With :data:`~trinity.engine.appending.run_sinks.REFUSAL` where that may fail. Other values are for ingest to check.
+
+    Args:
+        rows: a column for each of ``columns``, under its name.
+        columns: what is filled.
+        table: full name of the table, for messages.
+        where: the statement, for messages.
+    """
+    values, refusals = [], []
+    for field, column in zip(rows.schema.fields, columns, strict=True):
+        value, refusal = F.col(quoted(field.name)), None
+        if _is_primitive(field.dataType) and converts(_parsed(field.dataType, where), parse_type(column.type)):
+            value, refusal = assigned(value, field.dataType, column, table, where)
+        values.append(value.alias(field.name))
+        refusals += [refusal] if refusal is not None else []
+    if refusals:
+        values.append(F.coalesce(*refusals).alias(REFUSAL))
+    return rows.select(*values)
+
+
+def _is_primitive(kind: SparkType) -> bool:
+    return isinstance(kind, NumericType | DateType | TimestampType | TimestampNTZType)
+
+
+def _refusal(message: str, value: Column) -> Column:
+    """The error's JSON with the number at the end of its message."""
+    error = TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message).to_json()
+    head, tail = error[: -len('"}')], '"}'
+    return F.concat(F.lit(head), value.cast("string"), F.lit(tail))
+
+
+def _parsed(kind: SparkType, where: str) -> DataType:
+    try:
+        return parse_type(kind.simpleString())
+    except TrinityError as error:
+        raise TrinityError("TYPE_MISMATCH", f"{where}: {error.message}") from error
+
+
+def _narrows(source: DataType, wanted: DataType) -> bool:
+    """True when a number may not fit."""
+    if source.nested or "timestamp" in source.name or source.name in ("date", "string", "char", "varchar", "void"):
+        return False
+    if source.name == wanted.name == "decimal":
+        (p, s), (q, t) = source.arguments, wanted.arguments
+        return bool(p - s > q - t or (p - s == q - t and s > t))  # rounding up may need one more digit
+    if source.name in _WIDTHS and wanted.name in _WIDTHS:
+        return _WIDTHS[source.name] > _WIDTHS[wanted.name]
+    return "decimal" in (source.name, wanted.name) and wanted.name not in ("float", "double")

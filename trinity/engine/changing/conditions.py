@@ -1,0 +1,195 @@
+"""What the text of a condition tells about the rows of the target that can meet it.
+
+Only AND-ed comparisons are understood: of a target column with a literal, and of a target column with an expression
+over the source. What is found prunes files and narrows joins; the condition itself is evaluated all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.reading.literals import literal_value
+from trinity.spark_tree import spark_tree
+from trinity.spi import TableDefinition
+
+__all__ = ["ConditionFacts", "Names", "condition_facts", "conjuncts", "same_expression"]
+
+Bound = tuple[Any, Any]
+"""(smallest, largest) value, None for no bound on that side."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Which names of an expression mean the target, and which the source.
+
+    Attributes:
+        target: alias of the target.
+        source: alias of the source, or None without one.
+        source_columns: its columns.
+    """
+
+    target: str
+    source: str | None = None
+    source_columns: Sequence[str] = ()
+
+    def side(self, column: exp.Column, definition: TableDefinition) -> str | None:
+        """``target``, ``source``, or None for a name that cannot be told."""
+        qualifier, name = column.table.lower(), column.name.lower()
+        if column.args.get("db"):
+            return None
+        in_target = any(c.name.lower() == name for c in definition.visible)
+        in_source = name in (c.lower() for c in self.source_columns)
+        if qualifier == self.target.lower() or (not qualifier and in_target and not in_source):
+            return "target" if in_target else None
+        if self.source and (qualifier == self.source.lower() or (not qualifier and in_source and not in_target)):
+            return "source"
+        return None
+
+
+@dataclass(frozen=True)
+class ConditionFacts:
+    """What follows from a condition.
+
+    Attributes:
+        comparisons: target column -> Spark SQL over it alone (bare name) that must hold.
+        bounds: target column -> bounds of its values.
+        equalities: target column -> expression over the source that it must equal.
+        only_equalities: whether the condition says nothing beside ``equalities``.
+    """
+
+    comparisons: tuple[tuple[str, str], ...] = ()
+    bounds: dict[str, Bound] = field(default_factory=dict)
+    equalities: dict[str, str] = field(default_factory=dict)
+    only_equalities: bool = False
+
+    def where(self, columns: Sequence[str]) -> str | None:
+        """The comparisons of some columns as one Spark SQL text."""
+        return " AND ".join(text for name, text in self.comparisons if name in columns) or None
+
+
+@room()
+def condition_facts(condition: object, definition: TableDefinition, names: Names) -> ConditionFacts:
+    """What a condition tells; nothing for a Column, or text that sqlglot cannot parse."""
+    if not isinstance(condition, str):
+        return ConditionFacts()
+    tree = spark_tree(condition)
+    if tree is None:
+        return ConditionFacts()
+    found = _Collector(definition, names)
+    parts = list(conjuncts(tree))
+    for part in parts:
+        found.take(part)
+    only = len(found.equalities) == len(parts)
+    return ConditionFacts(tuple(found.comparisons), found.bounds, found.equalities, only)
+
+
+@room()
+def same_expression(one: object, other: object) -> bool:
+    """True when two texts are the same expression but for case and quotes."""
+    if not isinstance(one, str) or not isinstance(other, str):
+        return False
+    mine, its = spark_tree(one), spark_tree(other)
+    # a literal's case is part of its value
+    if mine is None or its is None or mine.find(exp.Literal) or its.find(exp.Literal):
+        return False
+    return _plain(mine) == _plain(its)
+
+
+def _plain(tree: exp.Expr) -> str:
+    return str(tree.sql(dialect="spark", identify=True)).lower()
+
+
+def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of a predicate that AND joins."""
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        for part in tree.flatten():
+            yield from conjuncts(part)
+    else:
+        yield tree
+
+
+class _Collector:
+    def __init__(self, definition: TableDefinition, names: Names) -> None:
+        self.definition = definition
+        self.names = names
+        self.comparisons: list[tuple[str, str]] = []
+        self.bounds: dict[str, Bound] = {}
+        self.equalities: dict[str, str] = {}
+
+    def take(self, part: exp.Expr) -> None:
+        if isinstance(part, exp.EQ) and self._equality(part.left, part.right):
+            return
+        if isinstance(part, exp.EQ) and self._equality(part.right, part.left):
+            return
+        found = self._comparison(part)
+        if found is not None:
+            name, bound = found
+            self.comparisons.append((name, _bare(part)))
+            self.bounds[name] = _both(self.bounds.get(name, (None, None)), bound)
+
+    def _target(self, node: exp.Expr) -> str | None:
+        if isinstance(node, exp.Column) and self.names.side(node, self.definition) == "target":
+            return self.definition.column(node.name).name
+        return None
+
+    def _equality(self, mine: exp.Expr, other: exp.Expr) -> bool:
+        name = self._target(mine)
+        columns = list(other.find_all(exp.Column))
+        of_source = bool(columns) and all(self.names.side(c, self.definition) == "source" for c in columns)
+        if name is None or name in self.equalities or not of_source or other.find(exp.Query):
+            return False
+        self.equalities[name] = str(other.sql(dialect="spark"))
+        return True
+
+    def _comparison(self, part: exp.Expr) -> tuple[str, Bound] | None:
+        if isinstance(part, exp.Between) and not part.args.get("symmetric"):
+            low, high = self._value(part.this, part.args["low"]), self._value(part.this, part.args["high"])
+            return (low[0], (low[1], high[1])) if low and high else None
+        if isinstance(part, exp.In) and part.expressions and not part.args.get("query"):
+            values = [self._value(part.this, v) for v in part.expressions]
+            known = [v[1] for v in values if v]
+            return (values[0][0], (min(known), max(known))) if values[0] and len(known) == len(values) else None
+        for kind, flipped, bound in _OPERATORS:
+            for wanted, sides in ((kind, (part.this, part.expression)), (flipped, (part.expression, part.this))):
+                if isinstance(part, wanted) and (found := self._value(*sides)):
+                    value = found[1]
+                    return found[0], (value if "low" in bound else None, value if "high" in bound else None)
+        return None
+
+    def _value(self, column: exp.Expr, value: exp.Expr) -> tuple[str, Any] | None:
+        """(column, the literal in the type of the files' bounds), or None when it is no such comparison."""
+        name = self._target(column)
+        if name is None:
+            return None
+        found = literal_value(value, self.definition.column(name).type)
+        return (name, found) if found is not None else None
+
+
+_OPERATORS: Final[tuple[tuple[Any, Any, tuple[str, ...]], ...]] = (
+    (exp.EQ, exp.EQ, ("low", "high")),
+    (exp.LT, exp.GT, ("high",)),
+    (exp.LTE, exp.GTE, ("high",)),
+    (exp.GT, exp.LT, ("low",)),
+    (exp.GTE, exp.LTE, ("low",)),
+)
+"""(operator with the column on its left, the same with it on its right, which bounds its literal gives)."""
+
+
+def _bare(part: exp.Expr) -> str:
+    """A comparison over bare column names."""
+    part = part.copy()
+    for column in part.find_all(exp.Column):
+        column.set("table", None)
+    return str(part.sql(dialect="spark", identify=True))
+
+
+def _both(one: Bound, other: Bound) -> Bound:
+    lows = [v for v in (one[0], other[0]) if v is not None]
+    highs = [v for v in (one[1], other[1]) if v is not None]
+    return (max(lows) if lows else None, min(highs) if highs else None)

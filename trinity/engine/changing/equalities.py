@@ -1,0 +1,125 @@
+"""Equalities of ON as Spark compares them: in the column's own type, or in a common one that both sides become (M1).
+
+Which values a column of the target may have is known only where none of its own is lost on the way to that type.
+``'007' = 7`` is true of a STRING column, whose values become numbers: no cast of the 7 gives that text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.changing.assignment import types_of
+from trinity.engine.changing.program import Program
+from trinity.engine.spark.types import spark_type
+from trinity.merge.quoting import quoted
+from trinity.spi import Column as TableColumn
+from trinity.spi import TableDefinition, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Equality", "compared", "in_type"]
+
+_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+"""Whole numbers -> the decimal digits that hold all of them."""
+_HELD: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
+"""Numbers with a binary point -> the types all of whose values they hold."""
+
+
+@dataclass(frozen=True)
+class Equality:
+    """What ON says that a target column equals.
+
+    Attributes:
+        expression: over the source.
+        value: the expression in the column's type, NULL where no value of that type equals it.
+        stored: whether the column holds what ON compared, once the expression is assigned to it.
+        same: whether both have one type, so that nothing is converted.
+    """
+
+    expression: str
+    value: Column
+    stored: bool
+    same: bool
+
+
+def compared(
+    spark: SparkSession, program: Program, definition: TableDefinition, equalities: Mapping[str, str]
+) -> dict[str, Equality]:
+    """The equalities that tell which values a column may have, by column.
+
+    Args:
+        spark: the session.
+        program: the statement.
+        definition: its target.
+        equalities: target column -> expression over the source.
+    """
+    if program.source is None or not equalities:
+        return {}
+    source = program.source.alias(program.source_alias)
+    columns = [definition.column(name) for name in equalities]
+    values = [F.expr(text) for text in equalities.values()]
+    given = [kind.simpleString() for kind in types_of(source, values)]
+    common = [spark_type(column.type) for column in columns]
+    if given != common:
+        target = spark.range(0).select(*[F.lit(None).cast(spark_type(c.type)).alias(c.name) for c in columns])
+        alias = program.target_alias
+        common = _common_types(target.alias(alias).join(source), [_column(alias, c) for c in columns], values)
+    found = {}
+    for column, value, kind, shared in zip(columns, values, given, common, strict=True):
+        own = spark_type(column.type)
+        if _tells(own, kind, shared):
+            expression, text = equalities[column.name], parse_type(column.type).name in ("char", "varchar")
+            stored = (shared == own or {kind, own} <= _DIGITS.keys()) and not text
+            found[column.name] = Equality(expression, in_type(value, kind, own), stored, kind == own)
+    return found
+
+
+def in_type(value: Column, kind: str, wanted: str) -> Column:
+    """A value of one type in another, NULL where it equals none of that type; both types are Spark's texts."""
+    if kind == wanted:
+        return value
+    found = value.try_cast(wanted)
+    return F.when(found == value, found)
+
+
+def _column(alias: str, column: TableColumn) -> Column:
+    return F.col(f"{quoted(alias)}.{quoted(column.name)}")
+
+
+def _common_types(rows: DataFrame, columns: Sequence[Column], values: Sequence[Column]) -> list[str]:
+    """The types in which Spark compares columns with expressions, empty where it does something else with them."""
+    analysed = rows.select(*[column == value for column, value in zip(columns, values, strict=True)])
+    conditions = analysed._jdf.queryExecution().analyzed().projectList()
+    return [_compared_type(conditions.apply(place).child()) for place in range(len(columns))]
+
+
+def _compared_type(condition: Any) -> str:
+    if condition.getClass().getSimpleName() != "EqualTo":
+        return ""
+    return str(condition.left().dataType().simpleString())
+
+
+def _tells(own: str, given: str, common: str) -> bool:
+    """Whether a comparison in a common type tells the value in the column's own type."""
+    if given != own and given.startswith("string"):  # many texts say one number or time
+        return False
+    if own == common:
+        return True
+    if own in _DIGITS and common in _DIGITS:  # the common type is the wider
+        return True
+    return own in _HELD.get(common, ()) or _holds(common, own)
+
+
+def _holds(common: str, own: str) -> bool:
+    """Whether a DECIMAL holds all numbers of another exact type."""
+    if not common.startswith("decimal") or not (own in _DIGITS or own.startswith("decimal")):
+        return False
+    precision, scale = parse_type(common).arguments
+    digits, fraction = (_DIGITS[own], 0) if own in _DIGITS else parse_type(own).arguments
+    return precision - scale >= digits - fraction and scale >= fraction

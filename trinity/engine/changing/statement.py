@@ -1,0 +1,96 @@
+"""MERGE, UPDATE and DELETE: pinned, planned, written, checked, committed; run again on a conflict (L7)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from typing import TypeVar
+
+from trinity.engine.changing.attempt import Attempt
+from trinity.engine.changing.program import Counts, Program
+from trinity.engine.reading.lasting import lasting
+from trinity.engine.spark.class_lookups import without_call_sites
+from trinity.engine.spark.settings import pinned
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.merge import commit_timeout_s
+from trinity.storage import statement_turn
+
+__all__ = ["Prepare", "explain", "rerun", "run"]
+
+T = TypeVar("T")
+
+Prepare = Callable[[], AbstractContextManager[Program]]
+"""Makes the statement's program anew, its tables pinned, for each attempt."""
+
+
+def run(table: Target, prepare: Prepare) -> Counts:
+    """Runs a statement.
+
+    Args:
+        table: the target.
+        prepare: makes the program; entered once for each attempt.
+
+    Returns:
+        the rows changed, by kind, and the table's version after it. A statement that selects nothing makes no commit.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT when others kept committing what it read for longer than
+            ``commit.retry.timeout``; MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION, TYPE_MISMATCH, ...; the
+            table is then as it was.
+    """
+    return rerun(table, lambda: _attempt(table, prepare))
+
+
+def rerun(table: Target, attempt: Callable[[], T]) -> T:
+    """Attempts a statement until no other one comes between what it read and its commit (L7).
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT once ``commit.retry.timeout`` is over.
+    """
+    deadline: float | None = None
+    while True:
+        # the first attempt is optimistic; one that lost a race waits for its turn within the process
+        turn = nullcontext() if deadline is None else statement_turn(table.location)
+        with turn:
+            try:
+                return attempt()
+            except TrinityError as error:
+                deadline = deadline or time.monotonic() + commit_timeout_s(table.properties)
+                if error.code != "TRANSACTION_CONFLICT" or time.monotonic() > deadline:
+                    raise
+
+
+def _attempt(table: Target, prepare: Prepare) -> Counts:
+    with _begun(table, prepare) as attempt:
+        fragments, counts = attempt.write()
+        if not fragments:
+            return Counts(attempt.merge.table.version or 0)
+        merge = replace(attempt.merge, scope=attempt.scope())
+        done = table.connector.metadata.finish_merge(merge, list(attempt.program.reads), fragments)
+        return Counts(done.version, **counts)
+
+
+def explain(table: Target, prepare: Prepare) -> str:
+    """What a statement would do: paradigm, layouts, join, cases, and Spark's plan. Nothing is written."""
+    with _begun(table, prepare) as attempt:
+        return attempt.described()
+
+
+@contextmanager
+def _begun(table: Target, prepare: Prepare) -> Iterator[Attempt]:
+    """One attempt; what Spark raises in it is raised as a TrinityError."""
+    from trinity.calls.spark import spark_errors
+
+    with (
+        pinned(table.session.spark),
+        spark_errors(),
+        without_call_sites(),
+        prepare() as program,
+        Attempt.begun(table, program) as attempt,
+        lasting(table.connector, attempt.merge.table),
+        spark_errors(),
+    ):
+        yield attempt

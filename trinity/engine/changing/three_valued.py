@@ -1,0 +1,226 @@
+"""IN, ANY and ALL of a subquery as values: TRUE, FALSE or NULL, as SQL has them (M1).
+
+Spark makes a join of such a predicate. That is right, and fast, where a row passes if the predicate is TRUE. Anywhere
+else its NULL is wanted, which the join does not know: there the predicate is spelled out.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.errors import TrinityError
+
+__all__ = ["Use", "three_valued", "three_valued_text"]
+
+
+class Use(Enum):
+    """What an expression is for."""
+
+    FILTER = "filter"
+    JOIN = "join"
+    VALUE = "value"
+
+
+_NEGATED: Final[dict[type[exp.Expr], type[exp.Binary]]] = {
+    exp.EQ: exp.NEQ, exp.NEQ: exp.EQ, exp.LT: exp.GTE, exp.GTE: exp.LT, exp.GT: exp.LTE, exp.LTE: exp.GT,
+}  # fmt: skip
+_RANDOM: Final = frozenset({"rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle"})
+_ROWS: Final = "_trinity_rows"
+
+
+@room()
+def three_valued_text(text: str, use: Use) -> str:
+    """An expression in Spark's dialect with its predicates spelled out where that is needed; else as it is.
+
+    Args:
+        text: the expression; what sqlglot cannot parse is left alone.
+        use: what it is for.
+
+    Raises:
+        TrinityError: as :func:`three_valued`.
+    """
+    from trinity.sql.parsing.parse import parse_tokens, tokenize
+
+    try:
+        tree = parse_tokens(exp.Condition, tokenize(text), text, "spark")
+    except TrinityError:
+        return text
+    return three_valued(tree, text, use, exp.Condition)
+
+
+def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp.Expr] | None = None) -> str:
+    """A query or expression with its predicates spelled out where that is needed; else its text as it is.
+
+    Args:
+        tree: in Spark's dialect.
+        text: the tree's.
+        use: what an expression is for; of no account for a query.
+        kind: ``exp.Condition`` for an expression.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED when something random is in a predicate, which would be asked more than once.
+    """
+    from trinity.sql.parsing.as_written import tree_as_written, written
+
+    if not any(_found(node) is not None for node in tree.find_all(exp.In, *_NEGATED)):
+        return text
+    holder = exp.Alias(this=tree_as_written(text, kind))
+    _name_columns(holder)
+    changed = _without_quantifiers(holder)
+    # the innermost first: what stands around it takes it along
+    for node in reversed(list(holder.find_all(exp.In, *_NEGATED))):
+        if (query := _found(node)) is not None and not _as_filter(node, holder, use):
+            _refuse_random(node)
+            node.replace(_spelled_out(node, query))
+            changed = True
+    return written(holder.this) if changed else text
+
+
+def _name_columns(holder: exp.Expr) -> None:
+    """Names columns of a SELECT after their text as it was written."""
+    from trinity.sql.parsing.as_written import written
+
+    for select in holder.find_all(exp.Select):
+        for column in select.expressions:
+            if not isinstance(column, exp.Alias) and column.find(exp.In, *_NEGATED) is not None:
+                column.replace(exp.alias_(column.copy(), written(column), quoted=True))
+
+
+def _without_quantifiers(holder: exp.Expr) -> bool:
+    """``= ANY`` as IN, ``op ALL`` as a negation, VALUES as a query: what Spark lacks. Returns whether there was any."""
+    found = False
+    for node in reversed(list(holder.find_all(exp.In, *_NEGATED))):
+        query = _found(node)
+        if query is None or (isinstance(node, exp.In) and node.args.get("query")):
+            continue
+        found = True
+        negated = not isinstance(node, exp.In) and _quantifier(node.expression) == "all"
+        kind = exp.EQ if isinstance(node, exp.In) else _NEGATED[type(node)] if negated else type(node)
+        plain: exp.Expr = kind(this=node.this, expression=exp.Any(this=query))
+        if kind is exp.EQ:
+            plain = exp.In(this=node.this, query=query)
+        node.replace(exp.Not(this=exp.Paren(this=plain)) if negated else plain)
+    return found
+
+
+def _found(node: exp.Expr) -> exp.Subquery | None:
+    """The subquery of an IN, an ANY or an ALL."""
+    if isinstance(node, exp.In):
+        query = node.args.get("query") or (node.expressions[0] if len(node.expressions) == 1 else None)
+    else:
+        quantified = node.expression
+        word = _quantifier(quantified)
+        query = quantified.expressions[0] if word and quantified.expressions else quantified.this if word else None
+    values = query.unnest() if isinstance(query, exp.Subquery) else query
+    if isinstance(values, exp.Values):
+        return exp.Subquery(this=exp.select("*").from_(values.copy()))
+    if isinstance(node, exp.In) and node.expressions:  # a scalar subquery
+        return None
+    if isinstance(query, exp.Subquery):
+        return query
+    return exp.Subquery(this=query) if isinstance(query, exp.Query) else None
+
+
+def _quantifier(node: exp.Expr) -> str:
+    """The word ``any`` or ``all`` of an operand; empty for any other operand."""
+    if isinstance(node, exp.Any | exp.All):
+        return node.key
+    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:  # of VALUES, or of more parentheses
+        return {"some": "any"}.get(word := node.name.lower(), word if word in ("any", "all") else "")
+    return ""
+
+
+def _as_filter(node: exp.Expr, holder: exp.Expr, use: Use) -> bool:
+    """Whether NULL does what FALSE does there, and Spark's join says one of them."""
+    if not isinstance(node, exp.In):
+        return False  # Spark has no ANY
+    place = _outside_parentheses(node)
+    negated = isinstance(place.parent, exp.Not)
+    if negated:
+        assert place.parent is not None
+        place = _outside_parentheses(place.parent)
+    while isinstance(place.parent, exp.And | exp.Or | exp.Paren) and place.parent is not holder:
+        place = place.parent
+    above = place.parent
+    if negated and _within_join(place, holder, use):  # where Spark's join takes NULL for TRUE
+        return False
+    if above is holder:
+        return use is not Use.VALUE
+    if isinstance(above, exp.If):
+        searched = not isinstance(above.parent, exp.Case) or above.parent.this is None
+        return searched and above.this is place
+    filtering = isinstance(above, exp.Where) and not isinstance(above.parent, exp.Filter)
+    return filtering or isinstance(above, exp.Having | exp.Join)
+
+
+def _outside_parentheses(node: exp.Expr) -> exp.Expr:
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    return node
+
+
+def _within_join(place: exp.Expr, holder: exp.Expr, use: Use) -> bool:
+    above = place.parent
+    while above is not None and above is not holder and not isinstance(above, exp.Query):
+        if isinstance(above, exp.Join):
+            return True
+        above = above.parent
+    return above is holder and use is Use.JOIN
+
+
+def _refuse_random(node: exp.Expr) -> None:
+    for function in node.find_all(exp.Func, exp.TableSample):
+        name = function.name if isinstance(function, exp.Anonymous) else function.key
+        if isinstance(function, exp.TableSample) or name.lower() in _RANDOM:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"'{node.sql(dialect='spark')}' is used as a value, for which its subquery is read more than once, and "
+                f"{name.lower()} gives other rows each time; write the rows to a table first.",
+            )
+
+
+def _spelled_out(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
+    """Whether it is TRUE, else whether it is NULL, else FALSE.
+
+    The subquery's columns get names that occur nowhere else, so that none beside it means another column now.
+    """
+    value = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
+    parts = value.expressions if isinstance(value, exp.Tuple) else [value]
+    names = [exp.column(exp.to_identifier(f"{_ROWS}_{n}", quoted=True)) for n in range(len(parts))]
+    if isinstance(node, exp.In):
+        true: exp.Expr = exp.In(this=node.this.copy(), query=query.copy())
+    else:
+        true = _exists(query, names, type(node)(this=_operand(value), expression=names[0].copy()))
+    found = exp.Case().when(true, exp.true())
+    for unknown in _unknown(node, query, parts, names):
+        found = found.when(unknown, exp.null())
+    return exp.Paren(this=found.else_(exp.false()))
+
+
+def _unknown(node: exp.Expr, query: exp.Subquery, parts: list[exp.Expr], names: list[exp.Column]) -> list[exp.Expr]:
+    """When a predicate that is not TRUE is NULL."""
+    if isinstance(node, exp.In) and len(parts) == 1:  # without a comparison: nothing depends on the row but the NULL
+        null_value = exp.Is(this=_operand(parts[0]), expression=exp.Null())
+        return [
+            exp.And(this=null_value, expression=_exists(query, names, None)),
+            _exists(query, names, exp.Is(this=names[0].copy(), expression=exp.Null())),
+        ]
+    kind = exp.EQ if isinstance(node, exp.In) else type(node)
+    same = [kind(this=_operand(p), expression=n.copy()) for p, n in zip(parts, names, strict=True)]
+    return [_exists(query, names, exp.Is(this=exp.Paren(this=exp.and_(*same)), expression=exp.Null()))]
+
+
+def _exists(query: exp.Subquery, names: list[exp.Column], condition: exp.Expr | None) -> exp.Expr:
+    alias = exp.TableAlias(this=exp.to_identifier(_ROWS, quoted=True), columns=[n.this.copy() for n in names])
+    rows = exp.Subquery(this=query.this.copy(), alias=alias)
+    select = exp.select("1").from_(rows)
+    return exp.Exists(this=select if condition is None else select.where(condition))
+
+
+def _operand(value: exp.Expr) -> exp.Expr:
+    simple = isinstance(value, exp.Column | exp.Literal | exp.Paren | exp.Func | exp.Subquery)
+    return value.copy() if simple else exp.Paren(this=value.copy())

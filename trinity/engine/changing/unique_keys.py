@@ -1,0 +1,69 @@
+"""Further unique keys of a statement's target: what holds among the live rows once it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.changing.plan import MERGE_ROW, MergePlan
+from trinity.engine.changing.program import Program
+from trinity.engine.reading.merged_read import merged_read
+from trinity.errors import TrinityError
+from trinity.merge.fold import is_deleted
+from trinity.merge.quoting import quoted
+from trinity.spi import Operation, SplitSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_unique", "concerned"]
+
+
+def concerned(program: Program) -> list[tuple[str, ...]]:
+    """The unique keys whose values a statement brings."""
+    inserts = any(case.operation is Operation.INSERT for case in program.cases)
+    assigned = {name.lower() for case in program.cases for name in case.values or ()}
+    return [columns for columns in program.unique if inserts or any(c.lower() in assigned for c in columns)]
+
+
+def check_unique(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
+    """Refuses values of a unique key that two live rows would have. NULLs are never equal.
+
+    Args:
+        spark: the session.
+        plan: a statement on a keyed table.
+        splits: the pinned version.
+        changes: the plan's rows, held.
+
+    Raises:
+        TrinityError: CONSTRAINT_VIOLATION naming the columns and the value.
+    """
+    spec = plan.spec
+    assert spec is not None
+    operation = F.col(f"{MERGE_ROW}._trinity_operation")
+    rows = changes.where(operation != int(Operation.DELETE)).select(f"{MERGE_ROW}.*")
+    brought = rows.where(f"NOT {is_deleted(spec, rows)}")
+    row_id = quoted(plan.row_id)
+    touched = changes.where(F.col(row_id).isNotNull())
+    touched = touched.select(*[F.col(f"{row_id}.{quoted(k)}").alias(k) for k in spec.key])
+    kept = merged_read(spark, splits).join(touched, list(spec.key), "left_anti")
+    for columns in concerned(plan.program):
+        _check(plan, columns, brought, kept)
+
+
+def _check(plan: MergePlan, columns: Sequence[str], brought: DataFrame, kept: DataFrame) -> None:
+    names = [quoted(c) for c in columns]
+    known = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    values = brought.select(*names).where(known)
+    same = kept.select(*names).join(values.distinct(), list(columns), "left_semi")
+    twice = values.unionByName(same).groupBy(*names).count().where("count > 1").limit(1)
+    for row in twice.collect():
+        found = ", ".join(f"{c} = {row[c]!r}" for c in columns)
+        raise TrinityError(
+            "CONSTRAINT_VIOLATION",
+            f"{plan.program.statement} of table '{plan.table}' would leave two rows with one value of the unique key "
+            f"({', '.join(columns)}): {found}.",
+        )

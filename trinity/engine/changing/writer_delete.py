@@ -1,0 +1,105 @@
+"""``table.delete`` and ``table.update``: programs for the row-change machinery (U5)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+
+from trinity.engine.appending.append import arrow_reader, is_spark_frame
+from trinity.engine.appending.ingest import plan_ingest
+from trinity.engine.changing import statement as dml
+from trinity.engine.changing.assignment import as_stored, check_assignable
+from trinity.engine.changing.equalities import in_type
+from trinity.engine.changing.program import Case, Counts, Expression, Program, When
+from trinity.engine.guard import guard_program
+from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import arrow_frame, spark_type
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.merge import MergeSpec
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted
+from trinity.spi import Column as TableColumn
+from trinity.spi import CommitResult, Operation, TableDefinition
+
+__all__ = ["delete_rows", "update_rows"]
+
+
+def delete_rows(table: Target, condition_or_keys: Any) -> CommitResult:
+    """Deletes the rows that a condition or keys select; None: all of them."""
+    if condition_or_keys is None or isinstance(condition_or_keys, str | Column):
+        case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
+        program = Program("DELETE", (case,), target_alias=table.name.table)
+        guard_program(table.session, program)
+    else:  # read once: a stream of keys is gone when the statement has to run again
+        with pinned(table.session.spark):
+            keys = _key_frame(table, condition_or_keys)
+        on = " AND ".join(f"t.{quoted(k)} = s.{quoted(k)}" for k in keys.columns)
+        program = Program("DELETE", (Case(When.MATCHED, Operation.DELETE),), keys, on)
+    counts = dml.run(table, lambda: nullcontext(program))
+    return CommitResult(counts.version, counts.deleted)
+
+
+def update_rows(table: Target, values: Mapping[str, Expression], condition: Expression | None) -> Counts:
+    """Updates the rows that a condition selects; None: all of them."""
+    case = Case(When.MATCHED, Operation.UPDATE, condition, values)
+    program = Program("UPDATE", (case,), target_alias=table.name.table)
+    guard_program(table.session, program)
+    return dml.run(table, lambda: nullcontext(program))
+
+
+def _key_frame(table: Target, what: Any) -> DataFrame:
+    definition = table.definition
+    if not definition.keyed:
+        raise TrinityError(
+            "INVALID_ARGUMENTS", f"Table '{table.name}' has no primary key to delete by; give delete() a condition."
+        )
+    spec = merge_spec(definition)
+    if isinstance(what, list):
+        what = _listed(spec, what)
+    columns = [definition.column(k) for k in spec.key]
+    if is_spark_frame(what):
+        given = {c.lower(): c for c in what.columns}
+        _check_keys(table, spec, given)
+        frame: DataFrame = what
+        named = [(given[c.name.lower()], c) for c in columns]
+        return frame.select(*[_key_column(frame, name, c, str(table.name)) for name, c in named]).distinct()
+    keys = arrow_reader(what).read_all()
+    _check_keys(table, spec, [name.lower() for name in keys.column_names])
+    only = TableDefinition(definition.schema, definition.name, tuple(columns), spec.key)
+    key = MergeSpec(spec.key)
+    conformer = plan_ingest(str(table.name), only, key, only.to_arrow(), keys.schema, {}, table.session.timezone)
+    pages = [conformer.conform(page) for page in keys.to_batches()]
+    return arrow_frame(table.session.spark, pa.Table.from_batches(pages, conformer.storage)).distinct()
+
+
+def _check_keys(table: Target, spec: MergeSpec, present: Collection[str]) -> None:
+    for name in spec.key:
+        if name.lower() not in present:
+            raise TrinityError(
+                "COLUMN_NOT_FOUND",
+                f"The keys to delete from '{table.name}' lack column '{name}'; its key is ({', '.join(spec.key)}).",
+            )
+
+
+def _key_column(frame: DataFrame, name: str, column: TableColumn, table: str) -> Column:
+    """Keys as they are stored (K2); NULL for those that the column's type does not have, and no row therefore."""
+    given, kind = frame[quoted(name)], frame.schema[name].dataType
+    check_assignable(kind, column, table, "The keys to delete")
+    return as_stored(in_type(given, kind.simpleString(), spark_type(column.type)), column).alias(column.name)
+
+
+def _listed(spec: MergeSpec, keys: list[Any]) -> pa.Table:
+    if not keys:
+        raise TrinityError("INVALID_ARGUMENTS", "delete() was given no keys.")
+    if isinstance(keys[0], dict):
+        return pa.Table.from_pylist(keys)
+    if not isinstance(keys[0], tuple | list):
+        keys = [(key,) for key in keys]
+    if any(len(key) != len(spec.key) for key in keys):
+        raise TrinityError("INVALID_ARGUMENTS", f"Each key has {len(spec.key)} parts: ({', '.join(spec.key)}).")
+    return pa.Table.from_pylist([dict(zip(spec.key, key, strict=True)) for key in keys])

@@ -1,0 +1,1 @@
+"""Compaction: fewer files that mean the same."""

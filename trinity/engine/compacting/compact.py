@@ -1,0 +1,251 @@
+"""Compaction: replaces files by fewer files that mean the same (K6, L3)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.appending.run_sinks import DELETED, RewriteTask, run_on_spark, sidecar_target
+from trinity.engine.compacting.partitions import by_partition, crowded, grouped_scan
+from trinity.engine.reading import fold_by_column as by_column
+from trinity.engine.reading.lasting import lasting
+from trinity.engine.reading.merged_read import folded, with_key
+from trinity.engine.reading.scan import bucket_types, log_scan, plain_scan, tiers, well_bucketed
+from trinity.engine.spark.settings import pinned
+from trinity.errors import TrinityError
+from trinity.merge.fold import ARRIVAL, SINCE, is_deleted, winners
+from trinity.merge.options import keeps_versions
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted
+from trinity.merge.spec import MergeSpec
+from trinity.spi import (
+    Bucket,
+    ColumnStats,
+    CommitResult,
+    Connector,
+    DataFile,
+    RewriteTableHandle,
+    SplitSource,
+    TableHandle,
+    Tier,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["compact"]
+
+_BUCKET_BYTES: Final = 64 * 1024 * 1024
+_FILE_BYTES: Final = 128 * 1024 * 1024
+_FULL_SHARE: Final = 0.3
+"""A log of at least this share of the base is folded into it; a smaller one is folded by itself."""
+_UNKNOWN: Final = ColumnStats()
+
+
+def compact(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, full: bool
+) -> CommitResult:
+    """Compacts the pinned version; commits that come meanwhile stay in the log.
+
+    Args:
+        spark: the session.
+        connector: the table's connector.
+        table: the table.
+        splits: the version to fold.
+        full: True folds everything into a new base; False only the log, unless it is large beside the base.
+    """
+    table = table.pinned(splits.version, splits.definition.id)
+    from trinity.calls.spark import spark_errors
+
+    with pinned(spark), lasting(connector, table), spark_errors():
+        return _compact(spark, connector, table, splits, full)
+
+
+def _compact(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, full: bool
+) -> CommitResult:
+    base, log = tiers(splits.files)
+    if splits.definition.external:
+        return _winners_only(spark, connector, table, splits)
+    if not splits.definition.keyed:
+        plain = _concatenate_partitions if splits.definition.partition_by else _concatenate
+        return plain(spark, connector, table, splits)
+    if keeps_versions(splits.definition.properties):
+        return CommitResult(splits.version, skipped=True)
+    spec = merge_spec(splits.definition)
+    if not log and (not full or not splits.files or (base and _is_compact(splits, spec))):
+        return CommitResult(splits.version, skipped=True)
+    if full or sum(f.rows for f in log) >= _FULL_SHARE * sum(f.rows for f in base):
+        return _full(spark, connector, table, splits, spec)
+    if len(log) == 1:
+        return CommitResult(splits.version, skipped=True)
+    return _fold_log(spark, connector, table, splits, spec)
+
+
+def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
+    if splits.definition.partition_by:
+        return True
+    buckets = well_bucketed(splits.files, splits.definition)
+    return buckets is not None and spec.buckets in (None, buckets)
+
+
+def _full(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, spec: MergeSpec
+) -> CommitResult:
+    """Base, log and sidecar into a new base and a new sidecar, in one pass.
+
+    A partitioned table's base has files by partition instead of buckets, and is read as a base without buckets.
+    """
+    partitioned = bool(splits.definition.partition_by)
+    buckets = None if partitioned else spec.buckets or _buckets_for(sum(f.size for f in splits.files))
+    rewrite = connector.metadata.begin_rewrite(table, splits.files)
+    storage = rewrite.target.storage
+    storage = by_column.sidecar_schema(storage) if spec.by_column else _sidecar_schema(storage, spec)
+    aside = sidecar_target(rewrite.target, f"{table.location}/_trinity", storage)
+    task = RewriteTask(
+        connector.sinks,
+        rewrite.target,
+        Tier.BASE,
+        _highest(splits.files),
+        Bucket(0, buckets, bucket_types(splits.definition)) if buckets else None,
+        aside if by_column.remembers(spec) or (spec.ordering and not spec.by_column) else None,
+    )
+
+    def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
+        return run_on_spark(replace(task, in_log=in_log), _distributed(rows, splits, spec, splits.files, buckets))
+
+    if spec.by_column:
+        fragments = by_column.rewritten(spark, splits, spec, run)
+    else:
+        fragments = run(_winners_and_tombstones(spark, splits, spec))
+    return connector.metadata.finish_rewrite(rewrite, fragments, replace_sidecar=True)
+
+
+def _winners_and_tombstones(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+    """The winning versions; tombstones with the time since when they are aside.
+
+    Without a watermark every later row wins, so nothing has to be remembered.
+    """
+    now = int(time.time() * 1000)
+    rows = folded(spark, splits, spec).withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
+    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that first put it aside
+        rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
+    return rows
+
+
+def _fold_log(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, spec: MergeSpec
+) -> CommitResult:
+    """The log into one sorted run of winners, tombstones among them; base and sidecar stay.
+
+    Of an engine that folds by column all versions stay, in fewer files.
+    """
+    _, log = tiers(splits.files)
+    rewrite = connector.metadata.begin_rewrite(table, log)
+    versions = log_scan(spark, splits, spec, log, stamps=True)
+    if not spec.by_column:
+        versions = winners(versions, spec)
+    stored = [quoted(f.name) for f in splits.storage]
+    rows = versions.selectExpr(*stored, f"{is_deleted(spec, versions)} AS {DELETED}", ARRIVAL)
+    partitioned = bool(splits.definition.partition_by)
+    runs = None if partitioned else math.ceil(sum(f.size for f in log) / _FILE_BYTES)
+    rows = _distributed(rows, splits, spec, log, runs)
+    return _to_log(connector, rewrite, rows)
+
+
+def _distributed(
+    rows: DataFrame, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], tasks: int | None
+) -> DataFrame:
+    """The rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
+    if tasks is None:
+        return by_partition(rows, splits.definition, spec, files, _FILE_BYTES)
+    key = [quoted(k) for k in spec.key]
+    ties = [ARRIVAL] if ARRIVAL in rows.columns else []
+    return rows.repartition(tasks, *key).sortWithinPartitions(*key, *ties)
+
+
+def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
+    """The files of a table of others into as few, with the winning version of each key, deleted ones included.
+
+    There is no sidecar to put those in. Rows without a key are no versions of anything, and stay (K1).
+    """
+    spec = _foldable(table, splits)
+    if not splits.files:
+        return CommitResult(splits.version, skipped=True)
+    rewrite = connector.metadata.begin_rewrite(table, splits.files)
+    versions = log_scan(spark, splits, spec, splits.files)
+    rows = winners(with_key(versions, splits, spec), spec)
+    if nullable := [k for k in spec.key if any(f.stats.get(k, _UNKNOWN).nulls != 0 for f in splits.files)]:
+        rows = rows.unionByName(versions.where(" OR ".join(f"{quoted(k)} IS NULL" for k in nullable)))
+    rows = rows.withColumn(DELETED, F.lit(False))
+    partitioned = bool(splits.definition.partition_by)
+    tasks = None if partitioned else max(1, math.ceil(sum(f.size for f in splits.files) / _FILE_BYTES))
+    rows = _distributed(rows, splits, spec, splits.files, tasks)
+    names = zip(splits.storage.names, rewrite.target.storage.names, strict=True)  # the latter under column mapping
+    rows = rows.selectExpr(*[f"{quoted(name)} AS {quoted(stored)}" for name, stored in names], DELETED)
+    return _to_log(connector, rewrite, rows)
+
+
+def _foldable(table: TableHandle, splits: SplitSource) -> MergeSpec:
+    """The merge options of a table of others. Raises NOT_SUPPORTED where all row versions have to stay."""
+    definition = splits.definition
+    spec = merge_spec(definition) if definition.keyed else None
+    if spec and not spec.by_column and not keeps_versions(definition.properties):
+        return spec
+    why = "has no key" if spec is None else f"keeps all row versions (merge-engine={spec.engine.value})"
+    raise TrinityError(
+        "NOT_SUPPORTED",
+        f"Table '{table.full_name}' is external and {why}: there is nothing that a compaction could leave out. To have "
+        "fewer files, use the engine that made it (OPTIMIZE, rewrite_data_files).",
+    )
+
+
+def _to_log(connector: Connector, rewrite: RewriteTableHandle, rows: DataFrame) -> CommitResult:
+    """Replaces files by log files of some rows; base and sidecar stay."""
+    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(rewrite.replaced))
+    return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
+
+
+def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
+    """A plain table's files into fewer of a good size, rows in arrival order."""
+    size = sum(f.size for f in splits.files)
+    wanted = max(1, math.ceil(size / _FILE_BYTES))
+    if len(splits.files) <= wanted:
+        return CommitResult(splits.version, skipped=True)
+    rewrite = connector.metadata.begin_rewrite(table, splits.files)
+    rows = plain_scan(spark, splits.files, splits.storage).withColumn(DELETED, F.lit(False)).coalesce(wanted)
+    return _to_log(connector, rewrite, rows)
+
+
+def _concatenate_partitions(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource
+) -> CommitResult:
+    """The files of each partition that has too many into fewer; other partitions stay as they are."""
+    groups = crowded(splits.files, _FILE_BYTES)
+    if not groups:
+        return CommitResult(splits.version, skipped=True)
+    replaced = tuple(f for group in groups for f in group)
+    rewrite = connector.metadata.begin_rewrite(table, replaced)
+    rows = grouped_scan(spark, groups, splits).withColumn(DELETED, F.lit(False))
+    return _to_log(connector, rewrite, rows)
+
+
+def _buckets_for(size: int) -> int:
+    """A power of two, so that a table that grows splits its buckets and does not shuffle them."""
+    return min(1024, 1 << max(0, math.ceil(math.log2(max(1.0, size / _BUCKET_BYTES)))))
+
+
+def _highest(files: tuple[DataFile, ...]) -> int:
+    return max(f.commit or 0 for f in files)
+
+
+def _sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema:
+    wanted = [f for f in storage if f.name in spec.sidecar_columns]
+    return pa.schema([*wanted, pa.field(SINCE, pa.int64())])

@@ -1,0 +1,141 @@
+"""Partitions as the engine sees them: how compaction keeps them apart, and which a DELETE covers."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.changing.program import Program
+from trinity.engine.reading.scan import plain_scan
+from trinity.engine.spark.frames import local_frame
+from trinity.merge.fold import ARRIVAL
+from trinity.merge.quoting import quoted, text_literal
+from trinity.merge.spec import MergeSpec
+from trinity.spark_tree import spark_tree
+from trinity.spi import DataFile, SplitSource, TableDefinition, arrival_order
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["by_partition", "crowded", "grouped_scan", "whole_files"]
+
+_TASK_BYTES: Final = 64 * 1024 * 1024
+_MOST_TASKS: Final = 1024
+_NAME = "_trinity_name"
+_GROUP = "_trinity_group"
+
+
+def by_partition(
+    rows: DataFrame, definition: TableDefinition, spec: MergeSpec, files: Sequence[DataFile], file_bytes: int
+) -> DataFrame:
+    """The rows of a keyed table, sorted by partition, key and arrival, with one task for all of a partition.
+
+    A table with a partition too large for one file is cut into ranges of partition and key instead; so is one with
+    transforms, since those of dates, numbers and texts keep the order of their column.
+
+    Args:
+        rows: in storage form; row versions that are not folded have their arrival.
+        definition: the table.
+        spec: its merge options.
+        files: what the rows come from, for their sizes.
+        file_bytes: the size of a file that is wanted.
+    """
+    columns = [quoted(c) for c in definition.partition_columns]
+    order = list(dict.fromkeys((*columns, *map(quoted, spec.key))))
+    sizes = [sum(f.size for f in found) for found in _by_values(files).values()]
+    tasks = min(_MOST_TASKS, max(1, math.ceil(sum(sizes) / _TASK_BYTES)))
+    if spec.buckets:
+        part = F.expr(f"pmod(hash({', '.join(map(quoted, spec.key))}), {spec.buckets})")
+        rows = rows.repartition(min(_MOST_TASKS, len(sizes) * spec.buckets), *columns, part)
+    elif all(f.identity for f in definition.partition_fields) and max(sizes, default=0) <= 2 * file_bytes:
+        rows = rows.repartition(min(tasks, len(sizes)), *columns)
+    else:
+        rows = rows.repartitionByRange(tasks, *order)
+    ties = [ARRIVAL] if ARRIVAL in rows.columns else []
+    return rows.sortWithinPartitions(*order, *ties)
+
+
+def _by_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, Any]], list[DataFile]]:
+    found: defaultdict[frozenset[tuple[str, Any]], list[DataFile]] = defaultdict(list)
+    for file in sorted(files, key=arrival_order):
+        found[frozenset(file.partition.items())].append(file)
+    return found
+
+
+def crowded(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
+    """Groups of files of one partition each that a plain table's compaction makes one file of.
+
+    Only of partitions that have more files than their size needs.
+    """
+    groups: list[list[DataFile]] = []
+    for found in _by_values(files).values():
+        if len(found) > max(1, math.ceil(sum(f.size for f in found) / file_bytes)):
+            groups += [chunk for chunk in _chunks(found, file_bytes) if len(chunk) > 1]
+    return groups
+
+
+def _chunks(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
+    chunks: list[list[DataFile]] = [[]]
+    for file in files:
+        if chunks[-1] and sum(f.size for f in chunks[-1]) + file.size > file_bytes:
+            chunks.append([])
+        chunks[-1].append(file)
+    return chunks
+
+
+def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], splits: SplitSource) -> DataFrame:
+    """The rows of some files in storage form, each group in one task."""
+    files = [f for group in groups for f in group]
+    lines = ",".join(f"({text_literal(f.name)},{number})" for number, group in enumerate(groups) for f in group)
+    numbers = spark.sql(f"SELECT col1 AS {_NAME}, col2 AS {_GROUP} FROM VALUES {lines}")
+    rows = plain_scan(spark, files, splits.storage)
+    found = rows.selectExpr("*", f"_metadata.file_name AS {_NAME}").join(F.broadcast(numbers), _NAME)
+    tasks = max(1, math.ceil(sum(f.size for f in files) / _TASK_BYTES))
+    return found.repartition(min(tasks, len(groups)), _GROUP).select(*map(quoted, rows.columns))
+
+
+def whole_files(
+    spark: SparkSession, program: Program, definition: TableDefinition, files: Sequence[DataFile]
+) -> list[DataFile] | None:
+    """The files all of whose rows a DELETE's condition selects, where these are all that it selects; else None (M12).
+
+    That is known without a read when there is no condition, or it is about partition columns alone.
+    """
+    condition = program.cases[0].condition
+    if condition is None:
+        return list(files)
+    names = {f.column for f in definition.partition_fields if f.identity}
+    if not isinstance(condition, str) or not _only_about(condition, names):
+        return None
+    columns = [definition.column(name) for name in sorted(names)]
+    if not all(file.partition.keys() >= names for file in files):
+        return None
+    types = {"_trinity_number": "int", **{c.name: c.type for c in columns}}
+    values = [(number, *(file.partition[c.name] for c in columns)) for number, file in enumerate(files)]
+    rows = local_frame(spark, types, values).alias(program.target_alias)
+    return [files[row[0]] for row in rows.where(condition).select("_trinity_number").collect()]
+
+
+_CONSTANT: Final = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Connector, exp.Predicate, exp.Not,
+    exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Tuple,
+)  # fmt: skip
+"""Parts of a condition that say the same of equal values."""
+
+
+@room()
+def _only_about(condition: str, names: Collection[str]) -> bool:
+    tree = spark_tree(condition)
+    if tree is None:
+        return False
+    columns = [c.name.lower() for c in tree.find_all(exp.Column)]
+    known = {name.lower() for name in names}
+    # nothing that may give another value for every row, such as rand()
+    return bool(columns) and known.issuperset(columns) and all(isinstance(node, _CONSTANT) for node in tree.walk())

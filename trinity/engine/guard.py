@@ -1,0 +1,74 @@
+"""What session.sql lets a statement reach: tables, unless the session was opened for code and files too (N2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trinity.engine.changing.program import Expression, Program
+from trinity.engine.spark.expressions import one_expression, refuse_subquery
+from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
+from trinity.engine.spark.settings import pinned
+from trinity.engine.target import Host
+from trinity.errors import TrinityError
+from trinity.messages import shown_value
+
+__all__ = ["guard_expression", "guard_predicate", "guard_program", "guard_statement"]
+
+
+def guard_statement(session: Host, text: str) -> None:
+    """Refuses a statement that reaches code, files or Spark's own commands.
+
+    Args:
+        session: nothing is refused when it was opened with ``allow_code=True``.
+        text: the statement as Spark is to run it.
+
+    Raises:
+        TrinityError: PERMISSION_DENIED naming the thing.
+    """
+    if not session.allow_code and (found := reach_of_statement(session.spark, text)) is not None:
+        raise _denied(found)
+
+
+def guard_expression(session: Host, text: str) -> None:
+    """Refuses an expression that does so, in its subqueries too. Arguments and errors as :func:`guard_statement`."""
+    if not session.allow_code and (found := reach_of_expression(session.spark, text)) is not None:
+        raise _denied(found)
+
+
+def guard_predicate(session: Host, text: str) -> None:
+    """Refuses what is no predicate over the columns at hand, or reaches beyond them.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR unless it is one expression; NOT_SUPPORTED for a subquery; PERMISSION_DENIED as
+            :func:`guard_statement`.
+    """
+    with pinned(session.spark):
+        refuse_subquery(session.spark, one_expression(session.spark, text, "where"), text, "where")
+        guard_expression(session, text)
+
+
+def guard_program(session: Host, program: Program) -> None:
+    """Refuses a text in a row change from Python that is not one expression, or reaches beyond rows.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR, PERMISSION_DENIED, as :func:`guard_predicate`.
+    """
+    with pinned(session.spark):
+        for what, text in _texts(program):
+            if isinstance(text, str):
+                one_expression(session.spark, text, f"{program.statement}, {what}")
+                guard_expression(session, text)
+
+
+def _texts(program: Program) -> Iterator[tuple[str, Expression | None]]:
+    yield "the condition that rows match", program.on
+    for case in program.cases:
+        yield f"the condition of WHEN {case.when.value}", case.condition
+        yield from ((f"the value of '{name}'", value) for name, value in (case.values or {}).items())
+
+
+def _denied(found: str) -> TrinityError:
+    return TrinityError(
+        "PERMISSION_DENIED",
+        f"{shown_value(found)}; a session lets SQL do so only when it was opened with connect(..., allow_code=True).",
+    )

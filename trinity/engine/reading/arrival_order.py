@@ -1,0 +1,116 @@
+"""The arrival order of row versions after another engine has rewritten files (L3).
+
+As long as the commit of every file is known, rows are in the order of their files. Once that of one file is not, the
+rows' own stamps say which came later: see :mod:`trinity.spi.stamps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from trinity.merge.fold import ARRIVAL, UNSURE
+from trinity.merge.quoting import quoted, text_literal
+from trinity.merge.rows import AnyRows, SqlRows
+from trinity.merge.spec import MergeSpec
+from trinity.merge.tombstone import DELETE_KIND
+from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSource, Tier, moment_of_append
+
+__all__ = ["POSITION_BITS", "dated", "is_lost", "restored"]
+
+POSITION_BITS: Final = 40
+"""An arrival is the place of the file, then so many bits for the row's position in it."""
+
+_MOMENT: Final = "_trinity_moment"
+_UNKNOWN: Final = -1
+"""Moment of a row without stamp: it was there before any row had one."""
+_BEFORE: Final = -2
+"""Moment of rows of base and sidecar."""
+
+
+def is_lost(splits: SplitSource) -> bool:
+    """Whether files alone do not tell the order of rows that say when they were written."""
+    lost = (Origin.REWRITTEN, Origin.UNSURE)
+    return splits.definition.stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
+
+
+def restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> AnyRows:
+    """The row versions, with an arrival in which no row change comes undone.
+
+    Args:
+        rows: row versions with their arrival by file and position.
+        files: their files, in the order in which the arrival counts them.
+        splits: the version.
+        spec: the table's options.
+    """
+    if not is_lost(splits):
+        return rows
+    columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
+    key = ", ".join(map(quoted, spec.key))
+    # a key that a statement vacates and fills starts blank: its hard delete comes first
+    cut = f"IF({ROW_KIND} <=> {DELETE_KIND}, 0, 1), " if spec.by_column else ""
+    order = f"{_MOMENT}, {cut}{ARRIVAL}"
+    place = f"CAST(row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS BIGINT)"
+    rows = dated(rows, files, splits).selectExpr("*", f"{_moment(files, splits)} AS {_MOMENT}")
+    if not splits.order.strangers:
+        return rows.selectExpr(*columns, f"{place} AS {ARRIVAL}")
+    unsure = _unsure(spec)
+    if spec.by_column:  # whose every row may count
+        failing = f"CAST(raise_error({_message(splits, spec)}) AS BIGINT)"
+        return rows.selectExpr(*columns, f"IF({unsure}, {failing}, {place}) AS {ARRIVAL}")
+    doubts = f"IF({unsure}, {_message(splits, spec)}, NULL) AS {UNSURE}"
+    rows = rows.selectExpr(*columns, f"{place} AS {ARRIVAL}", doubts)
+    return replace(rows, dtypes=[*rows.dtypes, (UNSURE, "string")]) if isinstance(rows, SqlRows) else rows
+
+
+def dated(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource) -> AnyRows:
+    """The row versions, with a stamp too where another engine added them in a commit that is still known.
+
+    Args: as of :func:`restored`.
+    """
+    if not splits.definition.stamped or all(f.origin is not Origin.ADDED for f in files):
+        return rows
+    columns = [quoted(name) for name, _ in rows.dtypes if name != STAMP]
+    known = [moment_of_append(f.commit or 0) * MOMENT_UNIT if f.origin is Origin.ADDED else None for f in files]
+    return rows.selectExpr(*columns, f"coalesce({STAMP}, {_by_file(known)}) AS {STAMP}")
+
+
+def _by_file(values: Sequence[int | None]) -> str:
+    """Spark SQL: a value for each file, in the order in which the arrival counts them."""
+    texts = ["NULL" if value is None else f"{value}L" for value in values]
+    changes = [n for n in range(1, len(texts)) if texts[n] != texts[n - 1]]
+    later = "".join(f"WHEN {ARRIVAL} >= {n << POSITION_BITS}L THEN {texts[n]} " for n in reversed(changes))
+    return f"CAST(CASE {later}ELSE {texts[0]} END AS BIGINT)" if later else f"CAST({texts[0]} AS BIGINT)"
+
+
+def _moment(files: Sequence[DataFile], splits: SplitSource) -> str:
+    """Spark SQL: the moment of a row."""
+    before = sum(f.tier is not Tier.LOG for f in files) << POSITION_BITS
+    known = f"WHEN {ARRIVAL} < {before}L THEN {_BEFORE}L " if before else ""
+    late = "".join(
+        f"WHEN {STAMP} = {stamp}L THEN {moment_of_append(commit)}L " for stamp, commit in splits.order.late.items()
+    )
+    unsaid = _by_file([moment_of_append(f.commit or 0) if f.origin is Origin.UNSURE else _UNKNOWN for f in files])
+    return f"CASE {known}WHEN {STAMP} IS NULL THEN {unsaid} {late}ELSE {STAMP} DIV {MOMENT_UNIT} END"
+
+
+def _unsure(spec: MergeSpec) -> str:
+    """Spark SQL: a row change's row and one of which nobody knows whether it came before or after that, if they tie."""
+    tied = ", ".join(map(quoted, (*spec.key, *spec.ordering)))
+    stranger = f"{STAMP} IS NULL AND {_MOMENT} > {_BEFORE}"
+    changed = f"{STAMP} IS NOT NULL AND {_MOMENT} >= 0 AND {_MOMENT} % 2 = 0"
+    placed = f"{STAMP} IS NULL AND {_MOMENT} >= 0"  # by its file, which may have copied it: it too may be the winner
+    beside = f"OVER (PARTITION BY {tied})"
+    return f"({changed} AND max({stranger}) {beside} OR {placed} AND max({changed}) {beside})"
+
+
+def _message(splits: SplitSource, spec: MergeSpec) -> str:
+    parts = [f"concat({text_literal(k + ' = ')}, CAST({quoted(k)} AS STRING))" for k in spec.key]
+    began = text_literal("BAD_DATA: Of the row with key (")
+    ended = text_literal(
+        f") of table '{splits.definition.full_name}' it is not known any more which came last, an UPDATE, a DELETE or "
+        "a version that another engine added: it rewrote the files of both since. Upsert the row anew, with larger "
+        "ordering values if it has any, or read a version from before that (L3)."
+    )
+    return f"concat({began}, concat_ws(', ', {', '.join(parts)}), {ended})"

@@ -1,0 +1,223 @@
+"""Reads and compaction of tables whose engine folds column by column (partial-update, aggregation).
+
+A base row is an added row that came before the log: most tables need nothing else. Where a late row needs more than
+the folded values (E3), compaction puts the row versions themselves aside, and a read folds those and the log.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.appending.run_sinks import DELETED, LEFT
+from trinity.engine.reading.bitmap_fold import register_bitmap_unions
+from trinity.engine.reading.fold_bounds import packed_orders, small_sums
+from trinity.engine.reading.scan import log_scan, plain_scan, tiers
+from trinity.errors import TrinityError
+from trinity.merge.accumulate import ADD, CUT, FITS, KIND, PLACE, VISIBLE, ColumnFold
+from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.merge.quoting import quoted
+from trinity.merge.rows import AnyRows
+from trinity.merge.spec import MergeSpec
+from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "carrying",
+    "folded",
+    "needed_base",
+    "placed",
+    "remembers",
+    "rewritten",
+    "sidecar_schema",
+    "unsaid",
+    "versions",
+]
+
+_FOLDED: Final = 4
+"""Value of the hidden row kind of base rows: they are known by it where another engine put them among the log."""
+
+_ASIDE: Final = 1 << 40
+"""Rows put aside arrive before the base, whose arrival is -1."""
+
+
+def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+    """The row versions to be folded, with :data:`~trinity.merge.fold.ARRIVAL`: base, sidecar and log."""
+    register_bitmap_unions(spark, spec)
+    _, log = tiers(splits.files)
+    in_order = _may_have(splits, ROW_KIND) or not spec.folds_without_order
+    rows = log_scan(spark, splits, spec, log, splits.sidecar, ordered=True, arrival=in_order)
+    rows = carrying(rows, splits)
+    # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
+    base = needed_base(splits, spec)
+    if not base:
+        return placed(rows, None, splits, spec)
+    earlier = plain_scan(spark, base, splits.storage)
+    return placed(rows, earlier.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}"), splits, spec)
+
+
+def carrying(rows: AnyRows, splits: SplitSource) -> AnyRows:
+    """Rows that say which columns they carry; those of others carry all of them (P1)."""
+    return rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}") if splits.definition.external else rows
+
+
+def needed_base(splits: SplitSource, spec: MergeSpec) -> list[DataFile]:
+    """The base files that are folded: none where the sidecar has the versions that they were folded from."""
+    return [] if spec.keeps_history else tiers(splits.files)[0]
+
+
+def placed(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: MergeSpec) -> AnyRows:
+    """The row versions to be folded.
+
+    Args:
+        rows: those of log and sidecar, with :data:`~trinity.merge.fold.ARRIVAL`.
+        base: those of :func:`needed_base`, without it; None when there are none.
+        splits: the version.
+        spec: the table's options.
+    """
+    if _may_have(splits, ROW_KIND):
+        rows = _folded_first(rows, spec)
+    if base is None:
+        return rows
+    return rows.unionByName(base.selectExpr("*", f"-1L AS {ARRIVAL}"))
+
+
+def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
+    """Base rows that another engine rewrote among the log: before it, as the base is; or not at all, as the base."""
+    is_folded = f"{ROW_KIND} <=> {_FOLDED}"
+    if spec.keeps_history:
+        return rows.where(f"NOT ({is_folded})")
+    columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
+    return rows.selectExpr(*columns, f"IF({is_folded}, -1L, {ARRIVAL}) AS {ARRIVAL}")
+
+
+def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
+    """One row per key in storage form, with ``DELETED`` (True for a key that is not visible).
+
+    Args:
+        rows: what :func:`placed` yields.
+        splits: the version.
+        spec: the table's options.
+    """
+    fold = _fold(splits, spec, pack=isinstance(rows, DataFrame))
+    found = fold(fold.contributions(rows))
+    return found.selectExpr(*[quoted(f.name) for f in splits.storage], f"NOT {VISIBLE} AS {DELETED}")
+
+
+def _fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnFold:
+    """``pack``: whether to make use of the files' bounds, which a view's readers could not make sense of."""
+    carried, kinds = _may_have(splits, CARRIED), _may_have(splits, ROW_KIND)
+    fold = ColumnFold(splits.definition, spec, omits=carried, hard_deletes=kinds)
+    return replace(fold, orders=packed_orders(splits, spec), small=small_sums(splits, spec)) if pack else fold
+
+
+def unsaid(splits: SplitSource, spec: MergeSpec, dialect: str) -> dict[str, str]:
+    """Column -> its function, of those that a merge view in a dialect cannot have."""
+    return ColumnFold(splits.definition, spec).unsaid(dialect)
+
+
+def _may_have(splits: SplitSource, column: str) -> bool:
+    """False when the statistics say that a hidden column is NULL in every row of the log."""
+    if splits.definition.external:  # which has none
+        return False
+    known = [(file, file.stats.get(column)) for file in tiers(splits.files)[1]]
+    return bool(splits.sidecar) or not all(stats is not None and stats.nulls == file.rows for file, stats in known)
+
+
+def remembers(spec: MergeSpec) -> bool:
+    """Whether compaction may put rows aside: history, cuts that late rows meet, keys with nothing but retracts."""
+    return spec.by_column and (spec.keeps_history or bool(spec.ordering) or bool(spec.row_kind))
+
+
+def sidecar_schema(storage: pa.Schema) -> pa.Schema:
+    """Whole row versions, since when they are aside, and their order.
+
+    What a -D of a group leaves of a row (D5) has no values, not even of NOT NULL columns.
+    """
+    return pa.schema(
+        [*(f.with_nullable(True) for f in storage), pa.field(SINCE, pa.int64()), pa.field(ARRIVAL, pa.int64())]
+    )
+
+
+Run = Callable[..., list[bytes]]
+"""(rows, in_log) -> fragments: writes rows with ``DELETED``, ``LEFT``, ``SINCE`` and ``ARRIVAL``."""
+
+
+def rewritten(spark: SparkSession, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
+    """Folds everything into a new base and sidecar, and returns the fragments.
+
+    The row versions of a key with a value out of range stay in the log, where a read meets the error and a later row
+    can repair it (A4).
+    """
+    rewrite = _Rewrite(spark, splits, spec)
+    try:
+        return run(rewrite.rows(None))
+    except TrinityError as error:
+        if error.code != "NUMERIC_VALUE_OUT_OF_RANGE":
+            raise
+    unfit = rewrite.folded.where(f"{VISIBLE} AND NOT {FITS}").select(*map(quoted, spec.key))
+    return run(rewrite.rows(unfit), in_log=True)
+
+
+class _Rewrite:
+    """The rows of a full compaction, by where they go."""
+
+    def __init__(self, spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> None:
+        self.spec = spec
+        self.storage = [quoted(f.name) for f in splits.storage]
+        self.marked = [f"{_FOLDED} AS {ROW_KIND}" if f.name == ROW_KIND else quoted(f.name) for f in splits.storage]
+        self.fold = replace(_fold(splits, spec), raises=False)
+        self.counted = self.fold.contributions(versions(spark, splits, spec))
+        self.folded = self.fold(self.counted)
+        self.now = int(time.time() * 1000)
+
+    def rows(self, unfit: DataFrame | None) -> DataFrame:
+        """Base rows, what is put aside, and of unfit keys the row versions for the log.
+
+        Args:
+            unfit: keys with a value out of range; None when it is not known whether there are any: the base rows that
+                should not be there are then marked ``LEFT``.
+        """
+        base = self.folded.where(VISIBLE if unfit is None else f"{VISIBLE} AND {FITS}")
+        base = base.selectExpr(*self.marked, FITS)
+        rows = self._routed(base, deleted=False, left=f"NOT {FITS}", since="CAST(NULL AS BIGINT)", arrival="0L")
+        if unfit is not None:
+            kept = self.counted.join(F.broadcast(unfit), list(self.spec.key), "left_semi")
+            rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=PLACE))
+        if not remembers(self.spec):
+            return rows
+        aside = self._aside()
+        if unfit is not None:
+            aside = aside.join(F.broadcast(unfit), list(self.spec.key), "left_anti")
+        since = f"coalesce({SINCE}, {self.now})"
+        return rows.unionByName(self._routed(aside, deleted=True, left="false", since=since, arrival=self._order()))
+
+    def _routed(self, rows: DataFrame, *, deleted: bool, left: str, since: str, arrival: str) -> DataFrame:
+        facts = [f"{deleted} AS {DELETED}", f"{left} AS {LEFT}", f"{since} AS {SINCE}", f"{arrival} AS {ARRIVAL}"]
+        return rows.selectExpr(*self.storage, *facts)
+
+    def _order(self) -> str:
+        key = ", ".join(map(quoted, self.spec.key))
+        return f"row_number() OVER (PARTITION BY {key} ORDER BY {PLACE}) - {_ASIDE}L"
+
+    def _aside(self) -> DataFrame:
+        """What late rows, or later rows of keys that are not visible, have to meet (E3)."""
+        spec = self.spec
+        # in arrival order nothing can come before a cut or a revival any more
+        rows = self.counted if spec.ordering else self.fold.counting(self.counted)
+        key = ", ".join(map(quoted, spec.key))
+        rows = rows.selectExpr("*", f"max({KIND} = {ADD}) OVER (PARTITION BY {key}) AS {VISIBLE}")
+        if not spec.keeps_history:
+            rows = rows.where(f"NOT {VISIBLE} OR {KIND} = {CUT}")
+        if spec.tombstone_retention_ms is not None:
+            oldest = self.now - spec.tombstone_retention_ms
+            rows = rows.where(f"{VISIBLE} OR coalesce({SINCE}, {self.now}) >= {oldest}")
+        return rows

@@ -1,0 +1,132 @@
+"""Literals of a predicate as Python values that compare with the bounds of files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+from zoneinfo import ZoneInfoNotFoundError
+
+from sqlglot import exp
+
+from trinity.spi import parse_type
+from trinity.zones import zone_of
+
+__all__ = ["literal_value"]
+
+
+def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lambda: "") -> Any:
+    """The value of a literal that is compared with a column, or None when it is not certain what Spark makes of it.
+
+    Args:
+        value: the expression beside the column.
+        kind: the column's type.
+        timezone: Spark's session time zone, which timestamps without zone are of; asked only when there is one. An
+            empty one leaves them unknown.
+    """
+    value, cast, full, kind = value.unnest(), "", kind, kind.split("(")[0]
+    if isinstance(value, exp.Cast):
+        cast, value = value.to.this.name, value.this
+        if cast not in _CASTS.get(kind, ()):
+            return None
+    if isinstance(value, exp.Boolean):
+        return bool(value.this) if kind == "boolean" else None
+    if isinstance(value, exp.HexString):
+        return bytes.fromhex(value.name) if kind == "binary" else None
+    convert = _CONVERTERS.get(kind)
+    is_text = isinstance(value, exp.Literal) and value.is_string
+    if convert is None or not isinstance(value, exp.Literal | exp.Neg) or (is_text and kind == "decimal"):
+        return None
+    if not is_text and kind not in _NUMBERS:  # Spark compares a text with a number as numbers
+        return None
+    text = value.name if isinstance(value, exp.Literal) else value.sql()
+    if cast == "DATE" and kind != "date" and ":" in text:  # the cast would cut the time
+        return None
+    try:
+        found = convert(text)
+        if not _kept(found, cast, full):
+            return None
+        return _instant(found, timezone) if kind == "timestamp" else found
+    except (ValueError, InvalidOperation, OverflowError, ZoneInfoNotFoundError):
+        return None
+
+
+def _kept(found: Any, cast: str, kind: str) -> bool:
+    """Whether a number is compared as it is: not cut by its cast, nor rounded with the column to fit 38 digits."""
+    if cast in _INTEGER_CASTS:
+        bits = 8 << _INTEGER_CASTS.index(cast)
+        return bool(-(2 ** (bits - 1)) <= found < 2 ** (bits - 1))
+    if not isinstance(found, Decimal):
+        return True
+    precision, scale = parse_type(kind).arguments
+    _, digits, exponent = found.as_tuple()
+    fraction = max(0, -int(exponent))
+    return max(precision - scale, len(digits) - fraction) + max(scale, fraction) <= 38
+
+
+def _instant(value: dt.datetime, timezone: Callable[[], str]) -> dt.datetime:
+    return (value if value.tzinfo else value.replace(tzinfo=zone_of(timezone()))).astimezone(dt.UTC)
+
+
+_NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "decimal"})
+_TIMESTAMP: Final = re.compile(
+    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?",
+)
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"-?\s*\d+", text):
+        raise ValueError(text)
+    return int(text.replace(" ", ""))
+
+
+def _exact(text: str) -> Decimal:
+    if not re.fullmatch(r"-?\s*\d*\.?\d*", text):  # with an exponent it is a double
+        raise ValueError(text)
+    return Decimal(text.replace(" ", ""))
+
+
+def _date(text: str) -> dt.date:
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+        raise ValueError(text)
+    return dt.date.fromisoformat(text)
+
+
+def _timestamp(text: str) -> dt.datetime:
+    if not _TIMESTAMP.fullmatch(text):
+        raise ValueError(text)
+    whole = text if ":" in text else f"{text} 00:00:00"
+    fraction = re.search(r"\.\d+", whole)
+    if fraction:  # Python 3.10 takes three or six digits only
+        whole = whole.replace(fraction[0], fraction[0].ljust(7, "0"))
+    return dt.datetime.fromisoformat(whole.replace("Z", "+00:00"))
+
+
+def _clock(text: str) -> dt.datetime:
+    found = _timestamp(text)
+    if found.tzinfo:
+        raise ValueError(text)
+    return found
+
+
+_CONVERTERS: Final[dict[str, Callable[[str], Any]]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _whole),
+    # floats are left out: their bounds say nothing of NaN, which is above every number (K3)
+    **dict.fromkeys(("string", "varchar", "char"), str),
+    "decimal": _exact,
+    "date": _date,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _clock,
+}
+_INTEGER_CASTS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_CASTS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _INTEGER_CASTS),
+    **dict.fromkeys(("string", "varchar", "char"), ("TEXT",)),
+    "date": ("DATE",),
+    "timestamp": ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"),
+    # beside an instant Spark takes a clock for one of the session's zone, in which two clocks may be one instant
+    "timestamp_ntz": ("DATE", "TIMESTAMPNTZ"),
+}
+"""Type of a column -> casts (names of sqlglot's types) that leave a literal's text as it is."""

@@ -1,0 +1,273 @@
+"""The merged read as plain SQL over the files of a version, for engines that know nothing of Trinity.
+
+The query is the fold of :mod:`trinity.merge`, applied to the text of a query instead of a DataFrame; only how a
+dialect names files and places of rows is written here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import indent
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trinity.engine.appending.run_sinks import DELETED
+from trinity.engine.reading import fold_by_column as by_column
+from trinity.engine.reading.arrival_order import POSITION_BITS, restored
+from trinity.engine.reading.merged_read import logical, with_key
+from trinity.engine.reading.scan import tiers
+from trinity.engine.reading.view_dialects import translated
+from trinity.engine.spark.types import spark_type
+from trinity.errors import TrinityError, nearest
+from trinity.merge.fold import ARRIVAL, is_deleted, winners
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted, text_literal
+from trinity.merge.rows import SqlRows
+from trinity.merge.spec import MergeSpec
+from trinity.spi import DataFile, SplitSource, arrival_order, type_text
+from trinity.storage import FIELD_ID, columns_in, spark_path, system_trouble
+
+__all__ = ["merge_view_sql"]
+
+_FILE: Final = "_trinity_file"
+_PATTERN: Final = re.compile(r"([\[*?])")
+"""What DuckDB expands in a path, and reads as itself within brackets."""
+
+
+def merge_view_sql(splits: SplitSource, dialect: str) -> str:
+    """One SELECT that yields what :func:`~trinity.engine.reading.merged_read.merged_read` yields.
+
+    Args:
+        splits: the version.
+        dialect: ``duckdb`` or ``spark``.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for another dialect, for a function that cannot be said in it, or for files that the
+            format's own reader has to read; BAD_DATA naming a file that is missing or corrupt.
+    """
+    read = _READS.get(dialect.lower())
+    if read is None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"There is no merge view for dialect '{dialect}'.{nearest(dialect, list(_READS))} "
+            f"There is one for: {', '.join(_READS)}.",
+        )
+    if splits.native is not None and not splits.native.as_written:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"There is no merge view of '{splits.definition.full_name}': it has deletes or column names that only the "
+            "format's own reader honours. After compact() there may be one; or read it with Trinity.",
+        )
+    scans = _Scans(foreign=splits.native is not None)
+    rows = _live(scans, splits, dialect.lower()) if _merges(splits) else scans.rows(splits.files, splits.storage)
+    query = logical(rows, splits).text
+    if dialect.lower() != "spark":
+        query = translated(query, dialect.lower())
+    named = [f"{source.name} AS (\n{indent(read(source), '  ')}\n)" for source in scans.sources]
+    return f"WITH {', '.join(named)}\n{query}" if named else query
+
+
+def _merges(splits: SplitSource) -> bool:
+    """False where the rows of the files are the rows of the table: there is no log."""
+    return splits.definition.keyed and bool(tiers(splits.files)[1])
+
+
+def _live(scans: _Scans, splits: SplitSource, dialect: str) -> SqlRows:
+    spec = merge_spec(splits.definition)
+    if spec.by_column:
+        rows = _versions_by_column(scans, splits, spec, dialect)
+        return by_column.folded(rows, splits, spec).where(f"NOT {DELETED}")
+    rows = scans.ordered([*splits.sidecar, *splits.files], splits, spec)
+    newest = winners(with_key(rows, splits, spec), spec)
+    return newest.where(f"NOT {is_deleted(spec, newest)}")
+
+
+def _versions_by_column(scans: _Scans, splits: SplitSource, spec: MergeSpec, dialect: str) -> SqlRows:
+    _refuse_unsaid(splits, spec, dialect)
+    rows = with_key(scans.ordered(tiers(splits.files)[1], splits, spec), splits, spec)
+    rows = by_column.carrying(rows, splits)
+    if splits.sidecar:  # whose rows are several of a key, and so know their arrival
+        aside = splits.storage.append(pa.field(ARRIVAL, pa.int64()))
+        rows = rows.unionByName(scans.rows(splits.sidecar, aside))
+    base = by_column.needed_base(splits, spec)
+    return by_column.placed(rows, scans.rows(base, splits.storage) if base else None, splits, spec)
+
+
+def _refuse_unsaid(splits: SplitSource, spec: MergeSpec, dialect: str) -> None:
+    unsaid = by_column.unsaid(splits, spec, dialect)
+    if not unsaid:
+        return
+    columns = ", ".join(f"column '{column}' folds by {function}" for column, function in unsaid.items())
+    others = [d for d in _READS if not by_column.unsaid(splits, spec, d)]
+    elsewhere = f"There is one for: {', '.join(others)}. " if others else ""
+    raise TrinityError(
+        "NOT_SUPPORTED",
+        f"There is no merge view of '{splits.definition.full_name}' for dialect '{dialect}': {columns}, which cannot "
+        f"be said there. {elsewhere}"
+        "After compact(full=True), until the next write, there is one for every dialect.",
+    )
+
+
+# -- files ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Files with the same columns, read under one name.
+
+    Attributes:
+        name: of the common table expression.
+        columns: Spark SQL over the files for each column of the storage schema.
+        legacy: columns that are instants, and stored as INT96, which does not say so.
+        placed: whether the rows have commit and arrival.
+        files: the files, each with the arrival of its first row.
+    """
+
+    name: str
+    columns: Sequence[str]
+    legacy: Sequence[str]
+    placed: bool
+    files: list[tuple[DataFile, int]]
+
+
+class _Scans:
+    """What a view reads.
+
+    Args:
+        foreign: whether others wrote the files: they come in arrival order, and without their partition values.
+    """
+
+    def __init__(self, *, foreign: bool) -> None:
+        self.sources: list[_Source] = []
+        self._foreign = foreign
+
+    def rows(self, files: Sequence[DataFile], storage: pa.Schema, *, placed: bool = False) -> SqlRows:
+        """The rows of some files in storage form.
+
+        Args:
+            files: the files.
+            storage: the columns.
+            placed: whether to add :data:`~trinity.merge.fold.ARRIVAL`. Base and sidecar come before the log; among
+                themselves their order does not matter, no key being in two of them.
+        """
+        sources = self._alike(files, storage, placed)
+        dtypes = [(field.name, _kind(field)) for field in storage]
+        further = [ARRIVAL] if placed else []
+        parts = [f"SELECT {', '.join([*source.columns, *further])}\nFROM {source.name}" for source in sources]
+        if not parts:
+            parts = [f"SELECT {', '.join(_constant(field, None) for field in storage)} WHERE false"]
+        return SqlRows("\nUNION ALL\n".join(parts), [*dtypes, *((name, "bigint") for name in further)])
+
+    def ordered(self, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> SqlRows:
+        """The row versions of some files, in storage form with :data:`~trinity.merge.fold.ARRIVAL`."""
+        return restored(self.rows(files, splits.storage, placed=True), self._in_order(files), splits, spec)
+
+    def _in_order(self, files: Sequence[DataFile]) -> Sequence[DataFile]:
+        return files if self._foreign else sorted(files, key=arrival_order)
+
+    def _alike(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
+        """The files by what they call their columns, which ALTER TABLE may have changed between two of them."""
+        found: dict[tuple[tuple[str, ...], ...], _Source] = {}
+        for place, file in enumerate(self._in_order(files)):
+            schema = _schema(file)
+            columns, legacy = _columns(schema, storage, file.partition if self._foreign else None)
+            alike = columns, legacy, tuple(f"{f.name} {f.type}" for f in schema)
+            name = f"files_{len(self.sources) + len(found)}"
+            source = found.setdefault(alike, _Source(name, columns, legacy, placed, []))
+            source.files.append((file, place << POSITION_BITS))
+        self.sources += found.values()
+        return list(found.values())
+
+
+def _schema(file: DataFile) -> pa.Schema:
+    try:
+        return pq.read_schema(file.path)
+    except (OSError, MemoryError, pa.ArrowInvalid) as error:
+        if (trouble := system_trouble(error, file.path)) is not None:
+            raise trouble from error
+        what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
+        raise TrinityError(
+            "BAD_DATA", f"Data file '{file.path}' {what}; restore it from a copy, or read an older version."
+        ) from error
+
+
+def _columns(
+    file: pa.Schema, storage: pa.Schema, values: Mapping[str, Any] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Spark SQL for each stored column: the file's own, cast where ALTER TABLE changed the type since, or NULL.
+
+    With it the names of those in the file that are legacy (see :class:`_Source`). ``values`` are, of a file of others,
+    those that columns have in all its rows, stronger than what is in the file.
+    """
+    names = columns_in(file, storage)
+    if values is not None and not any(FIELD_ID in (f.metadata or {}) for f in file):
+        alike = {name.lower(): name for name in file.names}  # as Spark finds columns by name
+        names = [alike.get(field.name.lower()) for field in storage]
+    columns, legacy, known = [], [], values or {}
+    for field, name in zip(storage, names, strict=True):
+        if name is None or field.name in known:
+            columns.append(_constant(field, known.get(field.name)))
+            continue
+        kind, value = file.field(name).type, quoted(name)
+        if kind == pa.timestamp("ns") and pa.types.is_timestamp(field.type) and field.type.tz:
+            legacy.append(name)
+        elif kind != field.type:
+            value = f"CAST({value} AS {_kind(field)})"
+        columns.append(f"{value} AS {quoted(field.name)}")
+    return tuple(columns), tuple(legacy)
+
+
+def _kind(field: pa.Field) -> str:
+    return spark_type(type_text(field.type))
+
+
+def _constant(field: pa.Field, value: Any) -> str:
+    text = "NULL" if value is None else text_literal(str(value))
+    if isinstance(value, bytes):
+        text = f"X'{value.hex()}'"
+    return f"CAST({text} AS {_kind(field)}) AS {quoted(field.name)}"
+
+
+# -- dialects ---------------------------------------------------------------------------------------------
+
+
+def _in_duckdb(source: _Source) -> str:
+    files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", file.path)) for file, _ in source.files)
+    instants = ", ".join(f"timezone('UTC', {_name(name)}) AS {_name(name)}" for name in source.legacy)
+    columns = f"* REPLACE ({instants})" if instants else "*"
+    if not source.placed:
+        return f"SELECT {columns}\nFROM read_parquet([\n  {files}\n], hive_partitioning = false)"
+    places = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
+    return f"""SELECT f.{columns}, p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}
+FROM read_parquet([
+  {files}
+], filename = '{_FILE}', file_row_number = true, hive_partitioning = false) AS f
+JOIN (VALUES
+  {places}
+) AS p (file, commit_version, first_row) ON f.{_FILE} = p.file"""
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _in_spark(source: _Source) -> str:
+    scans = []
+    for file, first in source.files:
+        place = (
+            f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if source.placed else ""
+        )
+        scans.append(f"SELECT *{place} FROM parquet.{quoted(spark_path(file.path))}")
+    return "\nUNION ALL\n".join(scans)
+
+
+_READS: Final[Mapping[str, Callable[[_Source], str]]] = {"duckdb": _in_duckdb, "spark": _in_spark}
+"""Dialect -> the SELECT of a source: the columns of its files; if the rows are placed, commit and arrival too."""

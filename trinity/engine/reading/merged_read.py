@@ -1,0 +1,239 @@
+"""The merged read: tiers to rows (architecture.md, A read)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.appending.run_sinks import DELETED
+from trinity.engine.reading import fold_by_column as by_column
+from trinity.engine.reading.pruning import prune
+from trinity.engine.reading.scan import (
+    bucketed_scan,
+    log_scan,
+    native_rows,
+    plain_scan,
+    tiers,
+    version_scan,
+    well_bucketed,
+)
+from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import arrow_frame, spark_type
+from trinity.engine.target import Host
+from trinity.merge.fold import SINCE, beats, is_deleted, winners
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted
+from trinity.merge.rows import AnyRows
+from trinity.merge.spec import MergeSpec
+from trinity.spark_tree import spark_tree
+from trinity.spi import NATIVE_FILE, NATIVE_ROW, Column, DataFile, SplitSource, parse_type
+from trinity.storage import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_BASE_WINS: Final = "_trinity_base_wins"
+
+__all__ = ["filtered_read", "folded", "logical", "merged_read", "row_versions", "stored_winners", "with_key"]
+
+
+def merged_read(
+    spark: SparkSession, splits: SplitSource, where: str | None = None, keys: DataFrame | None = None
+) -> DataFrame:
+    """The rows of a version: visible columns, logical types, one row per live key.
+
+    Args:
+        spark: the session.
+        splits: the version.
+        where: Spark SQL over key columns by which files and rows may be left out below the fold (L9).
+        keys: of a keyed table, values of some key columns under their names, few enough for every task to hold:
+            rows with other keys are left out below the fold.
+    """
+    definition = splits.definition
+    # below the fold only key columns leave files out, but those also where the rest of the predicate cannot
+    columns = definition.primary_key or None
+    files = prune(splits.files, definition, where, columns, lambda: str(spark.conf.get("spark.sql.session.timeZone")))
+    if not definition.keyed:
+        rows = version_scan(spark, files, splits)
+    else:
+        spec = merge_spec(definition)
+        splits = replace(splits, files=tuple(files))
+        rows = _live(spark, splits, spec, _Below(_pushable(where, spec, splits), keys))
+    return logical(rows, splits)
+
+
+def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
+    """The rows of :func:`merged_read` that meet a predicate; all without one. Raises as ``Table.to_df``."""
+    from trinity.calls.spark import spark_errors
+    from trinity.engine.guard import guard_predicate
+
+    with pinned(session.spark), spark_errors():
+        if where is not None:
+            guard_predicate(session, where)
+        rows = merged_read(session.spark, splits, where)
+        return rows.where(where) if where else rows
+
+
+@dataclass(frozen=True)
+class _Below:
+    """What may be left out below the fold (L9).
+
+    Attributes:
+        where: rows that do not meet it.
+        keys: rows whose keys are not among these.
+        few: whether the keys are known to be few enough for every task to hold.
+    """
+
+    where: str | None = None
+    keys: DataFrame | None = None
+    few: bool = True
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        if self.where:
+            rows = rows.where(self.where)
+        if self.keys is not None:
+            keys = F.broadcast(self.keys) if self.few else self.keys
+            rows = rows.join(keys, self.keys.columns, "left_semi").select(*map(quoted, rows.columns))
+        return rows
+
+
+_ALL: Final = _Below()
+
+
+def _live(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Below) -> DataFrame:
+    base, log = tiers(splits.files)
+    if not log:  # compacted: a file scan and nothing above it
+        return below.of(plain_scan(spark, base, splits.storage))
+    return folded(spark, splits, spec, below).where(f"NOT {DELETED}")
+
+
+def stored_winners(spark: SparkSession, splits: SplitSource, keys: DataFrame) -> DataFrame:
+    """The winning versions of some keys, dead ones included, in storage form with ``DELETED`` BOOLEAN (M4, M9)."""
+    spec = merge_spec(splits.definition)
+    return folded(spark, splits, spec, _Below(keys=keys, few=False)).drop(SINCE)
+
+
+def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Below = _ALL) -> DataFrame:
+    """The winning version of every key in storage form, with ``DELETED`` (True for a deleted key).
+
+    Of engines that keep rows whole also with ``SINCE``. The log is folded by itself, then met with the base by a full
+    outer sort-merge join. The base is read once, and with one sorted file per bucket neither exchanged nor sorted.
+    """
+    if spec.by_column:
+        rows = with_key(by_column.versions(spark, splits, spec), splits, spec)
+        return by_column.folded(below.of(rows), splits, spec)
+    base, log = tiers(splits.files)
+    versions = log_scan(spark, splits, spec, log, splits.sidecar)
+    versions = below.of(with_key(versions, splits, spec))
+    buckets = well_bucketed(base, splits.definition)
+    if buckets:
+        versions = versions.repartition(buckets, *map(quoted, spec.key))
+    later = winners(versions, spec)
+    deleted = is_deleted(spec, later)
+    later = later.selectExpr(*_stored(splits.storage), f"{deleted} AS {DELETED}", SINCE)
+    if not base:
+        return later
+    if buckets:
+        earlier = bucketed_scan(spark, base, splits.storage, spec.key, buckets)
+    else:
+        earlier = plain_scan(spark, base, splits.storage)
+    return _meet(below.of(earlier), later, spec, splits.storage)
+
+
+def with_key(versions: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
+    """Without the rows of other writers that have a NULL in their key (K1)."""
+    nullable = [k for k in spec.key if splits.definition.external and splits.definition.column(k).nullable]
+    return versions.where(" AND ".join(f"{quoted(k)} IS NOT NULL" for k in nullable)) if nullable else versions
+
+
+def _meet(earlier: DataFrame, later: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
+    matched = " AND ".join(f"b.{quoted(k)} = l.{quoted(k)}" for k in spec.key)
+    both = earlier.alias("b").join(later.alias("l").hint("merge"), F.expr(matched), "full_outer")
+    # decided once, then used by every column
+    both = both.selectExpr("*", f"l.{quoted(spec.key[0])} IS NULL OR {beats(spec, 'b', 'l')} AS {_BASE_WINS}")
+    columns = [f"CASE WHEN {_BASE_WINS} THEN b.{name} ELSE l.{name} END AS {name}" for name in _stored(storage)]
+    deleted = f"NOT {_BASE_WINS} AND coalesce(l.{DELETED}, false) AS {DELETED}"
+    return both.selectExpr(*columns, deleted, f"l.{SINCE}")
+
+
+def row_versions(spark: SparkSession, splits: SplitSource) -> DataFrame:
+    """What ``log()`` shows: stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos``, ``_tier``."""
+    with pinned(spark):
+        rows = _with_origin(spark, [*splits.files, *splits.sidecar], splits)
+        return logical(rows, splits, ("_commit_version", "_file", "_pos", "_tier"))
+
+
+def _with_origin(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
+    if splits.native is None:
+        rows = plain_scan(spark, files, splits.storage)
+    else:
+        rows = native_rows(spark, files, splits.native, splits.storage)
+    if not files:
+        origin = {"_commit_version": "bigint", "_file": "string", "_pos": "bigint", "_tier": "string"}
+        return rows.select("*", *[F.lit(None).cast(kind).alias(name) for name, kind in origin.items()])
+    facts = arrow_frame(
+        spark,
+        pa.table(
+            {
+                NATIVE_FILE: [splits.native.name(f) if splits.native else f.name for f in files],
+                "_commit_version": pa.array([f.commit for f in files], pa.int64()),
+                "_file": [f.path for f in files],
+                "_tier": [f.tier.value for f in files],
+            }
+        ),
+    )
+    if splits.native is None:
+        rows = rows.selectExpr("*", f"_metadata.file_name AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
+    return rows.withColumnRenamed(NATIVE_ROW, "_pos").join(F.broadcast(facts), NATIVE_FILE)
+
+
+def logical(rows: AnyRows, splits: SplitSource, further: Sequence[str] = ()) -> AnyRows:
+    """Storage form to what users see: visible columns under their names, in their types."""
+    stored = spark_schema(splits.storage)
+    columns = [
+        _logical_column(field.name, field.dataType.simpleString(), column)
+        for column, field in zip(splits.definition.columns, stored.fields, strict=True)
+        if not column.hidden
+    ]
+    return rows.selectExpr(*columns, *further)
+
+
+def _logical_column(stored: str, stored_type: str, column: Column) -> str:
+    kind = spark_type(column.type)
+    value = quoted(stored)
+    if kind != stored_type and parse_type(column.type).name == "time" and stored_type == "bigint":
+        value = _time_of_micros(value)
+    elif kind != stored_type:
+        value = f"CAST({value} AS {kind})"
+    return f"{value} AS {quoted(column.name)}"
+
+
+def _time_of_micros(micros: str) -> str:
+    """TIME out of a BIGINT of microseconds: Spark has no cast for that."""
+    second = f"CAST(CAST({micros} % 60000000 AS DECIMAL(8,0)) / 1000000 AS DECIMAL(8,6))"
+    minute = f"CAST({micros} DIV 60000000 % 60 AS INT)"
+    return f"make_time(CAST({micros} DIV 3600000000 AS INT), {minute}, {second})"
+
+
+def _stored(storage: pa.Schema) -> list[str]:
+    return [quoted(f.name) for f in storage]
+
+
+@room()
+def _pushable(where: str | None, spec: MergeSpec, splits: SplitSource) -> str | None:
+    """The predicate, unless it names more than key columns whose stored type is their own."""
+    tree = spark_tree(where) if where else None
+    if tree is None:
+        return None
+    key = {k.lower() for k in spec.key}
+    named = {c.name.lower() for c in tree.find_all(exp.Column)}
+    plain = all(parse_type(splits.definition.column(n).type).name != "time" for n in named & key)
+    return where if named <= key and plain else None

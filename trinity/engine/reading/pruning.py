@@ -1,0 +1,169 @@
+"""Leaves out files whose partition or statistics show that no row can meet a predicate (L9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.reading.literals import literal_value
+from trinity.spark_tree import spark_tree
+from trinity.spi import ColumnStats, DataFile, TableDefinition
+
+__all__ = ["prune"]
+
+_Test = Callable[[DataFile], bool]
+"""False when no row of the file can meet the predicate."""
+_StatsTest = Callable[[ColumnStats], bool]
+
+
+@room()
+def prune(
+    files: Sequence[DataFile],
+    definition: TableDefinition,
+    where: str | None,
+    columns: Collection[str] | None = None,
+    timezone: Callable[[], str] = lambda: "",
+) -> list[DataFile]:
+    """The files that may hold a row for which ``where`` is true.
+
+    Args:
+        files: candidates. Partition values are exact, statistics are bounds; a file without either stays.
+        definition: the table, for the columns' types.
+        where: Spark SQL over bare column names. AND, OR, comparisons with literals, IN, BETWEEN, IS [NOT] NULL and
+            boolean columns are understood; the rest prunes nothing.
+        columns: the only columns by which files may be left out; all by default.
+        timezone: Spark's session time zone, which timestamps without zone are of; asked only when there is one.
+    """
+    if not where:
+        return list(files)
+    known = {c.name.lower(): (c.name, c.type) for c in definition.columns}
+    if columns is not None:
+        known = {name.lower(): known[name.lower()] for name in columns}
+    tree = spark_tree(where)
+    if tree is None:
+        return list(files)
+    test = _Compiler(known, timezone).test(tree)
+    return [f for f in files if test(f)]
+
+
+def _always(_: DataFile) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class _Compiler:
+    """Turns a predicate into a test of files.
+
+    Attributes:
+        known: lower case name -> (name, type) of the columns that may be used.
+        timezone: see :func:`prune`.
+    """
+
+    known: dict[str, tuple[str, str]]
+    timezone: Callable[[], str]
+
+    def test(self, tree: exp.Expr) -> _Test:
+        tree = tree.unnest()
+        if isinstance(tree, exp.And | exp.Or):
+            tests, hold = [self.test(part) for part in tree.flatten()], all if isinstance(tree, exp.And) else any
+            return lambda f: hold(test(f) for test in tests)
+        return self._negated(tree.this.unnest()) if isinstance(tree, exp.Not) else self._simple(tree)
+
+    def _simple(self, tree: exp.Expr) -> _Test:
+        if isinstance(tree, exp.Column):
+            return self._flag(tree, True)
+        if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
+            return self._on(tree.this, lambda s: s.nulls is None or s.nulls > 0)
+        if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+            low, high = (self._literal(tree.this, tree.args[part]) for part in ("low", "high"))
+            return self._bounded(tree.this, (low, high), lambda s: s.max >= low and s.min <= high)
+        if isinstance(tree, exp.In) and tree.expressions:
+            values = [self._literal(tree.this, part) for part in tree.expressions]
+            return self._bounded(tree.this, values, lambda s: any(s.min <= v <= s.max for v in values))
+        return self._comparison(tree)
+
+    def _negated(self, tree: exp.Expr) -> _Test:
+        """What stands under a NOT: as much as is of use for partitions."""
+        if isinstance(tree, exp.Column):
+            return self._flag(tree, False)
+        if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
+            return self._on(tree.this, lambda s: s is not _ALL_NULL)
+        if isinstance(tree, exp.EQ):
+            return self._comparison(exp.NEQ(this=tree.this, expression=tree.expression))
+        if isinstance(tree, exp.In) and tree.expressions:
+            values = [self._literal(tree.this, part) for part in tree.expressions]
+            return self._bounded(tree.this, values, lambda s: s.min != s.max or s.min not in values)
+        return _always
+
+    def _comparison(self, tree: exp.Expr) -> _Test:
+        for kind, flipped, test in _OPERATORS:
+            if isinstance(tree, kind | flipped):
+                sides = (tree.left, tree.right) if isinstance(tree, kind) else (tree.right, tree.left)
+                value = self._literal(*sides)
+                if value is not None:
+                    return self._bounded(sides[0], [value], partial(_compare, test, value))
+        return _always
+
+    def _flag(self, column: exp.Column, wanted: bool) -> _Test:
+        if self.known.get(column.name.lower(), ("", ""))[1] != "boolean":
+            return _always
+        return self._bounded(column, [wanted], lambda s: s.min <= wanted <= s.max)
+
+    def _bounded(self, column: exp.Expr, values: Sequence[Any], test: _StatsTest) -> _Test:
+        """A comparison, which no NULL meets; ``values`` are what it compares with, None for what is not understood."""
+        if any(v is None for v in values):
+            return _always
+
+        def checked(stats: ColumnStats) -> bool:
+            if stats.min is None or stats.max is None:
+                return stats is not _ALL_NULL
+            try:
+                return test(stats)
+            except TypeError:  # bounds of another type than the literal: no knowledge
+                return True
+
+        return self._on(column, checked)
+
+    def _on(self, column: exp.Expr, test: _StatsTest) -> _Test:
+        if not isinstance(column, exp.Column) or column.name.lower() not in self.known:
+            return _always
+        name, _ = self.known[column.name.lower()]
+
+        def checked(file: DataFile) -> bool:
+            if name in file.partition:
+                value = file.partition[name]
+                return test(_ALL_NULL if value is None else ColumnStats(value, value, 0))
+            return name not in file.stats or test(file.stats[name])
+
+        return checked
+
+    def _literal(self, column: exp.Expr, value: exp.Expr) -> Any:
+        """The value in the type of the column's bounds, or None when it is not certain what Spark makes of it."""
+        if not isinstance(column, exp.Column) or column.name.lower() not in self.known:
+            return None
+        return literal_value(value, self.known[column.name.lower()][1], self.timezone)
+
+
+_ALL_NULL: Final = ColumnStats(None, None, 1)
+"""Stands for a partition of NULL."""
+
+
+def _compare(test: Callable[[ColumnStats, Any], bool], value: Any, stats: ColumnStats) -> bool:
+    return test(stats, value)
+
+
+_OPERATORS: Final[tuple[tuple[Any, Any, Callable[[ColumnStats, Any], bool]], ...]] = (
+    (exp.EQ, exp.EQ, lambda s, v: s.min <= v <= s.max),
+    (exp.NullSafeEQ, exp.NullSafeEQ, lambda s, v: s.min <= v <= s.max),
+    (exp.NEQ, exp.NEQ, lambda s, v: s.min != v or s.max != v),
+    (exp.LT, exp.GT, lambda s, v: s.min < v),
+    (exp.LTE, exp.GTE, lambda s, v: s.min <= v),
+    (exp.GT, exp.LT, lambda s, v: s.max > v),
+    (exp.GTE, exp.LTE, lambda s, v: s.max >= v),
+)
+"""(operator with the column on its left, the same with the column on its right, may a file meet it)."""

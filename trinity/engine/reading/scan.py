@@ -1,0 +1,264 @@
+"""Scans: a table's files as Spark DataFrames in storage form.
+
+The bucketed scan uses Spark's internal ``DataSource`` over py4j; it lives in this file alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
+from trinity.engine.spark.types import arrow_frame
+from trinity.errors import TrinityError
+from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.merge.quoting import quoted, text_literal
+from trinity.merge.spec import MergeSpec
+from trinity.spi import (
+    NATIVE_FILE,
+    NATIVE_ROW,
+    DataFile,
+    NativeScan,
+    SplitSource,
+    TableDefinition,
+    Tier,
+    arrival_order,
+)
+from trinity.storage import (
+    FIELD_ID,
+    READ_BY_ID,
+    READ_OPTIONS,
+    read_files,
+    spark_schema,
+    stored_name,
+    stored_schema,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "bucket_types",
+    "bucketed_scan",
+    "empty_scan",
+    "located_scan",
+    "log_scan",
+    "native_rows",
+    "plain_scan",
+    "tiers",
+    "version_scan",
+    "well_bucketed",
+]
+
+_BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
+_FILE = "_trinity_file"
+_ORDINAL = "_trinity_ordinal"
+_NAME = "_trinity_name"
+_ROW = "_trinity_row"
+_NOT_ASIDE: Final = f"CAST(NULL AS BIGINT) AS {SINCE}"
+
+
+def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
+    """(base files, log files)."""
+    return [f for f in files if f.tier is Tier.BASE], [f for f in files if f.tier is Tier.LOG]
+
+
+def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
+    """Rows of some files, read by column name; a column that a file lacks is NULL.
+
+    Raises:
+        TrinityError: BAD_DATA naming the file that is missing.
+    """
+    if not files:
+        return empty_scan(spark, storage)
+    with _missing_file_named():
+        rows = read_files(spark, [f.path for f in files], _file_schema(spark, storage))
+    return _named(rows, storage)
+
+
+def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
+    """Rows of some files of a version, in storage form: file by file, or by the format's own reader."""
+    if splits.native is None:
+        return plain_scan(spark, files, splits.storage)
+    names = [quoted(f.name) for f in splits.storage]
+    return native_rows(spark, files, splits.native, splits.storage).select(*names)
+
+
+def native_rows(spark: SparkSession, files: Sequence[DataFile], native: NativeScan, storage: pa.Schema) -> DataFrame:
+    """Rows of some files by the format's own reader, with :data:`NATIVE_FILE` and :data:`NATIVE_ROW`."""
+    if not files:
+        nowhere = (f"CAST(NULL AS STRING) AS {NATIVE_FILE}", f"CAST(NULL AS BIGINT) AS {NATIVE_ROW}")
+        return empty_scan(spark, storage).selectExpr("*", *nowhere)
+    with _missing_file_named():
+        return native.rows(spark, files)
+
+
+@contextmanager
+def _missing_file_named() -> Iterator[None]:
+    try:
+        yield
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        missing = (error.getMessageParameters() or {}).get("path", "")
+        raise TrinityError(
+            "BAD_DATA",
+            f"A data file is missing: {missing}. Restore it from a copy, or read an older version of the table "
+            "that does not need it.",
+        ) from error
+
+
+def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
+    """No rows, with the columns of the storage schema."""
+    return arrow_frame(spark, storage.empty_table())
+
+
+def located_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, row_id: str) -> DataFrame:
+    """Rows with a row id: STRUCT(``file`` STRING, the file's URI, ``pos`` BIGINT, the row's place in it)."""
+    rows = plain_scan(spark, files, storage)
+    if not files:
+        return rows.selectExpr("*", f"named_struct('file', '', 'pos', 0L) AS {row_id}")
+    place = "named_struct('file', _metadata.file_path, 'pos', _metadata.row_index)"
+    return rows.selectExpr("*", f"{place} AS {row_id}")
+
+
+def log_scan(
+    spark: SparkSession,
+    splits: SplitSource,
+    spec: MergeSpec,
+    files: Sequence[DataFile],
+    sidecar: Sequence[DataFile] = (),
+    *,
+    ordered: bool = False,
+    arrival: bool = True,
+    stamps: bool = False,
+) -> DataFrame:
+    """Row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
+
+    The arrival is the file's place among the files, then the row's place in its file; or what
+    :func:`~trinity.engine.reading.arrival_order.restored` makes of it. Rows of the sidecar come before everything;
+    they alone have a :data:`~trinity.merge.fold.SINCE`.
+
+    Args:
+        spark: the session.
+        splits: the version.
+        spec: the table's options.
+        files: the log.
+        sidecar: what compaction put aside.
+        ordered: True when the sidecar has several rows of a key, and so their arrival.
+        arrival: False when the order of the log does not matter: every row's arrival is then 0.
+        stamps: True when the rows are to be stored anew (see :func:`~trinity.engine.reading.arrival_order.dated`).
+    """
+    storage = splits.storage
+    if splits.native is not None:
+        versions = _native_log(spark, files, splits.native, storage)
+    else:
+        in_order = sorted(files, key=arrival_order)
+        versions = plain_scan(spark, in_order, storage)
+        versions = _with_arrival(spark, versions, [f.name for f in in_order] if arrival else ())
+        versions = dated(versions, in_order, splits) if stamps else versions
+        versions = restored(versions, in_order, splits, spec) if arrival else versions
+    if not sidecar:
+        return versions
+    aside = storage.append(pa.field(SINCE, pa.int64()))
+    if ordered:
+        return versions.unionByName(plain_scan(spark, sidecar, aside.append(pa.field(ARRIVAL, pa.int64()))))
+    kept = plain_scan(spark, sidecar, aside)
+    # (the sidecar is in no doubt)
+    return versions.unionByName(kept.selectExpr("*", f"-1L AS {ARRIVAL}"), allowMissingColumns=True)
+
+
+def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeScan, storage: pa.Schema) -> DataFrame:
+    """Row versions with arrival and no ``SINCE``, from files that are in arrival order."""
+    rows = native_rows(spark, files, native, storage)
+    names = pa.array(map(native.name, files), pa.string())
+    ordinals = arrow_frame(spark, pa.table({NATIVE_FILE: names, _ORDINAL: range(len(files))}))
+    arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {NATIVE_ROW} AS {ARRIVAL}"
+    joined = rows.join(F.broadcast(ordinals), NATIVE_FILE)
+    return joined.selectExpr(*[quoted(f.name) for f in storage], arrival, _NOT_ASIDE)
+
+
+def _with_arrival(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Adds the arrival, ordinal of the file in ``names`` and row's position in its file, and no ``SINCE``."""
+    if not names:  # no file, and so no _metadata, or no interest in them
+        return rows.selectExpr("*", f"0L AS {ARRIVAL}", _NOT_ASIDE)
+    if len(names) == 1:
+        return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}", _NOT_ASIDE)
+    lines = ",".join(f"({text_literal(name)},{ordinal}L)" for ordinal, name in enumerate(names))
+    ordinals = spark.sql(f"SELECT col1 AS {_FILE}, col2 AS {_ORDINAL} FROM VALUES {lines}")
+    found = rows.selectExpr("*", f"_metadata.file_name AS {_NAME}", f"_metadata.row_index AS {_ROW}")
+    joined = found.join(F.broadcast(ordinals), F.expr(f"{_NAME} = {_FILE}"))
+    arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {_ROW} AS {ARRIVAL}"
+    return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival, _NOT_ASIDE)
+
+
+def bucket_types(definition: TableDefinition) -> str:
+    """The types by which buckets are hashed now (see :class:`~trinity.spi.Bucket`)."""
+    return ";".join(definition.column(k).type for k in definition.primary_key)
+
+
+def well_bucketed(files: Sequence[DataFile], definition: TableDefinition) -> int | None:
+    """The number of buckets when there is exactly one file for each non-empty bucket, else None."""
+    buckets = [f.bucket for f in files if f.bucket]
+    layouts = {(b.count, b.types) for b in buckets}
+    if len(buckets) != len(files) or not files or len(layouts) != 1 or buckets[0].types != bucket_types(definition):
+        return None
+    return buckets[0].count if len({b.index for b in buckets}) == len(buckets) else None
+
+
+def bucketed_scan(
+    spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, key: Sequence[str], buckets: int
+) -> DataFrame:
+    """Rows of a compacted base whose buckets and sort order Spark knows.
+
+    A join on the key then needs neither exchange nor sort. Spark takes a file's bucket from its name,
+    and trusts the order under ``spark.sql.legacy.bucketedTableScan.outputOrdering``.
+    """
+    jvm: Any = spark._jvm
+    session: Any = spark._jsparkSession
+    names = jvm.PythonUtils.toSeq([stored_name(storage, k) for k in key])
+    spec = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec(buckets, names, names)
+    schema = jvm.org.apache.spark.sql.types.DataType.fromJson(_file_schema(spark, storage).json())
+    option = jvm.scala.Option
+    source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
+        session,
+        "parquet",
+        jvm.PythonUtils.toSeq([f.path for f in files]),
+        option.apply(schema),
+        jvm.PythonUtils.toSeq([]),
+        option.apply(spec),
+        jvm.PythonUtils.toScalaMap(dict(READ_OPTIONS)),
+        option.empty(),
+    )
+    with _missing_file_named():
+        rows = DataFrame(session.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
+    return _named(rows, storage)
+
+
+def _file_schema(spark: SparkSession, storage: pa.Schema) -> StructType:
+    """What Spark asks of files: their names, and with ids where it is to go by these."""
+    schema = spark_schema(stored_schema(storage))
+    if not (storage.metadata or {}).items() & READ_BY_ID.items():
+        return schema
+    spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
+    ids = [(f.metadata or {}).get(FIELD_ID) for f in storage]
+    return StructType(
+        [
+            StructField(f.name, f.dataType, True, {"parquet.field.id": int(i)} if i is not None else None)
+            for f, i in zip(schema.fields, ids, strict=True)
+        ]
+    )
+
+
+def _named(rows: DataFrame, storage: pa.Schema) -> DataFrame:
+    """The rows under the names of the table's columns."""
+    if rows.columns == storage.names:
+        return rows
+    return rows.selectExpr(*[f"{quoted(f)} AS {quoted(c)}" for f, c in zip(rows.columns, storage.names, strict=True)])

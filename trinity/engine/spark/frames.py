@@ -1,0 +1,33 @@
+"""Small local results as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from trinity.engine.spark.types import arrow_frame
+from trinity.spi import arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["local_frame"]
+
+
+def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> DataFrame:
+    """A DataFrame of a few rows that the driver made.
+
+    They reach Spark as Arrow data: of a list of Python rows pyspark makes an RDD, which Python workers turn into rows
+    whenever it is looked at.
+
+    Args:
+        spark: the session.
+        columns: name -> type, as a column's.
+        rows: one tuple of Python values per row; of a map its items.
+    """
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
+    values = zip(*rows, strict=True) if rows else ([] for _ in columns)
+    arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
+    return arrow_frame(spark, pa.Table.from_arrays(arrays, schema=schema))

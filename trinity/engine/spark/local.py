@@ -1,0 +1,198 @@
+"""Local Spark with what the formats need: settings, JARs resolved once, and checks that name what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.engine.spark.class_lookups import remember_classes
+from trinity.errors import TrinityError
+from trinity.spi import SparkRequirements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_spark", "local_spark"]
+
+_JAVA: Final = 17
+_LISTS: Final = ("spark.sql.extensions",)
+_LOCAL: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timeType.enabled": "true",
+    "spark.sql.variable.substitute": "false",  # as it is held for every statement (N2)
+    # one sorted file per bucket: the merged read's join needs no sort of the base
+    "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
+    # list the files of a hundred commits on the driver; a Spark job for that costs more
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
+    "spark.sql.shuffle.partitions": "4",
+    # what a task costs before it begins: see the module, and 40 ms of a TCP socket's delayed acknowledgements
+    "spark.python.daemon.module": "trinity.engine.spark.worker_daemon",
+    **({"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}),
+    "spark.log.level": "ERROR",
+}
+_starting = threading.Lock()
+
+
+def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str, str]) -> SparkSession:
+    """This process's Spark: the running one when it has what is needed, else a new local one.
+
+    Args:
+        requirements: of every format that is in use.
+        settings: the caller's own Spark settings, stronger than Trinity's.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID with the remedy: no Java, an old one, no network for the JARs, or a
+            running Spark that lacks something.
+    """
+    with _starting:
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        requirements = list(requirements)
+        if SparkContext._active_spark_context is not None:
+            running = SparkSession.builder.getOrCreate()
+            check_spark(running, requirements)
+            return running
+        _check_java()
+        wanted = {**_LOCAL, **_joined(requirements), **settings}
+        packages = tuple(dict.fromkeys(p for r in requirements for p in r.packages))
+        return _start(wanted, packages)
+
+
+def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) -> None:
+    """Says precisely what a Spark that the caller brought lacks.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID listing every missing JAR and setting; NOT_SUPPORTED for Spark Connect.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            "A session of Spark Connect has no JVM beside it, which Trinity commits through; give the session of the "
+            "driver, or let trinity.connect(path) start Spark.",
+        )
+    missing = []
+    for need in requirements:
+        missing += [f"the JAR {jar} (no class {name})" for name, jar in need.probes.items() if not _has(spark, name)]
+        for key, value in need.settings.items():
+            if key in _LISTS and value not in (spark.conf.get(key, "") or "").split(","):
+                missing.append(f"the setting {key} with {value} in its list")
+    if missing:
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"This Spark session lacks {'; '.join(missing)}. Give them when the session is built "
+            "(spark.jars.packages and the settings), or let trinity.connect(path) start Spark.",
+        )
+
+
+def _has(spark: SparkSession, name: str) -> bool:
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
+    try:
+        loader.loadClass(name)
+    except Exception as error:  # py4j wraps ClassNotFoundException and its relatives
+        if "ClassNotFound" in str(error) or "NoClassDefFound" in str(error):
+            return False
+        raise
+    return True
+
+
+def _joined(requirements: list[SparkRequirements]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for need in requirements:
+        for key, value in need.settings.items():
+            settings[key] = f"{settings[key]},{value}" if key in _LISTS and key in settings else value
+    return settings
+
+
+def _check_java() -> None:
+    java = str(Path(os.environ["JAVA_HOME"], "bin", "java")) if "JAVA_HOME" in os.environ else shutil.which("java")
+    remedy = f"Install Java {_JAVA} (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME to one."
+    if not java or not Path(java).exists():
+        where = f"JAVA_HOME={os.environ['JAVA_HOME']}" if "JAVA_HOME" in os.environ else "the PATH"
+        raise TrinityError("CONFIGURATION_INVALID", f"Spark needs Java, and there is none at {where}. {remedy}")
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if not version or int(version[1]) < _JAVA:
+        found = f"Java {version[1]}" if version else f"'{said.strip()[:80]}'"
+        raise TrinityError("CONFIGURATION_INVALID", f"Spark needs Java {_JAVA} or newer; {java} is {found}. {remedy}")
+
+
+def _start(settings: Mapping[str, str], packages: tuple[str, ...]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[*]").appName("trinity").config(map=dict(settings))
+    if packages:
+        given = [settings["spark.jars"]] if "spark.jars" in settings else []
+        builder = builder.config("spark.jars", ",".join([*given, *_jars(packages, settings)]))
+    spark = builder.getOrCreate()
+    remember_classes(spark)
+    return spark
+
+
+def _jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
+    """The files of the packages and of all that they need: known from an earlier run, or resolved now by Ivy.
+
+    They are given to Spark as ``spark.jars``. As ``spark.jars.packages`` they would end on the path of the Python
+    workers too, where each is searched for modules.
+    """
+    cache = _cache_file(packages)
+    jars = _cached_jars(cache)
+    if jars is None:
+        jars = _resolved(packages, settings)
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        cache.write_text(json.dumps(jars))
+    return jars
+
+
+def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
+    """Has spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
+    from pyspark import SparkConf, java_gateway
+
+    launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
+    wanted = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
+    conf = SparkConf(loadDefaults=False).setAll([*wanted.items(), ("spark.jars.packages", ",".join(packages))])
+    for attempt in (1, 2, 3):
+        try:
+            gateway = launch(conf)
+            break
+        except Exception as error:  # the launcher's gateway dies with the resolution: a bare RuntimeError
+            if attempt == 3:
+                raise TrinityError(
+                    "CONFIGURATION_INVALID",
+                    f"Spark did not start with the JARs {', '.join(packages)}: {error}. They come from Maven Central "
+                    "once and are kept in Ivy's cache; check the network, or put the JARs there.",
+                ) from error
+    try:
+        found = gateway.jvm.java.lang.System.getProperty("spark.jars") or ""
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+    return [jar.removeprefix("file://") for jar in found.split(",") if jar]
+
+
+def _cache_file(packages: tuple[str, ...]) -> Path:
+    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return root / "trinity" / f"jars-{sha256(','.join(sorted(packages)).encode()).hexdigest()[:16]}.json"
+
+
+def _cached_jars(cache: Path) -> list[str] | None:
+    """The JAR files of an earlier resolution, if all are still there: Spark then starts without a network."""
+    try:
+        jars: list[str] = json.loads(cache.read_text())
+    except (OSError, ValueError):
+        return None
+    return jars if jars and all(Path(j).exists() for j in jars) else None

@@ -1,0 +1,154 @@
+"""Settings of the user's Spark that change what SQL means: at Spark's defaults while Trinity analyses and writes (N3).
+
+Spark takes most of them into an expression as it is analysed, so that a lazy DataFrame keeps the meaning that it had
+when it was made, whatever the settings are when it is collected.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.errors import TrinityError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_late_settings", "pinned"]
+
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.ansi.relationPrecedence": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.crossJoin.enabled": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.mapKeyDedupPolicy": "exception",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.storeAssignmentPolicy": "ansi",
+    "spark.sql.timestampType": "timestamp_ltz",
+}
+"""Settings -> Spark's own defaults, in lower case."""
+_WANTED: Final[Mapping[str, str]] = {**_DEFAULTS, "spark.sql.variable.substitute": "false"}
+"""Settings -> what they are held at. By default Spark puts a variable in the place of ``${name}``, in literals too."""
+_LEGACY: Final = "spark.sql.legacy."
+_OWN: Final = frozenset({"spark.sql.legacy.bucketedTableScan.outputOrdering"})
+"""Ours: a legacy setting that says nothing of what SQL means."""
+_JAVA_TIMES: Final = "spark.sql.datetime.java8API.enabled"
+"""Without it Spark filters files by dates of a calendar that lacks 5 to 14 October 1582; left on."""
+_SET: Final = re.compile(r"^(spark\.sql\.[\w.]+) -> (.*)$", re.MULTILINE)
+"""A setting in the text that Scala makes of a map."""
+_LATE: Final = (
+    (
+        "spark.sql.legacy.timeParserPolicy",
+        r"\b(?:try_)?(?:to_date|to_timestamp(?:_ltz|_ntz)?|to_time|date_format|(?:from_|to_)?unix(?:_timestamp|time))\s*\(",
+    ),
+    (
+        "spark.sql.mapKeyDedupPolicy",
+        r"\b(?:map|map_concat|map_from_arrays|map_from_entries|str_to_map|transform_keys)\s*\(",
+    ),
+)
+"""Setting that Spark asks only as rows are made -> the functions that it changes."""
+_lock: Final = threading.Lock()
+_held: Final[dict[str, tuple[int, dict[str, str | None]]]] = {}
+"""JVM session -> how many hold its settings, and what they were before the first."""
+_within: Final[ContextVar[tuple[SparkSession, ...]]] = ContextVar("_within", default=())
+"""The sessions whose settings the caller holds already."""
+
+
+@contextmanager
+def pinned(spark: SparkSession) -> Iterator[None]:
+    """Holds the settings that change what SQL means; what others have set comes back after it.
+
+    They are at Spark's defaults, but that ``${`` in a text is text (N2). Several threads may hold those of one session.
+    The JVM is asked once, however deep this is nested.
+    """
+    outer = _within.get()
+    if any(spark is other for other in outer):
+        yield
+        return
+    token = _within.set((*outer, spark))
+    try:
+        with _held_settings(spark, spark._jsparkSession):
+            yield
+    finally:
+        _within.reset(token)
+
+
+@contextmanager
+def _held_settings(spark: SparkSession, session: Any) -> Iterator[None]:
+    with _lock:
+        name, changed = str(session.sessionUUID()), _changed(spark, session)
+        held, before = _held.get(name, (0, {}))
+        if held or changed:
+            _held[name] = (held + 1, {**changed, **before})
+        for key in changed:
+            if key in _WANTED:
+                spark.conf.set(key, _WANTED[key].upper())
+            else:
+                spark.conf.unset(key)
+    try:
+        yield
+    finally:
+        if held or changed:
+            with _lock:
+                _release(spark, name)
+
+
+def _changed(spark: SparkSession, session: Any) -> dict[str, str | None]:
+    """The settings that are other than they should be, with their values."""
+    found = dict(_SET.findall(session.sessionState().conf().getAllConfs().mkString("\n")))
+    if found.get(_JAVA_TIMES, "").lower() != "true":
+        spark.conf.set(_JAVA_TIMES, "true")
+    unlike: dict[str, str | None] = {
+        key: found.get(key)
+        for key, wanted in _WANTED.items()
+        if found.get(key, _DEFAULTS.get(key, "")).lower() != wanted
+    }
+    return unlike | {k: v for k, v in found.items() if k.startswith(_LEGACY) and k not in _OWN}
+
+
+def _release(spark: SparkSession, name: str) -> None:
+    count, before = _held[name]
+    if count > 1:
+        _held[name] = (count - 1, before)
+        return
+    del _held[name]
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
+
+
+def check_late_settings(spark: SparkSession, text: str) -> None:
+    """Refuses a query whose answer hangs on a setting that Spark asks only when it is collected.
+
+    Args:
+        spark: the session, as the user has set it.
+        text: the query.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID naming the setting.
+    """
+    for key, functions in _LATE:
+        value = spark.conf.get(key, None)
+        used = re.search(functions, text, re.IGNORECASE)
+        if used and value is not None and value.lower() not in ("exception", "corrected"):
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"The answer of {used[0].rstrip('( ')} would depend on {key}={value}, which Spark asks as the query is "
+                f"collected; unset it: spark.conf.unset('{key}').",
+            )

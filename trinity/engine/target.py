@@ -1,0 +1,72 @@
+"""What the engine sees of a table, and of the session that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from trinity.names import TableName
+from trinity.spi import Connector, SplitSource, TableDefinition, TableHandle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Host", "Target"]
+
+
+class Host(Protocol):
+    """The session.
+
+    Attributes:
+        spark: its Spark.
+        timezone: what a timestamp without zone means for a TIMESTAMP column.
+        allow_code: whether SQL may reach code and files (N2).
+    """
+
+    @property
+    def spark(self) -> SparkSession: ...
+
+    @property
+    def timezone(self) -> str: ...
+
+    @property
+    def allow_code(self) -> bool: ...
+
+
+class Target(Protocol):
+    """The table.
+
+    Attributes:
+        name: full name.
+        handle: the connector's handle, unpinned.
+        connector: the connector of the table's catalog, or of its own when it is registered.
+        session: the session.
+        location: absolute folder or URI.
+        definition: columns, key and properties as they are now.
+        properties: table properties in canonical spelling.
+    """
+
+    @property
+    def name(self) -> TableName: ...
+
+    @property
+    def handle(self) -> TableHandle: ...
+
+    @property
+    def connector(self) -> Connector: ...
+
+    @property
+    def session(self) -> Host: ...
+
+    @property
+    def location(self) -> str: ...
+
+    @property
+    def definition(self) -> TableDefinition: ...
+
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+
+    def splits(self, version: int | None = None) -> SplitSource:
+        """All that a read needs of a version, or of the newest."""
+        ...

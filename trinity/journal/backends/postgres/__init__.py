@@ -1,0 +1,1 @@
+"""Journals in PostgreSQL, through psycopg 3."""

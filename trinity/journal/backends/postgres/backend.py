@@ -1,0 +1,325 @@
+"""PostgreSQL through psycopg 3: locks, then the rewritten statement, then checks, in the caller's transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.pq import TransactionStatus
+
+from trinity.errors import TrinityError
+from trinity.journal import tree_parts as trees
+from trinity.journal.archive import archive_statements
+from trinity.journal.backends.base import Described, Result, one_by_one
+from trinity.journal.backends.postgres.batches import as_query
+from trinity.journal.backends.postgres.catalog import described
+from trinity.journal.backends.postgres.locks import Locks, fail
+from trinity.journal.batches import check_counts, first_failing, returns_rows
+from trinity.journal.binding import LOCKED_KEYS
+from trinity.journal.model import LoadedModel
+from trinity.journal.refusals import words_of
+from trinity.journal.rewrite import Rewritten, rewrite
+from trinity.journal.scopes import Scopes
+from trinity.journal.tables import JournalTable
+from trinity.sql.parsing.parameters import number
+
+__all__ = ["PostgresBackend"]
+
+_REMEMBERED: Final = 500
+"""Rewritten statements that a connection keeps."""
+
+
+class PostgresBackend:
+    """One connection to PostgreSQL with a model.
+
+    Args:
+        loaded: the model.
+        options: libpq's parameters; they win over the model's.
+        autocommit: whether each statement is its own transaction.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID when the model does not fit the database.
+        psycopg.Error: when the server cannot be reached.
+    """
+
+    name = "postgresql"
+    dialect = "postgres"
+
+    def __init__(self, loaded: LoadedModel, options: Mapping[str, Any], autocommit: bool) -> None:
+        self._loaded = loaded
+        self._options = {**(loaded.options or {}), **options}
+        # no server-side preparation: a prepared SELECT * fails after ALTER TABLE
+        try:
+            self._connection = psycopg.connect(
+                **self._options, autocommit=True, cursor_factory=psycopg.RawCursor, prepare_threshold=None
+            )
+        except (OSError, TypeError, ValueError) as error:  # what psycopg itself makes of odd parameters
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"There is no connecting with the parameters {', '.join(self._options)}: {error}.",
+            ) from error
+        self._locks = Locks(self._connection, self._options)
+        try:
+            self._model = described(loaded.journal, self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._connection.autocommit = autocommit
+        self._rewritten: dict[str, Rewritten] = {}
+        self._stale = False
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether each statement is its own transaction."""
+        return self._connection.autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        self._connection.autocommit = value
+
+    # -- statements -------------------------------------------------------------------------------------
+
+    def execute(self, sql: str, parameters: Sequence[Any]) -> Result:
+        """Runs one statement. Raises TrinityError, psycopg.Error."""
+        found = self._rewrite(sql)
+        if len(parameters) != found.count:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"The statement has {found.count} parameters, and {len(parameters)} values are given.",
+            )
+        if found.kind == "change":
+            with self._one_transaction():
+                result = self._change(found, list(parameters))
+        else:
+            result = self._run(found.sql, [parameters[i] for i in found.parameters], found)
+        self._notice(found, sql)
+        return result
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Runs a statement with many lists of parameters: INSERT, UPDATE, DELETE and MERGE for all of them, or none.
+
+        Raises:
+            RowError: a list fails; which one is found by trying parts of them, each taken back.
+            TrinityError, psycopg.Error: the statement or the transaction fails, whatever the lists.
+        """
+        found = self._rewrite(sql)
+        check_counts(rows, found.count)
+        if found.returns:
+            raise returns_rows()
+        if words_of(number(sql, self.dialect))[0] not in ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH"):
+            return one_by_one(self, sql, rows)
+        try:
+            with self._all_or_nothing():
+                count = self._together(found, sql, rows)
+                return count if count is not None else one_by_one(self, sql, rows)
+        except (TrinityError, psycopg.Error) as error:
+            if not _of_a_row(error):
+                raise
+
+            def attempt(count: int) -> None:
+                with self._all_or_nothing():
+                    self._together(found, sql, rows[:count])
+                    raise psycopg.Rollback
+
+            row = first_failing(len(rows), attempt)
+            if row is None:
+                raise
+            raise row from error
+
+    def _together(self, found: Rewritten, sql: str, rows: Sequence[Sequence[Any]]) -> int | None:
+        """Sends all lists at once; None where each is a statement of its own."""
+        if found.kind == "plain":
+            first = self.execute(sql, rows[0])
+            if first.description is not None:
+                raise returns_rows()
+            cursor = self._connection.cursor()
+            if rows[1:]:
+                cursor.executemany(found.sql, rows[1:])
+            return max(first.rowcount, 0) + max(cursor.rowcount, 0)
+        query = as_query(sql, found.table, rows) if found.table is not None else None
+        return self.execute(*query).rowcount if query is not None else None
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Takes back what an error leaves behind; a transaction that is open, or is opened here, goes on."""
+        if self._connection.info.transaction_status == TransactionStatus.IDLE and not self._connection.autocommit:
+            self._connection.execute("SHOW transaction_isolation")  # begins it, and sees nothing yet
+        with self._connection.transaction():
+            yield
+
+    def _rewrite(self, sql: str) -> Rewritten:
+        if self._stale and self._usable():
+            self._refresh()
+        found = self._rewritten.get(sql)
+        if found is None:
+            try:
+                found = rewrite(sql, self._model, "postgres")
+            except TrinityError as error:
+                if error.code not in ("TABLE_NOT_FOUND", "COLUMN_NOT_FOUND") or not self._usable():
+                    raise
+                self._refresh()  # another connection may have changed the table
+                found = rewrite(sql, self._model, "postgres")
+            if len(self._rewritten) >= _REMEMBERED:
+                self._rewritten.clear()
+            if len(sql) < 10_000:
+                self._rewritten[sql] = found
+        return found
+
+    def _usable(self) -> bool:
+        """Whether the catalog can be read: not in a transaction that has failed."""
+        return self._connection.info.transaction_status != TransactionStatus.INERROR
+
+    def _refresh(self) -> None:
+        self._rewritten.clear()
+        with self._one_transaction(always=self._connection.info.transaction_status == TransactionStatus.IDLE):
+            self._model = described(self._loaded.journal, self._connection)
+        self._stale = False
+
+    def _notice(self, found: Rewritten, sql: str) -> None:
+        """After definitions, and whatever changes what names mean, the catalog is read anew."""
+        word = sql.lstrip("( \n\t")[:8].upper()
+        if found.kind == "ddl" or word.startswith(
+            ("CREATE", "ALTER", "DROP", "ROLLBACK", "ABORT", "SET", "RESET", "DISCARD")
+        ):
+            self._stale = True
+            self._rewritten.clear()
+
+    @contextlib.contextmanager
+    def _one_transaction(self, always: bool = False) -> Iterator[None]:
+        """Several statements as one transaction, where autocommit would make one of each."""
+        status = self._connection.info.transaction_status
+        if status == TransactionStatus.IDLE and (always or self._connection.autocommit):
+            with self._connection.transaction():
+                yield
+        else:
+            yield
+
+    def _run(self, sql: str, values: Sequence[Any], found: Rewritten) -> Result:
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(sql, values or None)
+        except pg.UniqueViolation as error:
+            raise _duplicate(error, found.table) from error
+        except pg.CardinalityViolation as error:
+            raise _twice(error, found.table) from error
+        return Result(_description(cursor), iter(cursor) if cursor.description else iter(()), cursor.rowcount)
+
+    def _change(self, found: Rewritten, parameters: list[Any]) -> Result:
+        if found.computed is not None:
+            cursor = self._connection.cursor()
+            values = [parameters[i] for i in found.computed.parameters]
+            cursor.execute(found.computed.sql, values or None)
+            parameters += [value for (value,) in cursor]
+        locked = self._locks.take(found.locks, parameters)
+        values = [locked if i == LOCKED_KEYS else parameters[i] for i in found.parameters]
+        result = self._run(found.sql, values, found)
+        self._check_unique(found)
+        if found.counted:
+            [(count,)] = result.rows
+            return Result(None, iter(()), count)
+        return result
+
+    def _check_unique(self, found: Rewritten) -> None:
+        for check in found.checks:
+            cursor = self._connection.cursor()
+            values = cursor.execute(check.found.sql).fetchone()
+            if values is not None:
+                fail(self._connection, "23505", f"Key ({', '.join(check.columns)}) of {check.table} is not unique.")
+
+    def explain(self, sql: str) -> list[str]:
+        """The statements that would be sent, in order."""
+        found = self._rewrite(sql)
+        sent = [found.computed.sql] if found.computed is not None else []
+        for lock in found.locks:
+            sent += self._locks.explain(lock)
+        return [*sent, found.sql, *(check.found.sql for check in found.checks)]
+
+    # -- the catalog ------------------------------------------------------------------------------------
+
+    def tables(self) -> list[tuple[str, str, str]]:
+        """(schema, name, kind), journalled tables in place of what bears their names."""
+        self._refresh()
+        hidden = {(t.backend_schema, t.name) for t in self._model.tables}
+        text = """SELECT table_schema, table_name, table_type FROM information_schema.tables
+                  WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"""
+        with self._one_transaction(always=True):
+            plain = [r for r in self._connection.execute(text) if (r[0], r[1]) not in hidden]
+        found = [(t.schema, t.name, "JOURNALLED TABLE") for t in self._model.tables if t.columns]
+        return sorted([*((r[0], r[1], r[2]) for r in plain), *found])
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """(name, type) of a table's columns. Raises TABLE_NOT_FOUND."""
+        found = self.execute(f"SELECT * FROM {table} LIMIT 0", ())
+        return [(d[0], self._type_name(d[1])) for d in found.description or ()]
+
+    def _type_name(self, oid: int) -> str:
+        [(name,)] = self._connection.execute("SELECT format_type($1::oid, NULL)", [oid])
+        return str(name)
+
+    # -- transactions -----------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Ends the transaction."""
+        self._connection.commit()
+
+    def rollback(self) -> None:
+        """Takes the transaction back."""
+        self._connection.rollback()
+        self._stale = True
+
+    def close(self) -> None:
+        """Ends the connection; the server takes an open transaction back."""
+        self._locks.close()
+        self._connection.close()
+
+    def archive(self, table: str, retention: str | None) -> tuple[int, int]:
+        """Fills subsequent versions of superseded rows and drops those that are older than the retention."""
+        named = trees.table_named(table, "postgres")
+        found = Scopes(self._model, "postgres").find(named)
+        if found is None or not found.columns:
+            raise TrinityError("TABLE_NOT_FOUND", f"There is no journalled table '{table}'.")
+        with self._one_transaction():
+            self._locks.take_table(found)
+            counts = []
+            for statement, values in archive_statements(found, retention):
+                counts.append(self._connection.execute(statement, values or None).rowcount)
+        return counts[0], counts[1] if len(counts) > 1 else 0
+
+
+def _of_a_row(error: TrinityError | psycopg.Error) -> bool:
+    """Whether one row may be the cause: not others' transactions, a lost connection, nor the statement itself."""
+    if isinstance(error, (psycopg.OperationalError, psycopg.InternalError)):
+        return False
+    return isinstance(error, TrinityError) or not (error.sqlstate or "").startswith("42")
+
+
+def _description(cursor: psycopg.Cursor[Any]) -> list[Described] | None:
+    if cursor.description is None:
+        return None
+    return [
+        (c.name, c.type_code, c.display_size, c.internal_size, c.precision, c.scale, None) for c in cursor.description
+    ]
+
+
+def _duplicate(error: psycopg.Error, table: JournalTable | None) -> psycopg.Error:
+    """A violation of the journal's key, in the words of the table that the user knows."""
+    if table is None or error.diag.table_name != table.journal:
+        return error
+    found = re.match(
+        rf"Key \((.*), {re.escape(table.version)}\)=\((.*), [^,]*\) already", error.diag.message_detail or ""
+    )
+    key = f" ({found[1]}) = ({found[2]})" if found else ""
+    return pg.UniqueViolation(f"{table} has a live row with this key already, or the statement writes it twice:{key}")
+
+
+def _twice(error: psycopg.Error, table: JournalTable | None) -> psycopg.Error:
+    if table is None:
+        return error
+    return pg.CardinalityViolation(
+        f"{error.diag.message_primary}; or the statement changes a row of {table} a second time: have the source match "
+        "each row once."
+    )

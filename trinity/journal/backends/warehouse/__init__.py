@@ -1,0 +1,1 @@
+"""Journals that Trinity stores."""

@@ -1,0 +1,251 @@
+"""Trinity tables of a warehouse: each statement its own transaction, with the engine's conflict handling."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlglot import exp
+
+from trinity.connecting import connect
+from trinity.engine.appending.check_constraints import check_expressions
+from trinity.errors import TrinityError
+from trinity.journal import tree_parts as trees
+from trinity.journal.backends.base import Result, one_by_one
+from trinity.journal.backends.warehouse.batches import append_rows, insert_journalled
+from trinity.journal.backends.warehouse.changes import described, run_change
+from trinity.journal.backends.warehouse.rewriter import Merged, rewrite_merged
+from trinity.journal.batches import Batch, batch_of, check_counts, returns_rows
+from trinity.journal.model import LoadedModel
+from trinity.journal.scopes import Scopes
+from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
+from trinity.session import Session
+from trinity.sql.parsing.parameters import number, with_literals
+
+if TYPE_CHECKING:
+    from trinity.table import Table
+
+__all__ = ["WarehouseBackend"]
+
+_KINDS: Final = {"BIGINT": "bigint", "TIMESTAMP": "timestamp"}
+
+
+class WarehouseBackend:
+    """One session over a warehouse.
+
+    Args:
+        warehouse: its folder.
+        loaded: a model of journalled tables that are Trinity tables: ``jdbcCatalog`` is their catalog.
+        options: further arguments of :func:`trinity.connect`.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID when the model does not fit the tables.
+    """
+
+    name = "trinity"
+    dialect = "spark"
+
+    def __init__(self, warehouse: str | Path, loaded: LoadedModel | None, options: Mapping[str, Any]) -> None:
+        self.session: Session = connect(warehouse, **options)
+        self._view = f"_trinity_versions_{uuid.uuid4().hex}"  # connections of one process share Spark and its views
+        self._given = loaded.journal if loaded is not None else JournalModel(())
+        self._model = self._described()
+
+    @property
+    def autocommit(self) -> bool:
+        """Always."""
+        return True
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        if not value:
+            raise TrinityError("NOT_SUPPORTED", "On Trinity tables every statement is its own transaction.")
+
+    # -- the model --------------------------------------------------------------------------------------
+
+    def _described(self) -> JournalModel:
+        """The model with the tables' columns; names in lower case, since Spark's match in any (M10)."""
+        return JournalModel(
+            tuple(self._described_table(t) for t in self._given.tables),
+            self._given.default_schema.lower(),
+            {user.lower(): backend.lower() for user, backend in self._given.schemas.items()},
+            (self.session.current_schema,),
+            catalogs=frozenset(c.lower() for c in self._given.catalogs),
+        )
+
+    def _described_table(self, table: JournalTable) -> JournalTable:
+        catalog = (table.catalog or self.session.current_catalog).lower()
+        placed = replace(
+            table,
+            schema=table.schema.lower(),
+            name=table.name.lower(),
+            backend_schema=table.backend_schema.lower(),
+            journal=table.journal.lower(),
+            key=tuple(k.lower() for k in table.key),
+            version=table.version.lower(),
+            subsequent=table.subsequent.lower(),
+            unique_keys=tuple(tuple(c.lower() for c in u) for u in table.unique_keys),
+            catalog=catalog,
+            merged=True,
+            columns=(),
+            versions_view=self._view,
+        )
+        stored = self._stored(placed)
+        if stored is None:
+            return placed
+        definition = stored.definition
+        types = {c.name.lower(): c.type for c in definition.visible}
+        _check(placed, definition.properties, types, [k.lower() for k in definition.primary_key])
+        columns = tuple(JournalColumn(c.name.lower(), c.type, c.type, c.default) for c in definition.visible)
+        return replace(placed, columns=columns)
+
+    def _stored(self, table: JournalTable) -> Table | None:
+        if table.backend_schema not in self.session.connector(table.catalog).metadata.list_schemas():
+            return None
+        name = self.session.table_name([table.catalog, table.backend_schema, table.journal])
+        return self.session.find_table(name)
+
+    # -- statements -------------------------------------------------------------------------------------
+
+    def execute(self, sql: str, parameters: Sequence[Any]) -> Result:
+        """Runs one statement. Raises TrinityError."""
+        text = with_literals(sql, parameters)
+        found = self._rewrite(text)
+        if found.changes is not None:
+            return self._change(found, found.changes)
+        result = described(self.session.sql(found.sql))
+        if found.defines or text.lstrip()[:6].upper() in ("CREATE", "ALTER ", "DROP T", "DROP S") or found.sql == text:
+            self._model = self._described() if self._model.tables else self._model
+        return result
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Runs a statement with many lists of parameters; an INSERT of one row of VALUES stores them in one commit.
+
+        Raises:
+            RowError: a list fails. Of such an INSERT nothing is stored then; of others what came before is.
+            TrinityError: storing failed for another reason.
+        """
+        check_counts(rows, number(sql, self.dialect).count)
+        batch = batch_of(sql, self.dialect) if len(rows) > 1 else None
+        if batch is not None and (stored := self._insert_many(batch, rows)) is not None:
+            return stored
+        if self._rewrite(with_literals(sql, rows[0])).returning is not None:
+            raise returns_rows()
+        return one_by_one(self, sql, rows)
+
+    def _insert_many(self, batch: Batch, rows: Sequence[Sequence[Any]]) -> int | None:
+        """Stores the rows of an INSERT at once; None where it has to be run row by row."""
+        named = exp.to_table(batch.target, dialect=self.dialect)
+        journalled = Scopes(self._model, self.dialect).find(named)
+        if journalled is None:
+            table = self.session.find_table(self.session.table_name([p.name for p in named.parts]))
+            return append_rows(table, batch, rows) if table is not None else None
+        table = self._stored(journalled)
+        if table is None:
+            return None
+        return insert_journalled(table, journalled, batch, rows, lambda sql: self.execute(sql, ()).rowcount)
+
+    def _rewrite(self, text: str) -> Merged:
+        if not self._model.tables:
+            return Merged(text)
+        try:
+            return rewrite_merged(text, self._model)
+        except TrinityError as error:
+            if error.code not in ("TABLE_NOT_FOUND", "COLUMN_NOT_FOUND"):
+                raise
+            self._model = self._described()  # another connection may have made or changed the table
+            return rewrite_merged(text, self._model)
+
+    def _change(self, found: Merged, table: JournalTable) -> Result:
+        stored = self._stored(table)
+        if stored is None:
+            raise TrinityError("TABLE_NOT_FOUND", f"The journal of table {table} was dropped meanwhile.")
+        check_expressions(stored.definition, lambda: self.session.spark)  # the statement has its DEFAULTs
+        return run_change(found, table, stored)
+
+    def explain(self, sql: str) -> list[str]:
+        """The statement that would be sent."""
+        return [self._rewrite(sql).sql]
+
+    # -- the catalog ------------------------------------------------------------------------------------
+
+    def tables(self) -> list[tuple[str, str, str]]:
+        """(catalog.schema, name, kind)."""
+        self._model = self._described()
+        found = [(t.schema, t.name, "JOURNALLED TABLE") for t in self._model.tables if t.columns]
+        for catalog, connector in self.session.catalogs.items():
+            for schema in connector.metadata.list_schemas():
+                found += [(f"{catalog}.{schema}", t, "TABLE") for t in self.session.list_tables(catalog, schema)]
+        return sorted(found)
+
+    def columns(self, table: str) -> list[tuple[str, str]]:
+        """(name, type) of a table's columns. Raises TABLE_NOT_FOUND."""
+        found = self.session.sql(self._rewrite(f"SELECT * FROM {table}").sql)
+        return [(f.name, f.dataType.simpleString()) for f in found.schema.fields]
+
+    # -- transactions -----------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Nothing to do: statements commit themselves."""
+
+    def rollback(self) -> None:
+        """Raises NOT_SUPPORTED."""
+        raise TrinityError("NOT_SUPPORTED", "On Trinity tables every statement is its own transaction; none is open.")
+
+    def close(self) -> None:
+        """Releases the session."""
+        self.session.close()
+
+    def archive(self, table: str, retention: str | None) -> tuple[int, int]:
+        """Keeps the newest versions alone, from now on, and deletions for the retention: a duration.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND; INVALID_ARGUMENTS without a retention, or for one that is no duration.
+        """
+        found = Scopes(self._model, self.dialect).find(trees.table_named(table, self.dialect))
+        stored = self._stored(found) if found is not None else None
+        if stored is None:
+            raise TrinityError("TABLE_NOT_FOUND", f"There is no journalled table '{table}'.")
+        if retention is None:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"The journal of {table} is read merged, so it needs no subsequent versions. Give a retention for its "
+                "deletions, such as '30 days'; older versions of rows are then dropped.",
+            )
+        stored.set_properties({"tombstone.retention": retention})
+        before = _row_versions(stored)
+        stored.compact(full=True)
+        return 0, before - _row_versions(stored)
+
+
+def _row_versions(table: Table) -> int:
+    splits = table.splits()
+    return sum(f.rows for f in (*splits.files, *splits.sidecar))
+
+
+def _check(table: JournalTable, properties: Mapping[str, str], types: Mapping[str, str], key: Sequence[str]) -> None:
+    """Raises CONFIGURATION_INVALID for a table that is no journal of this model."""
+    where = f"Model: schema '{table.schema}', table '{table.name}'"
+    wanted = {"watermark-key": table.version, "tombstone-key": table.subsequent}
+    for option, column in wanted.items():
+        if properties.get(option, "").lower() != column:
+            raise TrinityError(
+                "CONFIGURATION_INVALID", f"{where}: {table.journal} needs the table property '{option}' = '{column}'."
+            )
+    for column in (c for u in table.unique_keys for c in u if c not in types):
+        raise TrinityError("CONFIGURATION_INVALID", f"{where}, journalUniqueKeys: there is no column '{column}'.")
+    if set(key) != set(table.key):
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"{where}: the key is ({', '.join(table.key)}), and that of {table.journal} ({', '.join(key)}).",
+        )
+    for column in (table.version, table.subsequent):
+        if types[column] != _KINDS[table.version_type]:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"{where}, journalVersionType: {table.version_type} does not fit column '{column}' of type "
+                f"{types[column]}.",
+            )

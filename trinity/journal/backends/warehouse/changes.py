@@ -1,0 +1,113 @@
+"""One change of a journal that Trinity stores: one commit, and the rows that it returns."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from trinity.engine.reading.merged_read import row_versions
+from trinity.engine.spark.settings import pinned
+from trinity.journal.backends.base import Described, Result
+from trinity.journal.backends.warehouse.returning import Returning
+from trinity.journal.backends.warehouse.rewriter import Merged
+from trinity.journal.tables import JournalTable
+from trinity.spi import SplitSource, TableHandle
+from trinity.sql.changing import dml
+from trinity.sql.parsing.parse import only_one
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.table import Table
+
+__all__ = ["described", "run_change"]
+
+_COUNT: Final = "num_affected_rows"
+_INSTANT: Final = re.compile(r'"(type|elementType|keyType|valueType)":"timestamp"')
+"""The type TIMESTAMP in the JSON of a schema."""
+
+
+def described(rows: DataFrame) -> Result:
+    """The rows of a query, or the count of a change."""
+    if not rows.columns:
+        return Result(None, iter(()), -1)
+    if rows.columns[0] == _COUNT:
+        return Result(None, iter(()), rows.collect()[0][0])
+    return _fetched(rows)
+
+
+def _fetched(rows: DataFrame) -> Result:
+    found = [tuple(r) for r in _with_clocks(rows).collect()]
+    description: list[Described] = [
+        (f.name, f.dataType.simpleString(), None, None, None, None, f.nullable) for f in rows.schema.fields
+    ]
+    return Result(description, iter(found), len(found))
+
+
+def _with_clocks(rows: DataFrame) -> DataFrame:
+    """The rows with their instants as clocks of the session's zone, in which naive parameters are taken.
+
+    Pyspark by itself gives those of the process's zone.
+    """
+    from pyspark.sql.types import StructType
+
+    clocks = StructType.fromJson(json.loads(_INSTANT.sub(r'"\1":"timestamp_ntz"', rows.schema.json())))
+    if clocks == rows.schema:
+        return rows
+    plain = rows.toDF(*[f"_{number}" for number in range(len(clocks))])
+    return plain.select(*[plain[f"_{number}"].cast(field.dataType) for number, field in enumerate(clocks)])
+
+
+def run_change(found: Merged, table: JournalTable, stored: Table) -> Result:
+    """Runs a change.
+
+    Args:
+        found: the rewritten statement.
+        table: the journalled table.
+        stored: its journal.
+
+    Returns:
+        the count, or what RETURNING asks for, read from the rows that the commit has appended.
+
+    Raises:
+        TrinityError: what :func:`trinity.sql.changing.dml.changed` raises; what RETURNING names is looked up before
+            anything is written.
+    """
+    text, tokens = only_one(found.sql)
+    piece = dml.row_change(text, "spark", tokens)
+    assert piece is not None
+    returning = found.returning
+    if returning is not None:
+        _returned(returning, table, stored, replace(stored.splits(), files=(), sidecar=()))
+    beside = (lambda: _versions(table, stored)) if found.fills else None
+    done = dml.changed(stored.session, piece, beside, table.unique_keys)
+    if returning is None:
+        return Result(None, iter(()), done.affected)
+    splits = stored.splits(done.version)
+    files = tuple(f for f in splits.files if done.affected and f.commit == done.version)
+    return _fetched(_returned(returning, table, stored, replace(splits, files=files, sidecar=())))
+
+
+@contextmanager
+def _versions(table: JournalTable, stored: Table) -> Iterator[Sequence[TableHandle]]:
+    """The view of all stored versions, from which keys that come to life get theirs; the journal as it was pinned."""
+    splits, spark = stored.splits(), stored.session.spark
+    row_versions(spark, splits).createOrReplaceTempView(table.versions_view)
+    try:
+        yield (stored.handle.pinned(splits.version, splits.definition.id),)
+    finally:
+        spark.catalog.dropTempView(table.versions_view)
+
+
+def _returned(returning: Returning, table: JournalTable, stored: Table, splits: SplitSource) -> DataFrame:
+    spark = stored.session.spark
+    with pinned(spark):
+        row_versions(spark, splits).where(returning.rows).createOrReplaceTempView(table.returned_view)
+    try:
+        return stored.session.sql(returning.query)
+    finally:
+        spark.catalog.dropTempView(table.returned_view)

@@ -1,0 +1,151 @@
+"""INSERT into a journal that Trinity stores: a MERGE, which refuses keys that are live or come twice (M4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.journal import tree_parts as trees
+from trinity.journal.backends.warehouse.versions import after, newest_of
+from trinity.journal.conflicts import conflicting_key
+from trinity.journal.tables import JournalColumn, JournalTable
+
+__all__ = ["insert", "inserting", "on_conflict"]
+
+_NEW: Final = "new"
+_PROPOSED: Final = "excluded"
+"""PostgreSQL's name for the row that ON CONFLICT has in hand."""
+_PLACE, _NTH = "_trinity_place", "_trinity_nth"
+
+
+def insert(node: exp.Insert, table: JournalTable) -> exp.Merge:
+    """INSERT without ON CONFLICT: matches nothing. Raises COLUMN_NOT_FOUND, CONSTRAINT_VIOLATION, NOT_SUPPORTED."""
+    columns = _columns(node, table)
+    given = trees.derived(_query(node, columns, table), _NEW, [trees.identifier(c.name) for c in columns])
+    when = exp.When(matched=False, then=_row(_NEW, columns, table))
+    return exp.Merge(this=_target(node), using=given, on=exp.false(), whens=exp.Whens(expressions=[when]))
+
+
+def on_conflict(node: exp.Insert, table: JournalTable) -> tuple[exp.Merge, exp.Update | None]:
+    """INSERT … ON CONFLICT: rows whose key is free are inserted, for others the live row is updated or left.
+
+    Returns:
+        the MERGE, and what it does to live rows: SET, to which versions have to be added still; None for DO NOTHING.
+
+    Raises:
+        TrinityError: as :func:`insert`; SYNTAX_ERROR, INVALID_ARGUMENTS for columns that are no key.
+    """
+    conflict: exp.OnConflict = node.args["conflict"]
+    key = conflicting_key(conflict, table)
+    columns = _columns(node, table)
+    on = key or table.key
+    proposed = _proposed(_query(node, columns, table), columns, table, on)
+    twice = exp.GT(this=trees.column(_NTH, _PROPOSED), expression=exp.Literal.number(1))
+    row = _row(_PROPOSED, list(table.visible), table)
+    changing: exp.Update | None = None
+    if "UPDATE" not in conflict.args["action"].name.upper():
+        others = table.unique_keys if key is None else ()
+        free = [exp.Not(this=twice), *(exp.Not(this=_is_live(table, u)) for u in others)]
+        whens = [exp.When(matched=False, condition=exp.and_(*free, copy=False), then=row)]
+    else:
+        if key is None:
+            raise TrinityError("SYNTAX_ERROR", "ON CONFLICT DO UPDATE needs the columns that conflict.")
+        where = conflict.args.get("where")
+        changing = exp.Update(expressions=[e.copy() for e in conflict.expressions])
+        matched = exp.When(matched=True, condition=where.this.copy() if where is not None else None, then=changing)
+        values: exp.Tuple = row.expression
+        values.set("expressions", [*values.expressions[:-1], _once(values.expressions[-1], twice, table)])
+        whens = [matched, exp.When(matched=False, then=row)]
+    same = trees.equal(on, trees.alias_name(_target(node)), _PROPOSED)
+    return exp.Merge(this=_target(node), using=proposed, on=same, whens=exp.Whens(expressions=whens)), changing
+
+
+def inserting(columns: Sequence[str], values: Sequence[exp.Expr]) -> exp.Insert:
+    """``INSERT (columns) VALUES (values)`` of a WHEN clause."""
+    return exp.Insert(
+        this=exp.Tuple(expressions=[trees.column(c) for c in columns]), expression=exp.Tuple(expressions=list(values))
+    )
+
+
+def _target(node: exp.Insert) -> exp.Table:
+    target: exp.Table = node.this.this if isinstance(node.this, exp.Schema) else node.this
+    return target
+
+
+def _columns(node: exp.Insert, table: JournalTable) -> list[JournalColumn]:
+    """The columns that are filled, the key's among them."""
+    if not isinstance(node.this, exp.Schema):
+        return list(table.visible)
+    columns = [table.visible_column(trees.folded(c)) for c in node.this.expressions]
+    names = [c.name for c in columns]
+    if missing := [k for k in table.key if k not in names]:
+        raise TrinityError("CONSTRAINT_VIOLATION", f"INSERT INTO {table} leaves out key column '{missing[0]}'.")
+    if twice := [n for n in names if names.count(n) > 1]:
+        raise TrinityError("DUPLICATE_COLUMN_NAME", f"INSERT INTO {table} names column '{twice[0]}' twice.")
+    return columns
+
+
+def _query(node: exp.Insert, columns: Sequence[JournalColumn], table: JournalTable) -> exp.Query:
+    """The rows as a query, DEFAULT spelled out."""
+    source = node.expression
+    query = source.unnest() if isinstance(source, exp.Subquery) else source
+    if isinstance(query, exp.Values):
+        for row in query.expressions:
+            given = zip(row.expressions, columns, strict=False)  # the engine refuses another number of values
+            values = [trees.default_of(c, "spark") if trees.is_default(v) else v for v, c in given]
+            row.set("expressions", [*values, *row.expressions[len(columns) :]])
+        query = trees.select([exp.Star()], query)
+    if not isinstance(query, exp.Query):
+        raise TrinityError("SYNTAX_ERROR", f"INSERT INTO {table} has no rows: give VALUES or a query.")
+    if node.args.get("with_") is not None:
+        query.set("with_", node.args["with_"])
+    return query
+
+
+def _row(source: str, columns: Sequence[JournalColumn], table: JournalTable) -> exp.Insert:
+    """A new row with its version, which comes last."""
+    version = after(table, newest_of(table, [trees.column(k, source) for k in table.key]))
+    values = [*(trees.column(c.name, source) for c in columns), version]
+    return inserting([*(c.name for c in columns), table.version], values)
+
+
+def _is_live(table: JournalTable, columns: tuple[str, ...]) -> exp.Exists:
+    """Whether a live row has the proposed values of a unique key."""
+    same = trees.equal(columns, "other", _PROPOSED)
+    return exp.Exists(this=trees.select([exp.Literal.number(1)], trees.journal(table, "other"), [same]))
+
+
+def _proposed(
+    query: exp.Query, columns: Sequence[JournalColumn], table: JournalTable, on: tuple[str, ...]
+) -> exp.Subquery:
+    """The rows with all columns, and the place of each among those with the same values of ``on``."""
+    names = [c.name for c in columns]
+    values = [
+        trees.column(c.name, "given")
+        if c.name in names
+        else exp.alias_(trees.default_of(c, "spark"), trees.identifier(c.name))
+        for c in table.visible
+    ]
+    place = exp.alias_(exp.Anonymous(this="monotonically_increasing_id"), _PLACE)
+    given = trees.derived(query, "given", [trees.identifier(n) for n in names])
+    placed = trees.derived(trees.select([*values, place], given), "placed")
+    nth = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[trees.column(c, "placed") for c in on],
+        order=exp.Order(expressions=[exp.Ordered(this=trees.column(_PLACE, "placed"))]),
+    )
+    every = [trees.column(c.name, "placed") for c in table.visible]
+    return trees.derived(trees.select([*every, exp.alias_(nth, _NTH)], placed), _PROPOSED)
+
+
+def _once(version: exp.Expr, twice: exp.Expr, table: JournalTable) -> exp.Expr:
+    """The version of a new row, or an error for a second one of its key."""
+    message = (
+        f"MERGE_TARGET_ROW_MULTIPLE_MATCHES: INSERT INTO {table}: ON CONFLICT DO UPDATE would change a row a second "
+        "time; give each key once."
+    )
+    fails = exp.Anonymous(this="raise_error", expressions=[exp.Literal.string(message)])
+    return exp.Case(ifs=[exp.If(this=twice.copy(), true=fails)], default=version)

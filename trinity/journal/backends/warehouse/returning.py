@@ -1,0 +1,80 @@
+"""RETURNING of a change in a journal that Trinity stores: a query over the rows that its commit has appended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.journal import tree_parts as trees
+from trinity.journal.binding import generated
+from trinity.journal.returning import expand, of_target
+from trinity.journal.tables import JournalTable
+
+__all__ = ["Returning", "returning_of"]
+
+
+@dataclass(frozen=True)
+class Returning:
+    """What a change returns.
+
+    Attributes:
+        query: over the table's ``returned_view``.
+        rows: a condition: which appended rows that view has. A key that a row left has one that is not returned.
+    """
+
+    query: str
+    rows: str
+
+
+def returning_of(tree: exp.DML, table: JournalTable, alias: exp.Identifier) -> Returning | None:
+    """The RETURNING of a statement whose references have been replaced already; None without one.
+
+    Args:
+        tree: INSERT, UPDATE, DELETE or MERGE.
+        table: its target.
+        alias: the target's name in the statement.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for columns of other tables, and for a MERGE that both deletes
+            rows and moves keys.
+    """
+    clause = tree.args.get("returning")
+    if clause is None:
+        return None
+    others = _others(tree)
+    wanted = expand(clause, table, alias, others)
+    if not all(of_target(e, table, alias) for e in wanted):
+        if not others:
+            raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING names a column that {table} has not.")
+        raise TrinityError("NOT_SUPPORTED", f"RETURNING reads the columns of {table} alone, not those of other tables.")
+    source = exp.Table(this=trees.identifier(table.returned_view), alias=exp.TableAlias(this=alias.copy()))
+    return Returning(generated(trees.select(wanted, source), "spark"), generated(_rows(tree, table), "spark"))
+
+
+def _others(tree: exp.DML) -> list[exp.Expr]:
+    found = tree.args.get("using") or []
+    if tree.args.get("from_") is not None:
+        found = tree.args["from_"].this
+    return list(found) if isinstance(found, list) else [found]
+
+
+def _rows(tree: exp.DML, table: JournalTable) -> exp.Expr:
+    new = exp.Is(this=trees.column(table.subsequent), expression=exp.Null())
+    if isinstance(tree, exp.Delete):
+        return exp.Not(this=new)
+    if isinstance(tree, exp.Merge):
+        actions = [when.args["then"] for when in tree.args["whens"].expressions]
+        if any(str(a.name).upper() == "DELETE" for a in actions if not isinstance(a, exp.DML)):
+            if any(isinstance(a, exp.Update) and _sets_key(a, table) for a in actions):
+                raise TrinityError(
+                    "NOT_SUPPORTED", f"RETURNING of a MERGE INTO {table} that deletes rows and sets the key; do either."
+                )
+            return exp.true()
+    return new
+
+
+def _sets_key(node: exp.Update, table: JournalTable) -> bool:
+    assigned = [e.this for e in node.expressions if isinstance(e, exp.EQ)]
+    return any(trees.folded(c.this) in table.key for a in assigned for c in a.find_all(exp.Column))

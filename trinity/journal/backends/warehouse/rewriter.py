@@ -1,0 +1,223 @@
+"""The rewriter for journals that Trinity stores.
+
+They are ``deduplicate`` tables whose watermark is the version and whose tombstone is the subsequent version. They are
+read merged already, and an append is an UPDATE or a MERGE of the journal itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.journal import tree_parts as trees
+from trinity.journal.assignments import assignments
+from trinity.journal.backends.warehouse.inserts import insert, inserting, on_conflict
+from trinity.journal.backends.warehouse.returning import Returning, returning_of
+from trinity.journal.backends.warehouse.versions import after, newest_of
+from trinity.journal.binding import generated
+from trinity.journal.ddl import rewrite_ddl
+from trinity.journal.merges import key_of_source
+from trinity.journal.refusals import check_unread, mentions, words_of
+from trinity.journal.rewrite import numbered_and_parsed
+from trinity.journal.scopes import Scopes
+from trinity.journal.tables import JournalModel, JournalTable
+
+__all__ = ["Merged", "rewrite_merged"]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What is sent to Trinity.
+
+    Attributes:
+        sql: the statement, in Spark's SQL; as it was written when it names no journalled table.
+        changes: the journalled table that it changes.
+        fills: keys may come to life in that table, so its ``versions_view`` has to be there.
+        returning: what it returns of the rows that it has appended.
+        defines: the statement changes a definition.
+    """
+
+    sql: str
+    changes: JournalTable | None = None
+    fills: bool = False
+    returning: Returning | None = None
+    defines: bool = False
+
+
+def rewrite_merged(sql: str, model: JournalModel) -> Merged:
+    """Rewrites one statement without parameters.
+
+    Raises:
+        TrinityError: as :func:`trinity.journal.rewrite.rewrite`.
+    """
+    numbered, parse = numbered_and_parsed(sql, "spark")
+    if not mentions(numbered, model):
+        return Merged(sql)
+    if check_unread(words_of(numbered), model, numbered):
+        return Merged(sql)
+    scopes = Scopes(model, "spark")
+    found = _rewritten(parse(), scopes)
+    return found if scopes.met else Merged(sql)
+
+
+def _rewritten(tree: exp.Expr, scopes: Scopes) -> Merged:
+    if (definition := rewrite_ddl(tree, scopes)) is not None:
+        return Merged(generated(definition, "spark"), defines=True)
+    clause = tree.args.get("with_")
+    if isinstance(clause, exp.With) and any(isinstance(c.this, exp.DML) for c in clause.expressions):
+        raise TrinityError("NOT_SUPPORTED", "INSERT, UPDATE, DELETE and MERGE in WITH need PostgreSQL.")
+    if isinstance(tree, exp.Query):
+        if any(s.args.get("locks") for s in tree.find_all(exp.Select)):
+            raise TrinityError("NOT_SUPPORTED", "FOR UPDATE needs PostgreSQL.")
+        scopes.replace(tree)
+        return Merged(generated(tree, "spark"))
+    if not isinstance(tree, (exp.Insert, exp.Update, exp.Delete, exp.Merge)):
+        raise TrinityError("NOT_SUPPORTED", f"{tree.key.upper()} of a journalled table is not supported.")
+    return _change(tree, scopes)
+
+
+def _change(tree: exp.Insert | exp.Update | exp.Delete | exp.Merge, scopes: Scopes) -> Merged:
+    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    table = scopes.journalled(target)
+    scopes.replace(tree, target=target)
+    if table is None:
+        return Merged(generated(tree, "spark"))
+    alias = trees.alias_name(target)
+    returning = returning_of(tree, table, alias)
+    target.replace(_aliased(table, alias))
+    fills = True
+    if isinstance(tree, exp.Insert):
+        tree = _insert(tree, table, alias)
+    elif isinstance(tree, exp.Merge):
+        _merge(tree, table, alias)
+    elif isinstance(tree, exp.Delete):
+        tree, fills = _delete(tree, table, alias), False
+    else:
+        fills = _set_version(tree, table, alias)
+    tree.set("returning", None)
+    return Merged(generated(tree, "spark"), table, fills, returning)
+
+
+def _aliased(table: JournalTable, alias: exp.Identifier) -> exp.Table:
+    found = trees.journal(table)
+    found.set("alias", exp.TableAlias(this=alias.copy()))
+    return found
+
+
+# -- statements -----------------------------------------------------------------------------------------
+
+
+def _insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier) -> exp.Merge:
+    if node.args.get("conflict") is None:
+        return insert(node, table)
+    found, changing = on_conflict(node, table)
+    if changing is not None:
+        _set_version(changing, table, alias)
+    return found
+
+
+def _set_version(node: exp.Update, table: JournalTable, alias: exp.Identifier) -> bool:
+    """Adds the next version to SET; whether a key column is SET, so that rows may come to keys with a history."""
+    values = assignments(_bare(node.expressions, alias), table, "spark")
+    own = trees.column(table.version, alias)
+    moves = bool(values.keys() & set(table.key))
+    if moves:
+        key = [values.get(k) or trees.column(k, alias) for k in table.key]
+        least = exp.Coalesce(this=newest_of(table, key), expressions=[own.copy()])
+        own = exp.Anonymous(this="greatest", expressions=[own, least])  # type: ignore[assignment]
+    values[table.version] = after(table, own)
+    node.set("expressions", [_assigned(c, v) for c, v in values.items()])
+    return moves
+
+
+def _bare(nodes: Sequence[exp.Expr], alias: exp.Identifier) -> list[exp.Expr]:
+    """Assignments as the standard has them: Spark allows ``SET t.column = value`` as well."""
+    found = [n.copy() for n in nodes]
+    for node in found:
+        column = node.this if isinstance(node, exp.EQ) else None
+        qualifier = column.args.get("table") if isinstance(column, exp.Column) else None
+        if column is not None and qualifier is not None and trees.folded(qualifier) == trees.folded(alias):
+            column.set("table", None)
+    return found
+
+
+def _assigned(column: str, value: exp.Expr) -> exp.EQ:
+    return exp.EQ(this=trees.column(column), expression=value)
+
+
+def _deleting(table: JournalTable, alias: exp.Identifier) -> list[exp.Expr]:
+    next_one = after(table, trees.column(table.version, alias))
+    return [_assigned(table.version, next_one), _assigned(table.subsequent, next_one.copy())]
+
+
+def _delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier) -> exp.Update:
+    """DELETE as an UPDATE of both version columns; USING becomes EXISTS, since a row may meet several others."""
+    where = node.args.get("where")
+    condition = where.this if where is not None else None
+    using = node.args.get("using") or []
+    if using:
+        query = trees.select([exp.Literal.number(1)], using[0].copy(), [condition] if condition is not None else [])
+        for other in using[1:]:
+            query.append("joins", exp.Join(this=other.copy(), kind="CROSS"))
+        condition = exp.Exists(this=query)
+    found = exp.Update(this=node.this, expressions=_deleting(table, alias))
+    if condition is not None:
+        found.set("where", exp.Where(this=condition))
+    if node.args.get("with_") is not None:
+        found.set("with_", node.args["with_"])
+    return found
+
+
+def _merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier) -> None:
+    """Adds versions to each clause; DELETE becomes an UPDATE of both version columns."""
+    for when in node.args["whens"].expressions:
+        then = when.args["then"]
+        if isinstance(then, exp.Update):
+            _spell_star(then, table, node, alias)
+            _set_version(then, table, alias)
+        elif isinstance(then, exp.Insert):
+            when.set("then", _merge_insert(then, table, node, alias))
+        elif str(then.name).upper() == "DELETE":
+            when.set("then", exp.Update(expressions=_deleting(table, alias)))
+
+
+def _spell_star(then: exp.Update, table: JournalTable, node: exp.Merge, alias: exp.Identifier) -> None:
+    """``UPDATE SET *``: all columns, from those of the source; a key that ON equates stays."""
+    if not isinstance(then.expressions[0], exp.Star):
+        return
+    stays = set(table.key) if key_of_source(node.args["on"], table, alias) is not None else set()
+    source = _source_name(node)
+    columns = [c.name for c in table.visible if c.name not in stays]
+    then.set("expressions", [_assigned(c, trees.column(c, source)) for c in columns])
+
+
+def _source_name(node: exp.Merge) -> exp.Identifier:
+    name = trees.alias_name(node.args["using"])
+    if not isinstance(name, exp.Identifier):
+        raise TrinityError("SYNTAX_ERROR", "The source of MERGE needs an alias.")
+    return name
+
+
+def _merge_insert(then: exp.Insert, table: JournalTable, node: exp.Merge, alias: exp.Identifier) -> exp.Insert:
+    values = list(then.expression.expressions) if isinstance(then.expression, exp.Tuple) else []
+    columns = [c.name for c in table.visible]
+    if isinstance(then.this, exp.Star):
+        values = [trees.column(c, _source_name(node)) for c in columns]
+    elif isinstance(then.this, exp.Tuple) and then.expression is not None:
+        columns = [table.visible_column(trees.folded(c.this)).name for c in then.this.expressions]
+    else:  # the first columns
+        columns = columns[: len(values)]
+    if len(columns) != len(values):
+        raise TrinityError(
+            "SYNTAX_ERROR", f"MERGE INTO {table}: INSERT lists {len(columns)} columns, {len(values)} values."
+        )
+    given = dict(zip(columns, values, strict=True))
+    key = [given.get(k) for k in table.key]
+    missing = [k for k, value in zip(table.key, key, strict=True) if value is None]
+    if missing:
+        raise TrinityError("CONSTRAINT_VIOLATION", f"MERGE INTO {table}: INSERT leaves out key column '{missing[0]}'.")
+    version = after(table, newest_of(table, [value for value in key if value is not None]))
+    return inserting([*columns, table.version], [*(v.copy() for v in values), version])

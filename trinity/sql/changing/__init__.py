@@ -1,0 +1,1 @@
+"""INSERT, MERGE, UPDATE and DELETE: names resolved, then to the engine."""

@@ -1,0 +1,301 @@
+"""From a statement's clauses to the engine's program: names resolved, reads pinned, expressions as Spark SQL text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from trinity.calls.spark import spark_errors
+from trinity.engine.appending.defaults import default_text
+from trinity.engine.changing.program import Case, Program, When
+from trinity.engine.guard import guard_expression
+from trinity.engine.spark.types import spark_type
+from trinity.errors import TrinityError, nearest
+from trinity.merge.quoting import quoted
+from trinity.spi import Column
+from trinity.sql.changing.scope import Known, Relation, Scope, Side, name_suffixes
+from trinity.sql.changing.source import Source, read_source
+from trinity.sql.parsing.parse import Statement, parse, parse_tokens, tokenize
+from trinity.sql.parsing.reader import Piece
+from trinity.sql.parsing.row_change import Clause, CommonTable, RowChange
+from trinity.sql.queries.query import run_text
+from trinity.sql.queries.reads import Reads, spelled_out
+from trinity.sql.queries.references import apply_edits, resolve
+from trinity.sql.queries.translate import to_spark_text
+
+if TYPE_CHECKING:
+    from trinity.session import Session
+    from trinity.table import Table
+
+__all__ = ["program"]
+
+
+@contextmanager
+def program(session: Session, table: Table, change: RowChange) -> Iterator[Program]:
+    """The program of a statement, its reads pinned as it is entered; its views are dropped as it is left.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS (arity, ambiguous names), SYNTAX_ERROR,
+            NOT_SUPPORTED, TABLE_NOT_FOUND: all before anything is read.
+    """
+    reads = Reads(session)
+    try:
+        yield _Builder(reads, table, change).program()
+    finally:
+        reads.drop()
+
+
+class _Builder:
+    """Makes one program."""
+
+    def __init__(self, reads: Reads, table: Table, change: RowChange) -> None:
+        self.reads = reads
+        self.table = table
+        self.change = change
+        self.columns = {c.name.lower(): c for c in table.definition.visible}
+        self.target = self._target_side()
+
+    def program(self) -> Program:
+        change = self.change
+        assigned = [self._assigned(clause) for clause in change.clauses]
+        for common in change.tables:
+            self.reads.common[common.name.lower()] = self._common_view(common)
+        source = self._source()
+        if change.statement == "DELETE":
+            cases: tuple[Case, ...] = (self._delete(source),)
+        elif source is None:
+            cases = (self._update(change.clauses[0], assigned[0]),)
+        else:
+            cases = tuple(self._case(c, a, source) for c, a in zip(change.clauses, assigned, strict=True))
+        joined = source is not None and change.statement != "DELETE"
+        return Program(
+            change.statement,
+            cases,
+            source.rows if joined and source else None,
+            self._on(source) if joined and source else None,
+            self.target.alias,
+            source.side.alias if joined and source else "_trinity_source",
+            self.reads.handles,
+        )
+
+    # -- target and source --------------------------------------------------------------------------------
+
+    def _target_side(self) -> Side:
+        name = self.table.name
+        alias = self.change.alias or self.change.target[-1]
+        columns = {
+            c: Known(f"{quoted(alias)}.{quoted(column.name)}", spark_type(column.type))
+            for c, column in self.columns.items()
+        }
+        names = frozenset({(alias.lower(),)}) if self.change.alias else name_suffixes(name.parts)
+        return Side("target", alias, (Relation(names, columns),), columns)
+
+    def _source(self) -> Source | None:
+        piece = self.change.source
+        if piece is None:
+            return None
+        statement = parse(_in_place(piece), piece.dialect)
+        if not isinstance(statement.tree, exp.Select) or not _only_from(statement.tree):
+            raise TrinityError(
+                "SYNTAX_ERROR",
+                f"Line {piece.tokens[0].line}: '{piece.text}' is no source; put a query in parentheses and give it an "
+                "alias.",
+            )
+        return read_source(self.reads, self._spark(statement), self.target.alias)
+
+    def _common_view(self, common: CommonTable) -> str:
+        """The view with the rows of one WITH query."""
+        body = common.body
+        text = body.text
+        if common.recursive:
+            columns = f" ({', '.join(map(_quoted(body.dialect), common.columns))})" if common.columns else ""
+            name = _quoted(body.dialect)(common.name)
+            text = f"WITH RECURSIVE {name}{columns} AS ({text}) SELECT * FROM {name}"
+        statement = self._spark(parse(text, body.dialect))
+        if not isinstance(statement.tree, exp.Query):
+            raise TrinityError("NOT_SUPPORTED", f"WITH {common.name}: only a query can stand there.")
+        rows = run_text(self.reads.session, self.reads.rewritten(statement))
+        if common.columns and len(common.columns) != len(rows.columns):
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"WITH {common.name} names {len(common.columns)} columns, and its query has {len(rows.columns)}.",
+            )
+        return self.reads.register(rows.toDF(*common.columns) if common.columns else rows)
+
+    def _spark(self, statement: Statement) -> Statement:
+        """A query in Spark's dialect."""
+        if statement.dialect != "spark":
+            statement = parse(to_spark_text(statement.tree, statement.dialect, self._table_types), "spark")
+        return spelled_out(statement)
+
+    def _table_types(self, node: exp.Table) -> dict[str, str]:
+        """Types of a table's columns, for the translation from another dialect."""
+        session = self.reads.session
+        parts = [p.name for p in node.parts]
+        view = self.reads.common.get(parts[0].lower()) if len(parts) == 1 else None
+        table = resolve(session, parts) if view is None else None
+        if table is not None:
+            return {c.name.lower(): spark_type(c.type) for c in table.definition.visible}
+        with spark_errors():
+            rows = session.spark.table(view or ".".join(map(quoted, parts)))
+            return {name.lower(): kind for name, kind in rows.dtypes}
+
+    # -- cases --------------------------------------------------------------------------------------------
+
+    def _on(self, source: Source) -> str:
+        if self.change.on is None:
+            return "TRUE"
+        clause = "MERGE ON" if self.change.statement == "MERGE" else f"{self.change.statement} WHERE"
+        return self._text(self.change.on, Scope(clause, (self.target, source.side)))
+
+    def _delete(self, source: Source | None) -> Case:
+        clause = self.change.clauses[0]
+        where = self.change.on
+        if source is None:
+            condition = self._text(where, self._alone("DELETE WHERE")) if where is not None else None
+            return Case(When.MATCHED, clause.operation, condition)
+        self._refuse_nested_correlation(where)
+        text = self._text(where, Scope("DELETE WHERE", (self.target, source.side))) if where is not None else "TRUE"
+        view = f"{self.reads.register(source.rows)} AS {quoted(source.side.alias)}"
+        return Case(When.MATCHED, clause.operation, f"EXISTS (SELECT 1 FROM {view} WHERE {text})")
+
+    def _refuse_nested_correlation(self, where: Piece | None) -> None:
+        """Spark knows outer columns one level deep, and the condition of DELETE ... USING becomes a subquery."""
+        names = self.target.relations[0].names
+        for column in where.expression().find_all(exp.Column) if where is not None else ():
+            qualifier = tuple(p.name.lower() for p in column.parts[:-1])
+            if qualifier in names and column.find_ancestor(exp.Query) is not None:
+                raise TrinityError(
+                    "NOT_SUPPORTED",
+                    f"DELETE ... USING: a subquery in WHERE cannot use the target's column '{column.sql()}'; write "
+                    "MERGE ... WHEN MATCHED THEN DELETE.",
+                )
+
+    def _update(self, clause: Clause, columns: Sequence[Column] | None) -> Case:
+        where = self.change.on
+        condition = self._text(where, self._alone("UPDATE WHERE")) if where is not None else None
+        return Case(When.MATCHED, clause.operation, condition, self._values(clause, columns, self._alone("UPDATE SET")))
+
+    def _alone(self, clause: str) -> Scope:
+        return Scope(clause, (self.target,))
+
+    def _case(self, clause: Clause, columns: Sequence[Column] | None, source: Source) -> Case:
+        words = f"WHEN {clause.when.value}"
+        target, other = self.target, source.side
+        if clause.when is When.MATCHED:
+            condition = Scope(f"{words} AND", (target, other))
+            # the row that SET changes is the target's: a bare name in it means that row's column first
+            values = Scope(f"{words} THEN UPDATE SET", (target, other), prefer_target=True)
+        elif clause.when is When.NOT_MATCHED:
+            condition, values = (Scope(w, (other,), (target,)) for w in (f"{words} AND", f"{words} THEN INSERT VALUES"))
+        else:
+            condition, values = (Scope(w, (target,), (other,)) for w in (f"{words} AND", f"{words} THEN UPDATE SET"))
+        text = self._text(clause.condition, condition) if clause.condition is not None else None
+        return Case(clause.when, clause.operation, text, self._values(clause, columns, values))
+
+    def _values(self, clause: Clause, columns: Sequence[Column] | None, scope: Scope) -> dict[str, str] | None:
+        if columns is None or clause.values is None:
+            return None
+        return {
+            column.name: self._default(column) if value.is_word("DEFAULT") else self._text(value, scope)
+            for column, value in zip(columns, clause.values, strict=True)
+        }
+
+    def _default(self, column: Column) -> str:
+        return default_text(column, lambda: self.reads.session.spark)
+
+    # -- assigned columns -----------------------------------------------------------------------------------
+
+    def _assigned(self, clause: Clause) -> list[Column] | None:
+        """The columns of a SET or INSERT list; None for ``*``. Raises COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME."""
+        if clause.values is None:
+            return None
+        word = clause.operation.name if clause.operation else ""
+        found = list(self.columns.values())
+        if clause.columns is not None:
+            found = [self._column(name, word) for name in clause.columns]
+        for place, column in enumerate(found):
+            if column in found[:place]:
+                raise TrinityError(
+                    "DUPLICATE_COLUMN_NAME", f"{word} of '{self.table.name}' names '{column.name}' more than once."
+                )
+        if len(found) != len(clause.values):
+            raise TrinityError(
+                "TYPE_MISMATCH",
+                f"INSERT into '{self.table.name}' fills {len(found)} columns ({', '.join(c.name for c in found)}) and "
+                f"has {len(clause.values)} values.",
+            )
+        return found
+
+    def _column(self, parts: Sequence[str], word: str) -> Column:
+        qualifier, name = tuple(p.lower() for p in parts[:-1]), parts[-1]
+        if qualifier and qualifier not in self.target.relations[0].names:
+            if parts[0].lower() in self.columns or qualifier[:1] in self.target.relations[0].names:
+                raise TrinityError(
+                    "NOT_SUPPORTED",
+                    f"{word}: '{'.'.join(parts)}' is a field of a column; assign the whole column, for example with "
+                    "named_struct(...).",
+                )
+            raise TrinityError(
+                "COLUMN_NOT_FOUND",
+                f"{word}: '{'.'.join(parts)}' is no column of the target, which is known as '{self.target.alias}'.",
+            )
+        column = self.columns.get(name.lower())
+        if column is None:
+            known = [c.name for c in self.columns.values()]
+            raise TrinityError(
+                "COLUMN_NOT_FOUND",
+                f"Table '{self.table.name}' has no column '{name}'.{nearest(name, known)} It has: {', '.join(known)}.",
+            )
+        return column
+
+    # -- expressions ----------------------------------------------------------------------------------------
+
+    def _text(self, piece: Piece, scope: Scope) -> str:
+        """An expression as Spark SQL over the engine's aliases."""
+        tree, whole, text, offset = piece.expression(), piece.whole, piece.text, piece.start
+        _refuse_windows(tree, scope.clause)
+        if piece.dialect != "spark":
+            text = whole = to_spark_text(tree, piece.dialect, self._table_types, scope.type_of)
+            tree, offset = parse_tokens(exp.Condition, tokenize(text), text, "spark"), 0
+        statement = Statement(whole, "spark", tree, piece.tokens)
+        references = self.reads.references(statement)
+        edits = {e[0]: e for e in self.reads.edits(statement, references)}
+        edits.update((e[0], e) for e in scope.edits(tree, references))
+        found = apply_edits(text, [(start - offset, end - offset, new) for start, end, new in edits.values()])
+        guard_expression(self.reads.session, found)
+        return found
+
+
+_ONLY_FROM = frozenset({"expressions", "from_", "joins", "laterals"})
+
+
+def _only_from(select: exp.Select) -> bool:
+    """Whether a SELECT * FROM has nothing after its FROM."""
+    return all(key in _ONLY_FROM for key, value in select.args.items() if value)
+
+
+def _refuse_windows(tree: exp.Expr, clause: str) -> None:
+    """A window would span rows of the engine's join, of which the statement's author knows nothing."""
+    for window in tree.find_all(exp.Window):
+        if window.find_ancestor(exp.Query) is None:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"{clause}: '{window.sql(dialect='spark')}' spans several rows, and this is about one; compute it in a "
+                "subquery.",
+            )
+
+
+def _in_place(piece: Piece) -> str:
+    """``SELECT * FROM`` a source, so that places in error messages are those of the statement where they can be."""
+    before = piece.whole[: piece.start]
+    column = len(before) - before.rfind("\n") - 1
+    head = "SELECT * FROM "
+    return "\n" * before.count("\n") + " " * max(0, column - len(head)) + head + piece.text
+
+
+def _quoted(dialect: str) -> Callable[[str], str]:
+    return quoted if dialect == "spark" else lambda name: '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,167 @@
+"""MERGE, UPDATE, DELETE and TRUNCATE: from text to the engine, and back to counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlglot import Token
+
+from trinity.calls.spark import quiet
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.sql.changing.build_program import program
+from trinity.sql.parsing.merge import read_merge
+from trinity.sql.parsing.reader import Piece, Reader
+from trinity.sql.parsing.row_change import RowChange, common_tables, row_change_word
+from trinity.sql.parsing.update import read_delete, read_truncate, read_update
+from trinity.sql.queries.references import is_temp_view
+from trinity.sql.results import counts
+from trinity.storage import not_ours
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.engine.changing.program import Counts, Program
+    from trinity.session import Session
+    from trinity.spi import TableHandle
+    from trinity.table import Table
+
+    Beside = Callable[[], AbstractContextManager[Sequence[TableHandle]]]
+
+__all__ = ["changed", "explain", "read", "row_change", "run", "target_table"]
+
+
+def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None:
+    """The statement when it is MERGE, UPDATE, DELETE or TRUNCATE, a leading WITH or not; None for any other."""
+    piece = Piece(text, dialect, tuple(tokens))
+    return piece if row_change_word(piece) is not None else None
+
+
+def run(session: Session, piece: Piece) -> DataFrame:
+    """Runs a row-changing statement.
+
+    Args:
+        session: where names are resolved.
+        piece: what :func:`row_change` found.
+
+    Returns:
+        one row of counts (M5).
+
+    Raises:
+        TrinityError: SYNTAX_ERROR, NOT_SUPPORTED, TABLE_NOT_FOUND, what
+            :func:`trinity.sql.changing.build_program.program` refuses, and what the engine raises.
+    """
+    if row_change_word(piece) == "TRUNCATE":
+        return _truncate(session, piece)
+    done = changed(session, piece)
+    return counts(session, updated=done.updated, deleted=done.deleted, inserted=done.inserted)
+
+
+def changed(
+    session: Session, piece: Piece, beside: Beside | None = None, unique: tuple[tuple[str, ...], ...] = ()
+) -> Counts:
+    """Runs a MERGE, UPDATE or DELETE.
+
+    Args:
+        session: where names are resolved.
+        piece: what :func:`row_change` found.
+        beside: entered for each attempt, before its tables are pinned, to make views that the statement names: gives
+            the tables that they read, pinned.
+        unique: further columns of a keyed target whose values no two live rows may share.
+
+    Returns:
+        the counts, and the version that was committed. Raises as :func:`run`.
+    """
+    from trinity.engine.changing.statement import run as run_program
+
+    change = read(piece)
+    table = target_table(session, change.target)
+
+    @contextmanager
+    def prepared() -> Iterator[Program]:
+        with (
+            beside() if beside is not None else nullcontext(()) as further,
+            program(session, table, change) as found,
+        ):
+            yield replace(found, reads=(*found.reads, *further), unique=unique)
+
+    return run_program(table, prepared)
+
+
+def explain(session: Session, piece: Piece) -> DataFrame:
+    """What a row-changing statement would do, as one row of text. Raises as :func:`run`."""
+    from trinity.engine.changing.statement import explain as explain_program
+    from trinity.engine.spark.frames import local_frame
+
+    if row_change_word(piece) == "TRUNCATE":
+        raise TrinityError("NOT_SUPPORTED", "EXPLAIN TRUNCATE is not supported: TRUNCATE removes all rows, unread.")
+    change = read(piece)
+    table = target_table(session, change.target)
+    text = explain_program(table, partial(program, session, table, change))
+    return local_frame(session.spark, {"plan": "string"}, [(text,)])
+
+
+def read(piece: Piece) -> RowChange:
+    """The clauses of a MERGE, UPDATE or DELETE. Raises SYNTAX_ERROR, NOT_SUPPORTED, INVALID_ARGUMENTS."""
+    reader = Reader(piece)
+    tables = common_tables(reader)
+    names = [t.name.lower() for t in tables]
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise TrinityError("INVALID_ARGUMENTS", f"WITH names '{twice}' twice; give each query its own name.")
+    if reader.words("MERGE"):
+        return read_merge(reader, tables)
+    return read_update(reader, tables) if reader.words("UPDATE") else read_delete(reader, tables)
+
+
+def _truncate(session: Session, piece: Piece) -> DataFrame:
+    """TRUNCATE TABLE t (M12)."""
+    reader = Reader(piece)
+    if common_tables(reader):
+        raise TrinityError("SYNTAX_ERROR", "TRUNCATE takes no WITH.")
+    table = target_table(session, read_truncate(reader))
+    if table.definition.external:
+        raise not_ours(str(table.name), "TRUNCATE")
+    return counts(session, deleted=table.connector.metadata.truncate(table.handle).rows)
+
+
+def target_table(session: Session, parts: Sequence[str]) -> Table:
+    """The table that a statement changes.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a view or a table of Spark's; CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or
+            TABLE_NOT_FOUND, with the nearest name.
+    """
+    shown = ".".join(parts)
+    if len(parts) == 1 and is_temp_view(session, parts[0]):
+        raise TrinityError("NOT_SUPPORTED", f"The target is a view: '{shown}'. Change the table that it reads.")
+    try:
+        name = session.table_name(parts)
+        table = session.find_table(name)
+    except TrinityError as error:
+        if error.code == "CATALOG_NOT_FOUND" and _is_sparks(session, parts):
+            raise _not_ours(shown) from None
+        raise
+    if table is not None:
+        return table
+    raise _not_ours(shown) if _is_sparks(session, parts) else session.table_missing(name)
+
+
+def _not_ours(shown: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED", f"The target '{shown}' is a table of Spark's own; Trinity changes tables of its catalogs."
+    )
+
+
+def _is_sparks(session: Session, parts: Sequence[str]) -> bool:
+    from pyspark.errors import PySparkException
+
+    try:
+        with quiet():
+            return bool(session.spark.catalog.tableExists(".".join(map(quoted, parts))))
+    except PySparkException:  # no catalog or schema of that name
+        return False

@@ -1,0 +1,168 @@
+"""INSERT INTO: rows by position, in the order in which they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import Token, TokenType, exp
+
+from trinity.calls.spark import spark_errors
+from trinity.engine.appending.append import append_own
+from trinity.engine.appending.defaults import default_text
+from trinity.engine.changing.assignment import assigned_rows
+from trinity.engine.changing.statement import rerun
+from trinity.errors import TrinityError, nearest
+from trinity.spi import Column, CommitResult, TableDefinition, TableHandle
+from trinity.sql.parsing.names import existing_table
+from trinity.sql.parsing.parse import Statement, parse
+from trinity.sql.queries.query import run_query_of
+from trinity.sql.queries.references import Edit, apply_edits
+from trinity.sql.results import counts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trinity.session import Session
+    from trinity.table import Table
+
+__all__ = ["insert"]
+
+_REFUSED: Final = {
+    "overwrite": "INSERT OVERWRITE",
+    "partition": "PARTITION (...)",
+    "where": "REPLACE WHERE",
+    "conflict": "ON CONFLICT",
+    "returning": "RETURNING",
+    "alternative": "INSERT OR",
+    "exists": "IF EXISTS",
+    "default": "DEFAULT VALUES",
+}
+
+
+def insert(session: Session, statement: Statement) -> DataFrame:
+    """INSERT INTO t [(columns)] [BY NAME] query. Into a keyed table it is an upsert of its engine (M4).
+
+    Returns:
+        one row of counts.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH, for a wrong number of columns too; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME,
+            CONSTRAINT_VIOLATION; NOT_SUPPORTED for INSERT OVERWRITE and the like.
+    """
+    statement = statement.to_spark()
+    node = statement.tree
+    assert isinstance(node, exp.Insert)
+    _refuse(node)
+    table = existing_table(session, node.this)
+    definition = table.definition
+    by_name = bool(node.args.get("by_name"))
+    named = [c.name for c in node.this.expressions] if isinstance(node.this, exp.Schema) else []
+    targets = _targets(table, definition, named)
+    query = _query(statement, node, targets, lambda: session.spark)
+
+    def attempt() -> CommitResult:
+        rows, reads = run_query_of(session, query)
+        filled = _targets(table, definition, list(rows.columns)) if by_name else targets
+        _check_width(table, filled, rows)
+        rows = assigned_rows(rows.toDF(*[c.name for c in filled]), filled, str(table.name), "INSERT")
+        if query.words(1) == ("VALUES",):
+            rows = rows.coalesce(1)  # a handful of rows: one file, in their order
+        return _write(table, rows, reads)
+
+    return counts(session, inserted=rerun(table, attempt).rows)
+
+
+def _check_width(table: Table, targets: Sequence[Column], rows: DataFrame) -> None:
+    if len(rows.columns) != len(targets):
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"INSERT INTO '{table.name}' fills {len(targets)} columns ({', '.join(c.name for c in targets)}), "
+            f"and the query has {len(rows.columns)}.",
+        )
+
+
+def _write(table: Table, rows: DataFrame, reads: Sequence[TableHandle]) -> CommitResult:
+    """An append, blind unless the rows are made of the table's own."""
+    with spark_errors():
+        own = next((read for read in reads if read.same_place(table.handle)), None)
+        if own is not None:
+            return append_own(table, rows, own)
+        return table.upsert(rows) if table.definition.keyed else table.append(rows)
+
+
+def _refuse(node: exp.Insert) -> None:
+    target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+    for key, what in _REFUSED.items():
+        if node.args.get(key) or target.args.get(key):
+            raise TrinityError("NOT_SUPPORTED", f"{what} is not supported; INSERT INTO appends rows.")
+
+
+def _targets(table: Table, definition: TableDefinition, named: Sequence[str]) -> list[Column]:
+    """The columns that are filled, in the order of the statement."""
+    if not named:
+        return list(definition.visible)
+    by_name = {c.name.lower(): c for c in definition.visible}
+    found: list[Column] = []
+    for name in named:
+        column = by_name.get(name.lower())
+        if column is None:
+            known = [c.name for c in definition.visible]
+            raise TrinityError(
+                "COLUMN_NOT_FOUND",
+                f"Table '{table.name}' has no column '{name}'.{nearest(name, known)} It has: {', '.join(known)}.",
+            )
+        if column in found:
+            raise TrinityError("DUPLICATE_COLUMN_NAME", f"INSERT INTO '{table.name}' names '{name}' more than once.")
+        found.append(column)
+    return found
+
+
+def _query(
+    statement: Statement, node: exp.Insert, targets: Sequence[Column], spark: Callable[[], SparkSession]
+) -> Statement:
+    """The query part of the statement, a WITH before the INSERT included."""
+    tokens = statement.tokens
+    start = _query_start(statement, node)
+    if start >= len(tokens):
+        raise TrinityError("SYNTAX_ERROR", "INSERT INTO has no query; write VALUES (...) or SELECT after the table.")
+    keyword = next(i for i, t in enumerate(tokens) if t.token_type is TokenType.INSERT)
+    head = statement.text[: tokens[keyword].start] if keyword else ""
+    text = statement.text[tokens[start].start :]
+    if tokens[start].text.upper() == "VALUES":
+        offset = tokens[start].start
+        edits = _default_edits(tokens[start + 1 :], targets, spark)
+        text = apply_edits(text, [(a - offset, b - offset, new) for a, b, new in edits])
+    if keyword and tokens[start].text.upper() == "TABLE":
+        text = f"SELECT * FROM{text[len('TABLE') :]}"
+    return parse(head + text, "spark")
+
+
+def _query_start(statement: Statement, node: exp.Insert) -> int:
+    target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+    tokens, last = statement.tokens, target.parts[-1].meta["end"]
+    at = next(i for i, t in enumerate(tokens) if t.start > last) if tokens[-1].start > last else len(tokens)
+    if isinstance(node.this, exp.Schema):
+        at = next(i for i in range(at, len(tokens)) if tokens[i].token_type is TokenType.R_PAREN) + 1
+    if node.args.get("by_name"):
+        at += 2
+    return at
+
+
+def _default_edits(tokens: Sequence[Token], targets: Sequence[Column], spark: Callable[[], SparkSession]) -> list[Edit]:
+    """Replaces the keyword DEFAULT in rows of VALUES by the column's default."""
+    edits: list[Edit] = []
+    depth = place = 0
+    for at, token in enumerate(tokens):
+        if token.token_type is TokenType.L_PAREN:
+            depth += 1
+            place = 0 if depth == 1 else place
+        elif token.token_type is TokenType.R_PAREN:
+            depth -= 1
+        elif token.token_type is TokenType.COMMA and depth == 1:
+            place += 1
+        elif depth == 1 and token.text.upper() == "DEFAULT" and token.token_type is not TokenType.STRING:
+            alone = tokens[at - 1].token_type in (TokenType.L_PAREN, TokenType.COMMA)
+            if alone and place < len(targets):
+                edits.append((token.start, token.end + 1, default_text(targets[place], spark)))
+    return edits

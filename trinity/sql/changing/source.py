@@ -1,0 +1,118 @@
+"""The source of a MERGE, UPDATE ... FROM or DELETE ... USING: one frame, and the names of its columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.sql.changing.scope import Known, Relation, Side, name_suffixes
+from trinity.sql.parsing.parse import Statement
+from trinity.sql.queries.query import run_text
+from trinity.sql.queries.reads import Reads
+from trinity.sql.queries.references import apply_edits
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.session import Session
+
+__all__ = ["Source", "read_source"]
+
+UNNAMED: Final = "_trinity_source"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Attributes: ``rows`` to join with, ``side`` what expressions may call their columns."""
+
+    rows: DataFrame
+    side: Side
+
+
+def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source:
+    """The source as a frame.
+
+    Args:
+        reads: registers the tables that it reads.
+        statement: ``SELECT * FROM`` the source, in Spark's dialect.
+        target_alias: the target's; the engine's name for the source differs from it.
+
+    Raises:
+        TrinityError: what a query may raise; INVALID_ARGUMENTS when an alias is taken by the target.
+    """
+    references = reads.references(statement)
+    text = apply_edits(statement.text, reads.edits(statement, references))
+    assert isinstance(statement.tree, exp.Select)
+    nodes = _nodes(statement.tree)
+    for node in nodes:
+        if node.alias and node.alias.lower() == target_alias.lower():
+            raise TrinityError("INVALID_ARGUMENTS", f"'{node.alias}' names target and source; give one another alias.")
+    full = {id(r.node): r.full for r in references}
+    names = [_names(node, full) for node in nodes]
+    if len(nodes) > 1:
+        return _joined(reads.session, text, [n.alias_or_name for n in nodes], names)
+    rows = run_text(reads.session, text)
+    name = nodes[0].alias_or_name
+    alias = name if name and name.lower() != target_alias.lower() else UNNAMED
+    columns = _columns(rows, alias)
+    return Source(rows, Side("source", alias, (Relation(names[0], columns),), columns))
+
+
+def _nodes(select: exp.Select) -> list[exp.Expr]:
+    """What is joined: tables, subqueries, VALUES, lateral views."""
+    first = select.args["from_"].this
+    joins = [*(first.args.get("joins") or []), *(select.args.get("joins") or [])]
+    laterals = [*(first.args.get("laterals") or []), *(select.args.get("laterals") or [])]
+    return [first, *(j.this for j in joins), *laterals]
+
+
+def _names(node: exp.Expr, full: Mapping[int, tuple[str, str, str]]) -> frozenset[tuple[str, ...]]:
+    if node.alias:
+        return frozenset({(node.alias.lower(),)})
+    if isinstance(node, exp.Table):
+        return name_suffixes(full.get(id(node), tuple(p.name for p in node.parts)))
+    return frozenset()
+
+
+def _columns(rows: DataFrame, alias: str) -> dict[str, Known]:
+    counted = Counter(name.lower() for name in rows.columns)
+    found: dict[str, Known] = {}
+    for name, kind in rows.dtypes:
+        text = f"{quoted(alias)}.{quoted(name)}" if counted[name.lower()] == 1 else None
+        found[name.lower()] = Known(text, kind)
+    return found
+
+
+def _joined(session: Session, text: str, aliases: Sequence[str], names: Sequence[frozenset[tuple[str, ...]]]) -> Source:
+    """A join: a column whose name several of its tables have gets a name of its own for each of them."""
+    everything = run_text(session, text)
+    columns = _columns(everything, UNNAMED)
+    parts = [run_text(session, _selecting(text, f"{quoted(a)}.*")).dtypes if a else [] for a in aliases]
+    owners = Counter(name.lower() for part in parts for name, _ in part)
+    chosen = [quoted(name) for name in everything.columns if columns[name.lower()].text is not None]
+    relations: list[Relation] = []
+    for place, part in enumerate(parts):
+        known: dict[str, Known] = {}
+        for name, kind in part:
+            known[name.lower()] = columns.get(name.lower(), _NO_COLUMN)
+            if known[name.lower()].text is None or owners[name.lower()] > 1:
+                own = f"{UNNAMED}_{place}_{name}"
+                chosen.append(f"{quoted(aliases[place])}.{quoted(name)} AS {quoted(own)}")
+                known[name.lower()] = Known(f"{quoted(UNNAMED)}.{quoted(own)}", kind)
+        relations.append(Relation(names[place], known))
+    rows = run_text(session, _selecting(text, ", ".join(chosen)))
+    return Source(rows, Side("source", UNNAMED, tuple(relations), columns))
+
+
+_NO_COLUMN: Final = Known(None, "")
+
+
+def _selecting(text: str, columns: str) -> str:
+    """``SELECT * FROM ...`` with other columns."""
+    return text.replace("*", columns, 1)

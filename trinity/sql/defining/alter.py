@@ -1,0 +1,219 @@
+"""ALTER TABLE: columns, constraints and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from trinity.definition import evolve
+from trinity.errors import TrinityError
+from trinity.spi import TableDefinition
+from trinity.sql.parsing.columns import default_text, read_check, read_column
+from trinity.sql.parsing.names import existing_table, read_name, target_name
+from trinity.sql.parsing.parse import Statement, parse
+from trinity.sql.parsing.properties import table_properties
+from trinity.sql.parsing.types import type_text
+from trinity.sql.results import nothing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.session import Session
+    from trinity.table import Table
+
+__all__ = ["alter_as_text", "alter_table"]
+
+
+def alter_table(session: Session, statement: Statement) -> DataFrame:
+    """ALTER TABLE t: ADD, DROP, RENAME and ALTER COLUMN, ADD and DROP CONSTRAINT, SET TBLPROPERTIES.
+
+    All that one statement changes of the columns is one commit.
+
+    Raises:
+        TrinityError: COLUMN_ALREADY_EXISTS, COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY, TYPE_MISMATCH,
+            CONSTRAINT_VIOLATION (SET NOT NULL); NOT_SUPPORTED for other changes.
+    """
+    alter = statement.tree
+    assert isinstance(alter, exp.Alter)
+    if str(alter.args.get("kind")) != "TABLE":
+        raise _unsupported(statement)
+    if alter.args.get("exists") and session.find_table(target_name(session, alter.this)) is None:
+        return nothing(session)
+    return _alter(session, existing_table(session, alter.this), statement)
+
+
+def _alter(session: Session, table: Table, statement: Statement) -> DataFrame:
+    """Makes the changes of a statement, whatever table it names."""
+    alter = statement.tree
+    actions = list(_flat(alter.args.get("actions") or []))
+    if len(actions) == 1 and _constraint(table, actions[0], statement):
+        return nothing(session)
+    changes = [change for action in actions for change in _changes(action, statement)]
+    not_null = [a for a in actions if isinstance(a, exp.AlterColumn) and "allow_null" in a.args]
+    settings = [a for a in actions if isinstance(a, exp.AlterSet)]
+    if len([c for c in (changes, not_null, settings) if c]) > 1:
+        raise TrinityError(
+            "NOT_SUPPORTED", "ALTER TABLE changes columns, NOT NULL or properties; write a statement for each of them."
+        )
+    if changes:
+        table.alter(*changes)
+    for action in not_null:
+        table.set_not_null(action.name, not action.args["allow_null"])
+    for setting in settings:
+        _set_properties(table, setting, statement)
+    return nothing(session)
+
+
+def _constraint(table: Table, action: exp.Expr, statement: Statement) -> bool:
+    """Adds or drops a CHECK constraint, if that is what is asked for."""
+    if isinstance(action, exp.Drop) and str(action.args.get("kind")) == "CONSTRAINT":
+        table.drop_check(action.args["tables"][0].name, if_exists=bool(action.args.get("exists")))
+        return True
+    if not isinstance(action, exp.AddConstraint):
+        return False
+    named = action.expressions[0]
+    rules = named.expressions if isinstance(named, exp.Constraint) else []
+    if len(action.expressions) != 1 or len(rules) != 1 or not isinstance(rules[0], exp.CheckColumnConstraint):
+        raise _unsupported(statement)
+    table.add_check(named.name, read_check(rules[0].this, table.definition.visible, statement.dialect))
+    return True
+
+
+def _flat(actions: list[exp.Expr]) -> Iterator[exp.Expr]:
+    for action in actions:
+        if isinstance(action, exp.Schema):
+            yield from action.expressions
+        else:
+            yield action
+
+
+def _changes(action: exp.Expr, statement: Statement) -> list[evolve.Change]:
+    """What an action does to the columns."""
+    if isinstance(action, exp.ColumnDef):
+        return [_addition(action, statement.dialect)]
+    if isinstance(action, exp.RenameColumn):
+        old, new = _top_level(action.this, statement), _top_level(action.args["to"], statement)
+        renaming = partial(evolve.rename_column, old=old, new=new)
+        return [_if_there(old, renaming) if action.args.get("exists") else renaming]
+    if isinstance(action, exp.Drop) and str(action.args.get("kind")) in ("COLUMN", "COLUMNS"):
+        names = [_top_level(node, statement) for node in _flat(action.args["tables"])]
+        if not names:
+            raise _unsupported(statement)
+        drops = {name: partial(evolve.dropped, name=name) for name in names}
+        return [_if_there(n, drop) if action.args.get("exists") else drop for n, drop in drops.items()]
+    if isinstance(action, exp.AlterColumn):
+        return _column_changes(action, statement)
+    if isinstance(action, exp.AlterSet):
+        return []
+    raise _unsupported(statement)
+
+
+def _addition(node: exp.ColumnDef, dialect: str) -> evolve.Change:
+    column, key = read_column(node, dialect)
+    if key:
+        raise TrinityError("NOT_SUPPORTED", f"Column '{column.name}': a primary key cannot be added to a table.")
+    position = node.args.get("position")
+    place = None if position is None else position.this.name if position.this is not None else evolve.FIRST
+    adding = partial(evolve.added, column=column, place=place)
+    return _if_absent(column.name, adding) if node.args.get("exists") else adding
+
+
+def _column_changes(action: exp.AlterColumn, statement: Statement) -> list[evolve.Change]:
+    name, args = action.name, action.args
+    changes: list[evolve.Change] = []
+    if args.get("dtype") is not None:
+        changes.append(partial(evolve.with_type, name=name, type_text=type_text(args["dtype"], statement.dialect)))
+    if args.get("comment"):
+        changes.append(partial(evolve.with_comment, name=name, comment=args["comment"].name))
+    if args.get("default") is not None:
+        default = default_text(args["default"], statement.dialect)
+        changes.append(partial(evolve.with_default, name=name, default=default))
+    if args.get("drop") and "allow_null" not in args:
+        changes.append(partial(evolve.with_default, name=name, default=None))
+    if args.get("rename_to") is not None and args["rename_to"].name.lower() != name.lower():
+        changes.append(partial(evolve.rename_column, old=name, new=args["rename_to"].name))
+    if not changes and "allow_null" not in args and "rename_to" not in args:
+        raise _unsupported(statement)
+    return changes
+
+
+def _top_level(node: exp.Expr, statement: Statement) -> str:
+    if isinstance(node, exp.Column) and node.table:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"'{statement.text.strip()[:120]}': fields within a column keep their names and types; only whole columns "
+            "are changed.",
+        )
+    return str(node.name)
+
+
+def _has(definition: TableDefinition, name: str) -> bool:
+    return any(c.name.lower() == name.lower() for c in definition.columns)
+
+
+def _if_there(name: str, change: evolve.Change) -> evolve.Change:
+    return lambda definition: change(definition) if _has(definition, name) else definition
+
+
+def _if_absent(name: str, change: evolve.Change) -> evolve.Change:
+    return lambda definition: definition if _has(definition, name) else change(definition)
+
+
+def _set_properties(table: Table, action: exp.AlterSet, statement: Statement) -> None:
+    nodes = [n for p in action.expressions for n in (p.expressions if isinstance(p, exp.Properties) else [p])]
+    if not nodes:
+        raise _unsupported(statement)
+    table.set_properties(table_properties(nodes))
+
+
+def _unsupported(statement: Statement) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"'{' '.join(statement.text.split())[:120]}' is not supported; ALTER TABLE adds, drops, renames and alters "
+        "columns (TYPE, SET and DROP NOT NULL, SET and DROP DEFAULT, COMMENT, FIRST, AFTER), and sets properties.",
+    )
+
+
+_PLACES: Final = ("FIRST", "AFTER")
+
+
+def alter_as_text(session: Session, statement: Statement) -> DataFrame:
+    """ALTER TABLE in the spellings that sqlglot leaves as text.
+
+    SET PROPERTIES a = 'b', ADD COLUMN (a INT), ALTER COLUMN a FIRST | AFTER b, CHANGE a b BIGINT.
+    """
+    tokens = statement.tokens
+    if statement.words(2) != ("ALTER", "TABLE"):
+        raise _unsupported(statement)
+    name, at = read_name(tokens, 2)
+    words = [t.text.upper() for t in tokens[at : at + 3]]
+    table = session.table(session.table_name(name))
+    if words[:2] == ["SET", "PROPERTIES"] and len(tokens) > at + 2:
+        listed = statement.text[tokens[at + 2].start :]
+        listed = listed[1:-1] if words[2] == "(" else listed
+        source = parse(f"CREATE TABLE t (a INT) WITH ({listed})", statement.dialect).tree
+        table.set_properties(table_properties(source.args["properties"].expressions))
+        return nothing(session)
+    if words == ["ADD", "COLUMN", "("]:
+        rest = statement.text[tokens[at + 2].start :]
+        return _alter(session, table, parse(f"ALTER TABLE t ADD COLUMNS {rest}", "spark"))
+    if words[:1] == ["CHANGE"] and words[1:2] != ["COLUMN"] and len(tokens) > at + 1:
+        rest = statement.text[tokens[at + 1].start :]
+        return _alter(session, table, parse(f"ALTER TABLE t CHANGE COLUMN {rest}", "spark"))
+    if words[:2] == ["ALTER", "COLUMN"] and len(tokens) > at + 2:
+        return _move(session, table, statement, at + 2)
+    raise _unsupported(statement)
+
+
+def _move(session: Session, table: Table, statement: Statement, at: int) -> DataFrame:
+    column, at = read_name(statement.tokens, at)
+    rest = statement.tokens[at:]
+    place = rest[0].text.upper() if rest else ""
+    if len(column) != 1 or place not in _PLACES or len(rest) != 1 + _PLACES.index(place):
+        raise _unsupported(statement)
+    behind = rest[1].text if place == "AFTER" else evolve.FIRST
+    table.alter(partial(evolve.moved, name=column[0], place=behind))
+    return nothing(session)

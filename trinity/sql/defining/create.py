@@ -1,0 +1,235 @@
+"""CREATE TABLE, CREATE TABLE AS SELECT and CREATE TEMPORARY VIEW."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import Token, TokenType, exp
+
+from trinity.calls.spark import spark_errors
+from trinity.definition.columns import columns_of
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.spi import Column
+from trinity.sql.defining.external import register
+from trinity.sql.parsing.columns import Elements, read_column, read_elements
+from trinity.sql.parsing.names import parts, target_name
+from trinity.sql.parsing.parse import Statement, parse
+from trinity.sql.parsing.properties import Options, read_options
+from trinity.sql.queries.query import run_query, run_text
+from trinity.sql.queries.references import resolve
+from trinity.sql.results import counts, nothing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.names import TableName
+    from trinity.session import Session
+    from trinity.table import Table
+
+__all__ = ["cache", "create_table", "create_view"]
+
+
+def create_table(session: Session, statement: Statement) -> DataFrame:
+    """CREATE TABLE [IF NOT EXISTS], with or without AS SELECT, in Spark's, Trino's and Flink's spelling.
+
+    Returns:
+        nothing, or for AS SELECT the counts of the rows that were inserted.
+
+    Raises:
+        TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, NOT_SUPPORTED, INVALID_TABLE_PROPERTY, ...
+    """
+    create = statement.tree
+    assert isinstance(create, exp.Create)
+    _refuse_other_tables(create)
+    name = target_name(session, create.this)
+    nodes = list(create.this.expressions) if isinstance(create.this, exp.Schema) else []
+    given = read_elements(nodes, statement.dialect)
+    options = read_options(_properties(create))
+    columns = [*given.columns, *(read_column(node, statement.dialect)[0] for node in options.partition_columns)]
+    key = _one_key(name, given.key, options)
+    exists = bool(create.args.get("exists"))
+    if _is_external(create, options):
+        _refuse_checks(name, given, "is another writer's, who would not see them")
+        register(session, name, columns, key, options, exists=exists, query=create.expression is not None)
+        return nothing(session)
+    _check_format(session, name, options)
+    if create.expression is None:
+        if given.names:
+            raise TrinityError("SYNTAX_ERROR", f"Column '{given.names[0]}' of table '{name}' has no type.")
+        checks = given.named_checks(name.table, columns, statement.dialect)
+        session.create_table(
+            name,
+            columns,
+            primary_key=key,
+            partition_by=options.partition_by,
+            properties=options.properties,
+            if_not_exists=exists,
+            checks=checks,
+        )
+        return nothing(session)
+    if columns:
+        raise TrinityError(
+            "NOT_SUPPORTED", f"Table '{name}': AS SELECT takes the columns from the query; leave their types out."
+        )
+    _refuse_checks(name, given, "takes its columns from the query; add them with ALTER TABLE ... ADD CONSTRAINT")
+    return _create_as(session, statement, name, given.names, key, options, exists)
+
+
+def _refuse_checks(name: TableName, given: Elements, reason: str) -> None:
+    if given.checks:
+        raise TrinityError("NOT_SUPPORTED", f"Table '{name}' cannot be given CHECK constraints here: it {reason}.")
+
+
+def _refuse_other_tables(create: exp.Create) -> None:
+    if create.args.get("replace"):
+        raise TrinityError("NOT_SUPPORTED", "CREATE OR REPLACE TABLE is not supported; DROP TABLE IF EXISTS it first.")
+    for node in _properties(create):
+        if isinstance(node, exp.TemporaryProperty):
+            raise TrinityError("NOT_SUPPORTED", "Temporary tables are not supported; use CREATE TEMPORARY VIEW.")
+
+
+def _is_external(create: exp.Create, options: Options) -> bool:
+    external = any(isinstance(node, exp.ExternalProperty) for node in _properties(create))
+    if external and options.location is None:
+        raise TrinityError("SYNTAX_ERROR", "CREATE EXTERNAL TABLE says where its files are: LOCATION '/folder'.")
+    return options.location is not None
+
+
+def _properties(create: exp.Create) -> list[exp.Expr]:
+    properties = create.args.get("properties")
+    return list(properties.expressions) if properties is not None else []
+
+
+def _one_key(name: TableName, key: list[str], options: Options) -> list[str]:
+    given = options.primary_key
+    if key and given and [k.lower() for k in key] != [k.lower() for k in given]:
+        raise TrinityError(
+            "INVALID_TABLE_PROPERTY",
+            f"Table '{name}': PRIMARY KEY ({', '.join(key)}) and the option primary_key = '{','.join(given)}' differ.",
+        )
+    return key or given
+
+
+def _check_format(session: Session, name: TableName, options: Options) -> None:
+    has = session.format_name(name.catalog)
+    if options.format is not None and options.format != has:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{name}': catalog '{name.catalog}' holds {has} tables, not {options.format}; leave USING out, "
+            f"or name a catalog of {options.format} tables.",
+        )
+
+
+def query_after_as(statement: Statement) -> Statement:
+    """The query of CREATE ... AS or CACHE ... AS."""
+    tokens = statement.tokens
+    first = tokens[_outer_as(tokens) + 1]
+    words = [t.text.upper() for t in tokens]
+    data_clause = 2 * (words[-2:] == ["WITH", "DATA"]) + 3 * (words[-3:] == ["WITH", "NO", "DATA"])
+    last = tokens[len(tokens) - data_clause - 1]
+    return parse(statement.text[first.start : last.end + 1], statement.dialect)
+
+
+def _outer_as(tokens: Sequence[Token]) -> int:
+    """Index of the first AS outside of parentheses."""
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and token.token_type is TokenType.ALIAS and at + 1 < len(tokens):
+            return at
+    raise TrinityError("SYNTAX_ERROR", "The query is missing; write AS SELECT ... at the end.")
+
+
+def _create_as(
+    session: Session,
+    statement: Statement,
+    name: TableName,
+    names: list[str],
+    key: list[str],
+    options: Options,
+    exists: bool,
+) -> DataFrame:
+    if exists and session.find_table(name) is not None:
+        return counts(session)
+    rows = _renamed(run_query(session, query_after_as(statement)), names, f"TABLE '{name}'")
+    columns = [Column(c.name, c.type) for c in columns_of(rows.schema)]
+    table = session.create_table(
+        name, columns, primary_key=key, partition_by=options.partition_by, properties=options.properties
+    )
+    try:
+        written = _write(table, rows) if options.with_data else 0
+    except BaseException:
+        session.drop_table(name)
+        raise
+    return counts(session, inserted=written)
+
+
+def _write(table: Table, rows: DataFrame) -> int:
+    with spark_errors():
+        return (table.upsert(rows) if table.definition.keyed else table.append(rows)).rows
+
+
+def _renamed(rows: DataFrame, names: list[str], what: str) -> DataFrame:
+    if names and len(names) != len(rows.columns):
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"CREATE {what}: {len(names)} columns are named, and the query has {len(rows.columns)}.",
+        )
+    return rows.toDF(*names) if names else rows
+
+
+def create_view(session: Session, statement: Statement) -> DataFrame:
+    """CREATE [OR REPLACE] TEMPORARY VIEW, over Trinity's tables as they are now.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a view that is not temporary; TABLE_ALREADY_EXISTS.
+    """
+    create = statement.tree
+    assert isinstance(create, exp.Create)
+    if not any(isinstance(p, exp.TemporaryProperty) for p in _properties(create)):
+        raise TrinityError("NOT_SUPPORTED", "Views are not stored by Trinity; use CREATE TEMPORARY VIEW.")
+    if create.expression is None:
+        return run_text(session, statement.text)
+    nodes = create.this.expressions if isinstance(create.this, exp.Schema) else []
+    view = create.this.this if isinstance(create.this, exp.Schema) else create.this
+    rows = _renamed(run_query(session, query_after_as(statement)), [n.name for n in nodes], f"VIEW '{view.name}'")
+    is_global = "GLOBAL" in statement.words(4)
+    full = f"global_temp.{quoted(view.name)}" if is_global else quoted(view.name)
+    if create.args.get("exists") and session.spark.catalog.tableExists(full):
+        return nothing(session)
+    with spark_errors():
+        _register(rows, view.name, is_global, bool(create.args.get("replace")))
+    return nothing(session)
+
+
+def _register(rows: DataFrame, view: str, is_global: bool, replace: bool) -> None:
+    name = quoted(view)  # which Spark parses
+    if is_global:
+        rows.createOrReplaceGlobalTempView(name) if replace else rows.createGlobalTempView(name)
+    else:
+        rows.createOrReplaceTempView(name) if replace else rows.createTempView(name)
+
+
+def cache(session: Session, statement: Statement) -> DataFrame:
+    """CACHE [LAZY] TABLE name [AS query]: of a query over Trinity's tables as they are now, or of a temp view.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a table of Trinity's.
+    """
+    node = statement.tree
+    assert isinstance(node, exp.Cache)
+    if node.expression is not None:
+        rows = run_query(session, query_after_as(statement))
+        with spark_errors():
+            rows.createTempView(quoted(node.this.name))
+        lazy = "LAZY " if node.args.get("lazy") else ""
+        return run_text(session, f"CACHE {lazy}TABLE {quoted(node.this.name)}")
+    if resolve(session, parts(node.this)) is not None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"CACHE TABLE {node.this.sql(dialect='spark')}: a table changes under its cache; "
+            "cache a query: CACHE TABLE name AS SELECT ...",
+        )
+    return run_text(session, statement.text)

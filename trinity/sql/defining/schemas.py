@@ -1,0 +1,108 @@
+"""Schemas, USE and DROP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.names import TableName
+from trinity.sql.parsing.names import catalog_name, read_name, schema_name, target_name
+from trinity.sql.parsing.parse import Statement
+from trinity.sql.queries.query import run_text
+from trinity.sql.results import nothing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.session import Session
+
+__all__ = ["create_schema", "drop", "use"]
+
+
+def _schema_of(session: Session, node: exp.Expr) -> tuple[str, str]:
+    given = [node.args.get(k) for k in ("catalog", "db", "this")]
+    return schema_name(session, [p.name for p in given if p is not None])
+
+
+def create_schema(session: Session, statement: Statement) -> DataFrame:
+    """CREATE SCHEMA [IF NOT EXISTS] [catalog.]schema. Raises SCHEMA_ALREADY_EXISTS, CATALOG_NOT_FOUND."""
+    create = statement.tree
+    assert isinstance(create, exp.Create)
+    if create.args.get("properties") or create.args.get("replace"):
+        raise TrinityError("NOT_SUPPORTED", "CREATE SCHEMA takes no further clauses; Trinity chooses the folder.")
+    catalog, schema = _schema_of(session, create.this)
+    try:
+        session.catalogs[catalog].metadata.create_schema(schema)
+    except TrinityError as error:
+        if error.code != "SCHEMA_ALREADY_EXISTS" or not create.args.get("exists"):
+            raise
+    return nothing(session)
+
+
+def use(session: Session, statement: Statement) -> DataFrame:
+    """USE [SCHEMA | DATABASE | NAMESPACE | CATALOG] name; a catalog alone means its schema ``default``.
+
+    Raises:
+        TrinityError: SCHEMA_NOT_FOUND, CATALOG_NOT_FOUND.
+    """
+    words = statement.words(3)
+    kind = words[1] if len(words) > 2 and words[1] in ("SCHEMA", "DATABASE", "NAMESPACE", "CATALOG") else ""
+    given, end = read_name(statement.tokens, 2 if kind else 1)
+    if end != len(statement.tokens):
+        raise TrinityError("SYNTAX_ERROR", f"USE {'.'.join(given)}: '{statement.tokens[end].text}' is left over.")
+    first = given[0].lower()
+    current = session.catalogs[session.current_catalog].metadata
+    is_catalog = len(given) == 1 and first in session.catalogs and not kind and first not in current.list_schemas()
+    if kind == "CATALOG" or is_catalog:
+        session.use(catalog_name(given), "default")
+    else:
+        session.use(*schema_name(session, given))
+    return nothing(session)
+
+
+def drop(session: Session, statement: Statement) -> DataFrame:
+    """DROP TABLE, DROP SCHEMA; DROP VIEW is Spark's.
+
+    Raises:
+        TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY; NOT_SUPPORTED for anything else.
+    """
+    node = statement.tree
+    assert isinstance(node, exp.Drop)
+    kind = str(node.args.get("kind"))
+    if kind == "TABLE":
+        for table in node.args["tables"]:
+            _drop_table(session, table, if_exists=bool(node.args.get("exists")))
+    elif kind in ("SCHEMA", "DATABASE"):
+        for schema in node.args["tables"]:
+            _drop_schema(session, schema, bool(node.args.get("exists")), bool(node.args.get("cascade")))
+    elif kind == "VIEW" or node.args.get("temporary"):
+        return run_text(session, statement.to_spark().text)
+    else:
+        raise TrinityError("NOT_SUPPORTED", f"DROP {kind} is not supported; Trinity has tables and schemas.")
+    return nothing(session)
+
+
+def _drop_table(session: Session, node: exp.Expr, if_exists: bool) -> None:
+    name = target_name(session, node)
+    if session.external.forget(name):
+        return
+    if if_exists and session.find_table(name) is None:
+        return
+    session.drop_table(name)
+
+
+def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: bool) -> None:
+    catalog, schema = _schema_of(session, node)
+    metadata = session.catalogs[catalog].metadata
+    if if_exists and schema not in metadata.list_schemas():
+        return
+    if cascade:
+        for table in session.list_tables(catalog, schema):
+            session.drop_table(TableName(catalog, schema, table))
+    if registered := session.external.names(catalog, schema):
+        raise TrinityError(
+            "SCHEMA_NOT_EMPTY", f"Schema '{catalog}.{schema}' still holds {', '.join(registered)}; drop these first."
+        )
+    metadata.drop_schema(schema)

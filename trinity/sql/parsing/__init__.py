@@ -1,0 +1,1 @@
+"""From text to statements as they are written; no table has been looked at."""

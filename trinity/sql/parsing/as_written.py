@@ -1,0 +1,75 @@
+"""Spark's SQL parsed so that it can be written again as it was: functions, types and operators keep their spelling."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
+
+from trinity.errors import TrinityError
+from trinity.sql.parsing.parse import TrinitySpark, tokenize
+
+__all__ = ["as_written", "tree_as_written", "written"]
+
+_SPELLED: Final = frozenset(
+    {"CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION", "CEIL", "FLOOR", "SUBSTRING", "SUBSTR"}
+)
+"""Functions with a grammar of their own."""
+_NESTED: Final = frozenset({"ARRAY", "MAP", "STRUCT"})
+"""Functions after which a bracket takes an element."""
+_TYPES: Final = frozenset({exp.DataType.Type.TIME, exp.DataType.Type.CHAR, exp.DataType.Type.VARCHAR})
+"""Types that sqlglot writes as another one, since Spark lacked them."""
+
+
+class AsWritten(TrinitySpark):
+    """Without sqlglot's knowledge of functions, by which it writes ``date_format(a, 'y')`` with ``'yyyy'``."""
+
+    NORMALIZE_FUNCTIONS = False
+
+    class Parser(TrinitySpark.Parser):
+        """Every function is taken as any other name before parentheses."""
+
+        FUNCTIONS = {k: v for k, v in SparkParser.FUNCTIONS.items() if k in _NESTED}  # noqa: RUF012
+        FUNCTION_PARSERS = {k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k in _SPELLED}  # noqa: RUF012
+
+    class Generator(TrinitySpark.Generator):
+        """Types under the names that were written."""
+
+        TYPE_MAPPING = {k: v for k, v in SparkGenerator.TYPE_MAPPING.items() if k not in _TYPES}  # noqa: RUF012
+
+
+def as_written(dialect: str) -> str | type[Dialect]:
+    """What sqlglot is to take for a dialect whose text is parsed, changed and written again."""
+    return AsWritten if dialect == "spark" else dialect
+
+
+def tree_as_written(text: str, kind: type[exp.Expr] | None = None) -> exp.Expr:
+    """The tree of a statement, or of a part of the kind that is given, which :func:`written` writes as it was.
+
+    Args:
+        text: what :mod:`trinity.sql.parsing.parse` can parse in Spark's dialect.
+        kind: ``exp.Condition`` for an expression.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED where that needs to know a function.
+    """
+    parser, tokens = AsWritten().parser(), tokenize(text)
+    try:
+        [tree] = parser.parse(tokens, text) if kind is None else parser.parse_into(kind, tokens, text)
+    except ParseError as error:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            "A predicate with a subquery is used as a value beside something that cannot be written again as it was: "
+            f"{error}. Write the predicate as EXISTS.",
+        ) from error
+    assert tree is not None
+    return tree
+
+
+def written(tree: exp.Expr) -> str:
+    """The text of such a tree."""
+    return tree.sql(dialect=AsWritten)

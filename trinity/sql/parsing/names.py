@@ -1,0 +1,108 @@
+"""Names in SQL: tables, schemas and their quoting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import Token, TokenType, exp
+
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.names import checked_name
+
+if TYPE_CHECKING:
+    from trinity.names import TableName
+    from trinity.session import Session
+    from trinity.table import Table
+
+__all__ = [
+    "catalog_name", "existing_table", "parts", "quoted_name", "read_name", "schema_name", "target_name",
+]  # fmt: skip
+
+
+def parts(node: exp.Expr) -> list[str]:
+    """The parts of a table name as written, without quotes.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS when it is something else than a name.
+    """
+    table = node.this if isinstance(node, exp.Schema) else node
+    found = table.parts if isinstance(table, exp.Table) else []
+    if not found or not all(isinstance(p, exp.Identifier) for p in found):
+        raise TrinityError("INVALID_ARGUMENTS", f"'{node.sql(dialect='spark')}' is no table name.")
+    return [p.name for p in found]
+
+
+def read_name(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
+    """The dotted name that begins at a token, and the index of the token after it.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR when no name begins there.
+    """
+    found: list[str] = []
+    while at < len(tokens):
+        token = tokens[at]
+        plain = token.token_type is not TokenType.STRING and token.text.replace("_", "a").isalnum()
+        if not (token.token_type is TokenType.IDENTIFIER or plain):
+            break
+        found.append(token.text)
+        at += 1
+        if at == len(tokens) or tokens[at].token_type is not TokenType.DOT:
+            return found, at
+        at += 1
+    where = f"'{tokens[at].text}' on line {tokens[at].line}" if at < len(tokens) else "the end of the statement"
+    raise TrinityError("SYNTAX_ERROR", f"A name is expected at {where}.")
+
+
+def target_name(session: Session, node: exp.Expr) -> TableName:
+    """The full name of a statement's target table. Raises INVALID_ARGUMENTS, CATALOG_NOT_FOUND."""
+    return session.table_name(parts(node))
+
+
+def existing_table(session: Session, node: exp.Expr) -> Table:
+    """The table that a statement names.
+
+    Raises:
+        TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or TABLE_NOT_FOUND, with the nearest name.
+    """
+    return session.table(target_name(session, node))
+
+
+def catalog_name(given: list[str]) -> str:
+    """The catalog that a name of one part means; lower case. Raises INVALID_ARGUMENTS for more parts."""
+    if len(given) != 1:
+        raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no catalog name: it has several parts.")
+    return given[0].lower()
+
+
+def schema_name(session: Session, given: list[str]) -> tuple[str, str]:
+    """(catalog, schema) for ``schema`` or ``catalog.schema``; lower case.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for more parts, or what cannot name anything (N1); CATALOG_NOT_FOUND.
+    """
+    if not 1 <= len(given) <= 2:
+        raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no schema name: write catalog.schema.")
+    catalog = given[0].lower() if len(given) == 2 else session.current_catalog
+    session.connector(catalog)
+    return catalog, checked_name(given[-1].lower(), "Schema")
+
+
+def quoted_name(name: str) -> str:
+    """A name in backticks where it needs them."""
+    plain = name.isascii() and name.isidentifier() and name.upper() not in _RESERVED
+    return name if plain else quoted(name)
+
+
+_RESERVED = frozenset({
+    "ALL", "AND", "ANTI", "ANY", "AS", "BOTH", "BY", "CASE", "CAST", "CHECK", "COLLATE", "COLUMN", "CONSTRAINT",
+    "CREATE", "CROSS", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "DEFAULT", "DISTINCT",
+    "ELSE", "END", "ESCAPE", "EXCEPT", "FALSE", "FETCH", "FILTER", "FOR", "FOREIGN", "FROM", "FULL", "GRANT",
+    "GROUP", "HAVING", "IN", "INNER", "INTERSECT", "INTERVAL", "INTO", "IS", "JOIN", "LATERAL", "LEADING", "LEFT",
+    "LIKE", "MINUS", "NATURAL", "NOT", "NULL", "ON", "ONLY", "OR", "ORDER", "OUTER", "OVERLAPS", "PRIMARY",
+    "REFERENCES", "RIGHT", "SELECT", "SEMI", "SESSION_USER", "SET", "SOME", "TABLE", "THEN", "TIME", "TO",
+    "TRAILING", "UNION", "UNIQUE", "UNKNOWN", "USER", "USING", "VALUES", "VIEW", "WHEN", "WHERE", "WITH",
+    "WINDOW",
+})  # fmt: skip
+"""Words that sqlglot or Spark (ANSI) may not take as a bare column name."""

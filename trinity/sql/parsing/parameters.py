@@ -1,0 +1,240 @@
+"""Parameters of a statement: where they stand in its text, and their values as literals of Spark's SQL.
+
+A literal is escaped by its type; the text that it becomes part of is read where Spark puts nothing into texts (N2).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import sqlglot
+from sqlglot import Token, TokenType
+
+from trinity.errors import TrinityError, nearest
+from trinity.merge.quoting import text_literal
+from trinity.sql.parsing.parse import tokenize
+
+__all__ = ["Numbered", "literal", "number", "plain", "with_literals", "with_values"]
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A statement whose ``?`` became ``$1``, ``$2``, ...
+
+    Attributes:
+        text: the statement.
+        count: how many parameters it has.
+        tokens: the tokens of the original text.
+        pieces: the original text, cut where a ``?`` stands.
+    """
+
+    text: str
+    count: int
+    tokens: tuple[Token, ...]
+    pieces: tuple[str, ...]
+
+    def filled(self, values: Sequence[str]) -> str:
+        """The statement with a text in the place of each ``?``; blanks keep it apart from its neighbours."""
+        found: list[str] = []
+        for piece, value, following in zip(self.pieces[:-1], values, self.pieces[1:], strict=True):
+            before = " " if _IN_WORD.search(piece) or piece.endswith(("'", '"')) else ""
+            after = "" if not following or following[0].isspace() else " "
+            found += [piece, before, value, after]
+        return "".join([*found, self.pieces[-1]])
+
+
+_IN_WORD: Final = re.compile(r"[\w$]\Z")
+"""The end of a word, which a text that follows would lengthen."""
+
+
+def number(sql: str, dialect: str) -> Numbered:
+    """Numbers the ``?`` of one statement; those in strings, names and comments are none.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR for no statement, more than one, or ``$1`` in the text.
+    """
+    tokens = _tokens(sql, dialect)
+    pieces: list[str] = []
+    start = 0
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if token.token_type is TokenType.PARAMETER and token.text == "$":
+            raise TrinityError("SYNTAX_ERROR", f"Line {token.line}: parameters are written '?', not '$1'.")
+        if _is_parameter(token, before):
+            place = token.start + token.text.index("?")
+            pieces.append(sql[start:place])
+            start = place + 1
+    pieces.append(sql[start : tokens[-1].end + 1])
+    found = Numbered("", len(pieces) - 1, tuple(tokens), tuple(pieces))
+    # sqlglot reads $1,$2 as the beginning of a string between dollars; filled() sets them apart
+    return replace(found, text=found.filled([f"${n + 1}" for n in range(found.count)]))
+
+
+def _tokens(sql: str, dialect: str) -> list[Token]:
+    """The tokens of one statement, without its semicolon. Raises SYNTAX_ERROR for none, or more than one."""
+    tokens = tokenize(sql, dialect)
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
+    second = next((t for t in tokens if t.token_type is TokenType.SEMICOLON), None)
+    if second is not None:
+        raise TrinityError("SYNTAX_ERROR", f"Line {second.line}: one statement is run, and a second begins here.")
+    return tokens
+
+
+def _is_parameter(token: Token, before: Token | None) -> bool:
+    """Whether a token is a parameter, or begins or ends with one: ``?::`` and, after no operand, ``?|`` of ``?||``."""
+    if token.token_type in (TokenType.PLACEHOLDER, TokenType.QDCOLON):
+        return token.text in ("?", "?::")
+    if token.token_type not in (TokenType.QMARK_PIPE, TokenType.QMARK_AMP, TokenType.AT_QMARK):
+        return False
+    return before is None or not _ends_operand(before)
+
+
+def _ends_operand(token: Token) -> bool:
+    """Whether a token can end an operand, so that an operator follows."""
+    if token.token_type in _OPERAND_ENDS:
+        return True
+    return bool(_IN_WORD.search(token.text)) and token.text.upper() not in _BEFORE_OPERANDS
+
+
+_OPERAND_ENDS: Final = frozenset({
+    TokenType.STRING, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.PLACEHOLDER,
+})  # fmt: skip
+
+_BEFORE_OPERANDS: Final = frozenset({
+    "SELECT", "DISTINCT", "ALL", "WHERE", "HAVING", "ON", "BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE",
+    "BETWEEN", "LIKE", "ILIKE", "FROM", "RETURNING", "LIMIT", "OFFSET", "IN", "USING",
+})  # fmt: skip
+"""Words after which an operand stands."""
+
+
+def with_values(sql: str, values: Any, dialect: str = "spark") -> str:
+    """The statement with literals in the place of its parameters.
+
+    Args:
+        sql: the statement.
+        values: a sequence, one for each ``?``; or a mapping, by which ``:name`` is looked up.
+        dialect: of the statement.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for the wrong number of values, or a name without one; TYPE_MISMATCH for a value
+            without a literal, NUMERIC_VALUE_OUT_OF_RANGE for a number of too many digits.
+    """
+    if isinstance(values, Mapping):
+        return _with_names(sql, values, dialect)
+    return with_literals(sql, list(values), dialect)
+
+
+def with_literals(sql: str, parameters: Sequence[Any], dialect: str = "spark") -> str:
+    """The statement with a literal in the place of each ``?``. Raises as :func:`with_values`."""
+    numbered = number(sql, dialect)
+    if len(parameters) != numbered.count:
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"The statement has {numbered.count} parameters, and {len(parameters)} values are given.",
+        )
+    return numbered.filled([_in_dialect(literal(value), dialect) for value in parameters])
+
+
+def _with_names(sql: str, values: Mapping[str, Any], dialect: str) -> str:
+    tokens = _tokens(sql, dialect)
+    pieces: list[str] = []
+    found: list[str] = []
+    start = 0
+    for before, colon, name in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        if colon.token_type is not TokenType.COLON or name.start != colon.end + 1 or not name.text.isidentifier():
+            continue
+        if before is not None and before.end + 1 == colon.start and _ends_operand(before):
+            continue  # a field of a struct<a:int>, or of a variant
+        if name.text not in values:
+            hint = nearest(name.text, list(map(str, values)))
+            raise TrinityError("INVALID_ARGUMENTS", f"Line {name.line}: parameter ':{name.text}' has no value.{hint}")
+        pieces.append(sql[start : colon.start])
+        found.append(_in_dialect(literal(values[name.text]), dialect))
+        start = name.end + 1
+    pieces.append(sql[start : tokens[-1].end + 1])
+    return Numbered("", len(found), tuple(tokens), tuple(pieces)).filled(found)
+
+
+def _in_dialect(text: str, dialect: str) -> str:
+    """A literal of Spark's in another dialect, for a statement that is yet to be translated."""
+    return text if dialect == "spark" else str(sqlglot.parse_one(text, dialect="spark").sql(dialect=dialect))
+
+
+def plain(value: Any) -> Any:
+    """A scalar of numpy or pandas as Python's own; pandas' NA and NaT are NULL."""
+    if type(value).__module__.partition(".")[0] not in ("numpy", "pandas"):
+        return value
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if type(value).__name__ == "datetime64":
+        return value.astype("datetime64[us]").item()  # of nanoseconds item() makes a number
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+
+
+def literal(value: Any) -> str:
+    """One value as a literal. Raises TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
+    value = plain(value)
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return _integer(value)
+    if isinstance(value, float):
+        return f"CAST('{float(value)!r}' AS DOUBLE)"
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, (str, UUID)):
+        return _text(str(value))
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"X'{bytes(value).hex()}'"
+    if isinstance(value, dt.datetime):  # a clock becomes an instant of the session's zone where one is wanted
+        kind = "TIMESTAMP_LTZ" if value.tzinfo is not None else "TIMESTAMP_NTZ"
+        return f"{kind} '{value.isoformat(sep=' ')}'"
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, dt.time) and value.tzinfo is None:
+        return f"TIME '{value.isoformat()}'"
+    raise TrinityError("TYPE_MISMATCH", f"A parameter of type {type(value).__name__} has no counterpart in SQL.")
+
+
+_DIGITS: Final = 38
+"""Of Spark's widest DECIMAL."""
+
+
+def _text(value: str) -> str:
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise TrinityError("TYPE_MISMATCH", "A parameter holds half of a surrogate pair, which is no character.")
+    return text_literal(value)
+
+
+def _integer(value: int) -> str:
+    if abs(value) >= 10**_DIGITS:
+        raise _too_long()
+    text = f"{value:d}" if -(2**63) < value < 2**63 else f"CAST('{value:d}' AS DECIMAL({_DIGITS}, 0))"
+    return f"({text})" if value < 0 else text
+
+
+def _decimal(value: Decimal) -> str:
+    if not value.is_finite():
+        raise TrinityError("TYPE_MISMATCH", f"Decimal {value} has no counterpart in SQL.")
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    precision = max(len(digits) + max(exponent, 0), scale)
+    if precision > _DIGITS:
+        raise _too_long()
+    return f"CAST('{value:f}' AS DECIMAL({precision}, {scale}))"
+
+
+def _too_long() -> TrinityError:
+    message = f"A parameter is a number of more than {_DIGITS} digits, the most of DECIMAL; give it as float or text."
+    return TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message)

@@ -1,0 +1,272 @@
+"""From text to one parsed statement that still knows where in the text everything stands."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
+
+from trinity.errors import TrinityError, nearest
+from trinity.spark_tree import UNREADABLE
+
+__all__ = ["MISSING", "Statement", "TrinitySpark", "only_one", "parse", "parse_tokens", "single", "split", "tokenize"]
+
+
+class TrinitySpark(Spark):
+    """Spark's SQL, with the place of every time travel clause and what sqlglot lacks of Spark 4."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Spark's tokens; since Spark 4 a doubled quote in a string stands for one."""
+
+        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012 - the first is what is written
+
+    class Parser(SparkParser):
+        """Spark's parser; a version clause knows its first and last character."""
+
+        VERSION_PHRASES = {  # noqa: RUF012 - sqlglot's own way to extend a parser
+            **SparkParser.VERSION_PHRASES,
+            ("FOR", "SYSTEM_VERSION"): "VERSION",
+            ("SYSTEM_VERSION", "AS", "OF"): "VERSION",
+        }
+
+        def _parse_version(self) -> exp.Version | None:
+            first = self._curr
+            version: exp.Version | None = super()._parse_version()
+            if version is not None:
+                version.meta.update(start=first.start, end=self._prev.end)
+            return version
+
+    class Generator(SparkGenerator):
+        """Spark's text; a WITH stays where it is: two of one name must not meet."""
+
+        EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
+
+
+MISSING: Final = "something is missing after this word"
+"""What a syntax error says about a clause without its expression."""
+
+_DIALECTS: Final[dict[str, type[Dialect] | str]] = {
+    "spark": TrinitySpark,
+    "trino": "trino",
+    "postgres": "postgres",
+    "duckdb": "duckdb",
+}
+
+
+class _NoCommandWarnings(logging.Filter):
+    """sqlglot warns about statements that it keeps as text; those are ours to interpret."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "parsing as a 'Command'" not in str(record.msg)
+
+
+logging.getLogger("sqlglot").addFilter(_NoCommandWarnings())
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One parsed statement.
+
+    Attributes:
+        text: the statement without its trailing semicolon; positions in ``tree`` and ``tokens`` refer to it.
+        dialect: the dialect of ``text``.
+        tree: sqlglot's tree.
+        tokens: sqlglot's tokens.
+    """
+
+    text: str
+    dialect: str
+    tree: exp.Expr
+    tokens: tuple[Token, ...]
+
+    def words(self, count: int) -> tuple[str, ...]:
+        """The first ``count`` tokens in upper case."""
+        return tuple(t.text.upper() for t in self.tokens[:count])
+
+    def to_spark(self) -> Statement:
+        """This statement in Spark's dialect.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED when it says something that Spark cannot.
+        """
+        if self.dialect == "spark":
+            return self
+        try:
+            text = self.tree.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE)
+        except UnsupportedError as error:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"This {self.dialect} statement has no counterpart in Spark: {error}. Write that part in Spark's SQL.",
+            ) from error
+        return parse(text, "spark")
+
+
+def _dialect(name: str) -> Dialect:
+    if name not in _DIALECTS:
+        known = list(_DIALECTS)
+        raise TrinityError(
+            "INVALID_ARGUMENTS", f"SQL dialect '{name}' is unknown.{nearest(name, known)} Known: {', '.join(known)}."
+        )
+    return Dialect.get_or_raise(_DIALECTS[name])
+
+
+def tokenize(text: str, dialect: str = "spark") -> list[Token]:
+    """The tokens of a text; comments are not among them.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR for an unfinished string, name or comment.
+    """
+    lexer = _dialect(dialect)
+    try:
+        tokens = list(lexer.tokenize(text))
+        if len(tokens) > 1 and tokens[0].token_type in (TokenType.SHOW, TokenType.COMMAND):
+            # sqlglot keeps what follows such a word as one string; under another word it is read as usual
+            first = tokens[0]
+            masked = text[: first.start] + "x" * len(first.text) + text[first.end + 1 :]
+            tokens = [first, *lexer.tokenize(masked)[1:]]
+    except TokenError as error:
+        raise _token_error(text, error) from error
+    return tokens
+
+
+def split(text: str, dialect: str = "spark") -> list[str]:
+    """The statements of a script, without their semicolons; parts without any token are left out.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR for an unfinished string, name or comment; INVALID_ARGUMENTS for an unknown dialect.
+    """
+    found: list[str] = []
+    current: list[Token] = []
+    for token in tokenize(text, dialect):
+        if token.token_type is not TokenType.SEMICOLON:
+            current.append(token)
+            continue
+        if current:
+            found.append(_between(text, current))
+        current = []
+    if current:
+        found.append(_between(text, current))
+    return found
+
+
+def _between(text: str, tokens: list[Token]) -> str:
+    return text[tokens[0].start : tokens[-1].end + 1]
+
+
+def only_one(text: str, dialect: str = "spark") -> tuple[str, list[Token]]:
+    """Exactly one statement, without its semicolon, and its tokens; a trailing semicolon and comments are fine.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR for no statement or more than one, or for an unfinished string, name or comment.
+    """
+    tokens = tokenize(text, dialect)
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
+    for before, token in itertools.pairwise(tokens):
+        if before.token_type is TokenType.SEMICOLON:
+            raise TrinityError(
+                "SYNTAX_ERROR",
+                f"Line {token.line}: a second statement begins at '{token.text}'. session.sql() runs one statement; "
+                "use session.script() for several.",
+            )
+    return text[: tokens[-1].end + 1], tokens
+
+
+def single(text: str, dialect: str = "spark") -> Statement:
+    """Parses exactly one statement; a trailing semicolon and comments are fine.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR with line, column and excerpt, also for no statement or more than one.
+    """
+    return parse(only_one(text, dialect)[0], dialect)
+
+
+def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, dialect: str) -> exp.Expr:
+    """Parses a part of a statement; positions in the tree refer to the statement.
+
+    Args:
+        kind: what the tokens are to be; ``exp.Condition`` for an expression.
+        tokens: the part.
+        text: the statement.
+        dialect: its dialect.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR with line, column and excerpt.
+    """
+    try:
+        (tree,) = _dialect(dialect).parser().parse_into(kind, list(tokens), text)
+    except ParseError as error:
+        raise _parse_error(error) from error
+    except UNREADABLE as error:
+        raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
+    if tree is None:
+        if not tokens:
+            raise TrinityError("SYNTAX_ERROR", "The text is empty, and an expression is expected.")
+        raise TrinityError("SYNTAX_ERROR", f"Line {tokens[0].line}: an expression is expected at '{tokens[0].text}'.")
+    return tree
+
+
+def parse(text: str, dialect: str = "spark") -> Statement:
+    """Parses a text that holds one statement.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR with line, column and excerpt.
+    """
+    tokens = tokenize(text, dialect)
+    if dialect == "spark" and tokens and tokens[0].token_type is TokenType.TABLE:  # the query TABLE t
+        return parse(f"SELECT * FROM{text[tokens[0].end + 1 :]}", dialect)
+    if dialect == "spark":
+        _refuse_inner_table(tokens)
+    try:
+        (tree,) = _dialect(dialect).parse(text)
+    except ParseError as error:
+        raise _parse_error(error) from error
+    except UNREADABLE as error:
+        raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
+    if tree is None:
+        raise TrinityError("SYNTAX_ERROR", "There is no statement in the text.")
+    return Statement(text, dialect, tree, tuple(tokens))
+
+
+_QUERY_STARTS: Final = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN)
+
+
+def _refuse_inner_table(tokens: list[Token]) -> None:
+    """Sqlglot takes the query TABLE t inside of another query for a column named TABLE."""
+    if tokens and tokens[0].token_type in _QUERY_STARTS and not any(t.token_type is TokenType.INSERT for t in tokens):
+        for token in tokens:
+            if token.token_type is TokenType.TABLE:
+                raise TrinityError("SYNTAX_ERROR", f"Line {token.line}: write SELECT * FROM instead of TABLE.")
+
+
+def _parse_error(error: ParseError) -> TrinityError:
+    if not error.errors:
+        return TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.")
+    first = error.errors[0]
+    before = (first.get("start_context") or "")[-40:].replace("\n", " ")
+    after = (first.get("end_context") or "")[:20].replace("\n", " ")
+    excerpt = f"{before}>>>{first.get('highlight') or ''}<<<{after}".strip()
+    what = str(first.get("description") or "unexpected text").rstrip(".")
+    what = re.sub(r"^Required keyword: .*", MISSING, what)
+    return TrinityError("SYNTAX_ERROR", f"Line {first.get('line')}, column {first.get('col')}: {what} at: {excerpt}")
+
+
+def _token_error(text: str, error: TokenError) -> TrinityError:
+    place = re.search(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__ or error))
+    if place is None:
+        return TrinityError("SYNTAX_ERROR", f"The statement cannot be read: {error}.")
+    # sqlglot counts the line at the end of the unfinished token, and no column that could be shown
+    line = text.count("\n", 0, max(text.rfind(place[1]), 0)) + 1
+    return TrinityError("SYNTAX_ERROR", f"Line {line}: text in {place[1]} is not closed; add the missing {place[1]}.")

@@ -1,0 +1,232 @@
+"""Row-changing statements are read token by token: every expression stays the text that the user wrote.
+
+A :class:`Piece` is a stretch of a statement, a :class:`Reader` walks over one clause by clause. sqlglot parses only
+the expressions and queries in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import Token, TokenType, exp
+
+from trinity.errors import TrinityError
+from trinity.sql.parsing.parse import parse_tokens
+
+__all__ = ["Piece", "Reader"]
+
+_OPENING: Final = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING: Final = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+_NO_WORDS: Final = (TokenType.IDENTIFIER, TokenType.STRING)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive tokens of a statement.
+
+    Attributes:
+        whole: the text of the whole statement, to which the tokens' positions refer.
+        dialect: its dialect.
+        tokens: the tokens, at least one.
+    """
+
+    whole: str
+    dialect: str
+    tokens: tuple[Token, ...]
+
+    @property
+    def start(self) -> int:
+        """The first character's place in the whole statement."""
+        return int(self.tokens[0].start)
+
+    @property
+    def text(self) -> str:
+        """The text as the user wrote it."""
+        return self.whole[self.start : self.tokens[-1].end + 1]
+
+    def expression(self) -> exp.Expr:
+        """The tree of an expression; positions refer to the whole statement. Raises SYNTAX_ERROR."""
+        return parse_tokens(exp.Condition, self.tokens, self.whole, self.dialect)
+
+    def is_word(self, word: str) -> bool:
+        """Whether this is one bare keyword."""
+        return len(self.tokens) == 1 and word_of(self.tokens[0]) == word
+
+
+def word_of(token: Token) -> str:
+    """A token in upper case; nothing for strings and quoted names."""
+    return "" if token.token_type in _NO_WORDS else str(token.text).upper()
+
+
+class Reader:
+    """Walks over the clauses of a piece; brackets and CASE ... END are stepped over as a whole."""
+
+    def __init__(self, piece: Piece) -> None:
+        self.piece = piece
+        self.at = 0
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """All tokens of the piece."""
+        return self.piece.tokens
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left."""
+        return self.at >= len(self.tokens)
+
+    def words(self, *wanted: str) -> bool:
+        """Whether the next tokens are these keywords."""
+        return self._after(wanted) is not None
+
+    def take(self, *wanted: str) -> bool:
+        """Steps over these keywords if they come next."""
+        after = self._after(wanted)
+        self.at = self.at if after is None else after
+        return after is not None
+
+    def _after(self, wanted: tuple[str, ...]) -> int | None:
+        """The place after these keywords; sqlglot reads some pairs, such as ORDER BY, as one token."""
+        found: list[str] = []
+        at = self.at
+        while len(found) < len(wanted) and at < len(self.tokens):
+            found += word_of(self.tokens[at]).split() or [""]
+            at += 1
+        return at if tuple(found) == wanted else None
+
+    def expect(self, *wanted: str) -> None:
+        """Steps over these keywords. Raises SYNTAX_ERROR when something else comes next."""
+        for word in wanted:
+            if not self.take(word):
+                raise self.unexpected(word)
+
+    def unexpected(self, wanted: str) -> TrinityError:
+        """SYNTAX_ERROR at the present place."""
+        if self.done:
+            last = self.tokens[-1]
+            return TrinityError("SYNTAX_ERROR", f"Line {last.line}: {wanted} is expected after '{last.text}'.")
+        token = self.tokens[self.at]
+        column = token.start - self.piece.whole.rfind("\n", 0, token.start)
+        message = f"Line {token.line}, column {column}: {wanted} is expected at '{token.text}'."
+        return TrinityError("SYNTAX_ERROR", message)
+
+    def refuse(self, words: Sequence[str], advice: str) -> None:
+        """Raises NOT_SUPPORTED, naming it, when one of these keywords comes next."""
+        for phrase in words:
+            if self.words(*phrase.split()):
+                raise TrinityError("NOT_SUPPORTED", f"{phrase} is not supported here; {advice}")
+
+    def refuse_anywhere(self, words: Sequence[str], advice: str) -> None:
+        """Raises NOT_SUPPORTED when one of these keywords stands outside of brackets in what is left."""
+        before = self.at
+        while not self.done:
+            if not self._is_part_of_name():
+                self.refuse(words, advice)
+            self._step()
+        self.at = before
+
+    def name(self, wanted: str = "a name") -> tuple[str, ...]:
+        """Steps over a dotted name. Raises SYNTAX_ERROR when there is none."""
+        parts: list[str] = []
+        while not self.done:
+            token = self.tokens[self.at]
+            plain = token.token_type is not TokenType.STRING and str(token.text).replace("_", "a").isalnum()
+            if not (token.token_type is TokenType.IDENTIFIER or plain):
+                break
+            parts.append(str(token.text))
+            self.at += 1
+            if self.done or self.tokens[self.at].token_type is not TokenType.DOT:
+                return tuple(parts)
+            self.at += 1
+        raise self.unexpected(wanted)
+
+    def alias(self, *keywords: str) -> str | None:
+        """Steps over [AS] alias, unless one of the keywords comes next."""
+        if self.take("AS"):
+            (name,) = self.name("an alias")[:1]
+            return name
+        if self.done or word_of(self.tokens[self.at]) in keywords or self._is_sign():
+            return None
+        return self.name("an alias")[0]
+
+    def _is_sign(self) -> bool:
+        token = self.tokens[self.at]
+        return token.token_type is not TokenType.IDENTIFIER and not str(token.text).replace("_", "a").isalnum()
+
+    def until(self, *keywords: str, wanted: str) -> Piece:
+        """What stands before the next of these keywords outside of brackets, or before the end.
+
+        Raises:
+            TrinityError: SYNTAX_ERROR when that is nothing.
+        """
+        start = self.at
+        while not self.done and not self._is_one_of(keywords):
+            self._step()
+        if self.at == start:
+            raise self.unexpected(wanted)
+        return self._piece(start)
+
+    def _is_one_of(self, keywords: Sequence[str]) -> bool:
+        word = word_of(self.tokens[self.at])
+        if word not in keywords or self._is_part_of_name():
+            return False
+        return not (word == "FROM" and self.at and word_of(self.tokens[self.at - 1]) == "DISTINCT")
+
+    def _is_part_of_name(self) -> bool:
+        return self.at > 0 and self.tokens[self.at - 1].token_type is TokenType.DOT
+
+    def rest(self, wanted: str) -> Piece:
+        """All that is left. Raises SYNTAX_ERROR when that is nothing."""
+        return self.until(wanted=wanted)
+
+    def inside(self, wanted: str) -> Piece:
+        """What stands in the parentheses that open here, stepping over them. Raises SYNTAX_ERROR."""
+        if self.done or self.tokens[self.at].token_type is not TokenType.L_PAREN:
+            raise self.unexpected("'('")
+        start = self.at + 1
+        if not self._step():
+            raise self.unexpected("')'")
+        if self.at - 1 == start:
+            self.at -= 1
+            raise self.unexpected(wanted)
+        return Piece(self.piece.whole, self.piece.dialect, self.tokens[start : self.at - 1])
+
+    def opens(self) -> bool:
+        """Whether a parenthesis opens here."""
+        return not self.done and self.tokens[self.at].token_type is TokenType.L_PAREN
+
+    def commas(self, wanted: str) -> list[Piece]:
+        """What is left, split at the commas outside of brackets. Raises SYNTAX_ERROR for an empty part."""
+        parts: list[Piece] = []
+        while True:
+            parts.append(self.until(",", wanted=wanted))
+            if self.done:
+                return parts
+            self.at += 1
+
+    def _piece(self, start: int) -> Piece:
+        return Piece(self.piece.whole, self.piece.dialect, self.tokens[start : self.at])
+
+    def _step(self) -> bool:
+        """Over one token, or over all from an opening bracket or CASE to its end; False when that end is missing."""
+        depth = 0
+        while not self.done:
+            depth += self._nesting(depth)
+            self.at += 1
+            if depth <= 0:
+                return True
+        return False
+
+    def _nesting(self, depth: int) -> int:
+        token = self.tokens[self.at]
+        if token.token_type in _OPENING:
+            return 1
+        if token.token_type in _CLOSING:
+            return -1
+        if self._is_part_of_name():
+            return 0
+        if token.token_type is TokenType.CASE:
+            return 1
+        return -1 if token.token_type is TokenType.END and depth else 0

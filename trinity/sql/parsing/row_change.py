@@ -1,0 +1,178 @@
+"""MERGE, UPDATE and DELETE as written: clauses by name, expressions still text. No table has been looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from trinity.engine.changing.program import When
+from trinity.errors import TrinityError
+from trinity.spi import Operation
+from trinity.sql.parsing.reader import Piece, Reader
+
+__all__ = ["Clause", "CommonTable", "RowChange", "assignments", "common_tables", "row_change_word", "target"]
+
+
+@dataclass(frozen=True)
+class CommonTable:
+    """One query of a leading WITH.
+
+    Attributes:
+        name: its name.
+        columns: names for its columns, or none.
+        body: the query.
+        recursive: whether it stands under WITH RECURSIVE.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    body: Piece
+    recursive: bool
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One WHEN clause.
+
+    Attributes:
+        when: which rows it is about.
+        operation: None for DO NOTHING.
+        condition: what follows AND.
+        columns: the assigned columns as written, qualifiers included; None for all of them in table order.
+        values: one for each column; None for SET * and INSERT *.
+    """
+
+    when: When
+    operation: Operation | None
+    condition: Piece | None = None
+    columns: tuple[tuple[str, ...], ...] | None = None
+    values: tuple[Piece, ...] | None = None
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """One statement.
+
+    Attributes:
+        statement: its word.
+        target: parts of the target's name.
+        alias: the target's alias.
+        tables: the queries of a leading WITH.
+        source: what stands after USING or FROM.
+        on: the join condition of MERGE; the WHERE of UPDATE and DELETE.
+        clauses: the WHEN clauses; the one of UPDATE or DELETE.
+    """
+
+    statement: Literal["MERGE", "UPDATE", "DELETE"]
+    target: tuple[str, ...]
+    alias: str | None
+    tables: tuple[CommonTable, ...]
+    source: Piece | None
+    on: Piece | None
+    clauses: tuple[Clause, ...]
+
+
+_WORDS: Final = ("MERGE", "UPDATE", "DELETE", "TRUNCATE")
+_TRAVEL: Final = ("VERSION AS OF", "TIMESTAMP AS OF", "FOR VERSION", "FOR TIMESTAMP", "FOR SYSTEM_VERSION",
+                  "FOR SYSTEM_TIME", "SYSTEM_VERSION AS OF", "SYSTEM_TIME AS OF", "@")  # fmt: skip
+_AFTER_TARGET: Final = ("PARTITION", "TABLESAMPLE")
+
+
+def row_change_word(piece: Piece) -> str | None:
+    """MERGE, UPDATE, DELETE or TRUNCATE for a statement that is one, after its WITH; None for any other."""
+    reader = Reader(piece)
+    try:
+        common_tables(reader)
+    except TrinityError:
+        return None
+    return next((word for word in _WORDS if reader.words(word)), None)
+
+
+def common_tables(reader: Reader) -> tuple[CommonTable, ...]:
+    """Steps over a leading WITH. Raises SYNTAX_ERROR."""
+    if not reader.take("WITH"):
+        return ()
+    recursive = reader.take("RECURSIVE")
+    found: list[CommonTable] = []
+    while True:
+        (name,) = reader.name("the name of a WITH query")[:1]
+        columns: tuple[str, ...] = ()
+        if reader.opens():
+            columns = tuple(Reader(p).name()[0] for p in Reader(reader.inside("a column name")).commas("a column name"))
+        reader.expect("AS")
+        _ = reader.take("NOT", "MATERIALIZED") or reader.take("MATERIALIZED")
+        found.append(CommonTable(name, columns, reader.inside("a query"), recursive))
+        if not reader.take(","):
+            return tuple(found)
+
+
+def target(reader: Reader, *keywords: str) -> tuple[tuple[str, ...], str | None]:
+    """Steps over the target's name and alias.
+
+    Args:
+        reader: stands before the name.
+        keywords: what may follow, and is no alias.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for time travel, a partition or a branch; SYNTAX_ERROR.
+    """
+    name = reader.name("the name of a table")
+    reader.refuse(_TRAVEL, "only the newest version of a table can be changed.")
+    reader.refuse(_AFTER_TARGET, "choose the rows by a condition.")
+    alias = reader.alias(*keywords)
+    reader.refuse(_TRAVEL, "only the newest version of a table can be changed.")
+    if alias is not None and reader.opens():
+        raise TrinityError("NOT_SUPPORTED", f"Alias '{alias}': a target's columns cannot be renamed; use their names.")
+    return name, alias
+
+
+def assignments(piece: Piece) -> tuple[tuple[tuple[str, ...], ...], tuple[Piece, ...]]:
+    """Columns and values of ``a = 1, t.b = 2, (c, d) = (3, 4)``. Raises SYNTAX_ERROR, NOT_SUPPORTED."""
+    columns: list[tuple[str, ...]] = []
+    values: list[Piece] = []
+    for part in Reader(piece).commas("an assignment"):
+        reader = Reader(part)
+        if reader.opens():
+            names, parts = _row_assignment(reader)
+            columns += names
+            values += parts
+        else:
+            columns.append(reader.name("a column"))
+            reader.expect("=")
+            values.append(reader.rest("a value"))
+    return tuple(columns), tuple(values)
+
+
+def _row_assignment(reader: Reader) -> tuple[list[tuple[str, ...]], list[Piece]]:
+    """``(a, b) = (1, 2)``."""
+    names = column_list(reader.inside("a column"))
+    reader.expect("=")
+    reader.take("ROW")
+    if not reader.opens():
+        raise reader.unexpected("'('")
+    inner = reader.inside("a value")
+    if Reader(inner).words("SELECT") or Reader(inner).words("WITH"):
+        shown = ", ".join(n[-1] for n in names)
+        raise TrinityError(
+            "NOT_SUPPORTED", f"SET ({shown}) = (SELECT ...) is not supported; assign each column its own subquery."
+        )
+    if not reader.done:
+        raise reader.unexpected("','")
+    values = Reader(inner).commas("a value")
+    if len(values) != len(names):
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"SET ({', '.join(n[-1] for n in names)}) names {len(names)} columns and has {len(values)} values.",
+        )
+    return names, values
+
+
+def column_list(piece: Piece) -> list[tuple[str, ...]]:
+    """The names of ``a, t.b``. Raises SYNTAX_ERROR."""
+    found: list[tuple[str, ...]] = []
+    for part in Reader(piece).commas("a column"):
+        reader = Reader(part)
+        found.append(reader.name("a column"))
+        if not reader.done:
+            raise reader.unexpected("','")
+    return found

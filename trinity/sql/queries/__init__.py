@@ -1,0 +1,1 @@
+"""Queries: Trinity's tables in them become merged reads."""

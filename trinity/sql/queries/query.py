@@ -1,0 +1,130 @@
+"""Queries: Trinity's tables become merged reads, everything else is Spark's as the user wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sqlglot import Token
+
+from trinity.calls.spark import spark_errors
+from trinity.engine.guard import guard_statement
+from trinity.engine.spark.settings import pinned
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.names import split_name
+from trinity.sql.parsing.parse import Statement, parse
+from trinity.sql.queries.fallback import names_by_spark
+from trinity.sql.queries.reads import Reads
+from trinity.sql.queries.references import Edit, apply_edits, resolve
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame
+
+    from trinity.session import Session
+    from trinity.spi import TableHandle
+
+__all__ = ["explain", "explained", "rewritten", "run_as_set", "run_query", "run_query_of", "run_text", "run_unparsed"]
+
+
+def run_query(session: Session, statement: Statement) -> DataFrame:
+    """Runs any statement that Spark can run, over Trinity's tables and Spark's own.
+
+    Returns:
+        Spark's DataFrame, lazy for a query. It is pinned to the versions that were newest when it was made.
+
+    Raises:
+        TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, COLUMN_NOT_FOUND, TYPE_MISMATCH, SYNTAX_ERROR, ...
+    """
+    return run_query_of(session, statement)[0]
+
+
+def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tuple[TableHandle, ...]]:
+    """The same, and the handles of Trinity's tables that it reads at their newest version, pinned to it."""
+    reads = Reads(session)
+    try:
+        rows = run_text(session, reads.rewritten(statement.to_spark()))
+        return rows, reads.handles
+    finally:
+        reads.drop()
+
+
+def explain(session: Session, statement: Statement) -> DataFrame:
+    """EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED] of a query over Trinity's tables."""
+    first = explained(statement)[0]
+    query = parse(statement.text[first.start :], statement.dialect).to_spark()
+    with rewritten(session, query) as text:
+        return run_text(session, statement.text[: first.start] + text)
+
+
+def explained(statement: Statement) -> tuple[Token, ...]:
+    """The tokens of what EXPLAIN is about; the statement's own where nothing follows."""
+    tokens = statement.tokens
+    modes = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
+    first = 2 if len(tokens) > 2 and tokens[1].text.upper() in modes else 1
+    return tokens[first:] or tokens
+
+
+def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFrame:
+    """Runs a query in Spark's dialect that sqlglot refused with ``refusal``; raises it when Spark does so, too."""
+    reads = Reads(session)
+    try:
+        edits: list[Edit] = []
+        for parts, start, end, after_table in names_by_spark(session, text, refusal):
+            table = resolve(session, parts)
+            if table is not None:
+                view = reads.newest(table)
+                edits.append((start, end, view if after_table else f"({view} AS {quoted(parts[-1])})"))
+        return run_text(session, apply_edits(text, edits))
+    finally:
+        reads.drop()
+
+
+def run_text(session: Session, text: str) -> DataFrame:
+    """Runs Spark SQL text as it is, with Spark's errors as Trinity's."""
+    with pinned(session.spark):
+        return run_as_set(session, text)
+
+
+def run_as_set(session: Session, text: str) -> DataFrame:
+    """Runs Spark SQL text under the user's own settings, as SET and RESET must, which change them."""
+    from pyspark.errors import PySparkException
+
+    guard_statement(session, text)
+    with spark_errors():
+        try:
+            return session.spark.sql(text)
+        except PySparkException as error:
+            if (missing := _missing_table(session, error)) is not None:
+                raise missing from error
+            raise
+
+
+def _missing_table(session: Session, error: PySparkException) -> TrinityError | None:
+    """For a table that neither Trinity nor Spark knows: the error with Trinity's nearest name."""
+    condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
+    if condition == "REQUIRES_SINGLE_PART_NAMESPACE":  # Spark took the catalog for a part of the schema
+        text = f"{parameters.get('namespace', '')}.`_`"
+    elif condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
+        text = parameters.get("relationName", "")
+    else:
+        return None
+    try:
+        return session.table_missing(session.table_name(split_name(text)))
+    except TrinityError as other:  # an unknown catalog, or no name of ours
+        return other if other.code == "CATALOG_NOT_FOUND" else None
+
+
+@contextmanager
+def rewritten(session: Session, statement: Statement) -> Iterator[str]:
+    """The statement's text with every Trinity table replaced by a temporary view of its merged rows.
+
+    The views live as long as the context; a DataFrame made from the text does not need them any more.
+    """
+    reads = Reads(session)
+    try:
+        yield reads.rewritten(statement)
+    finally:
+        reads.drop()

@@ -1,0 +1,158 @@
+"""The merged reads of one statement: each table pinned once, and registered as a temporary view."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from trinity.calls.spark import quiet, spark_errors
+from trinity.engine.guard import guard_statement
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.sql.parsing.parse import Statement, parse
+from trinity.sql.queries.pushdown import key_predicate
+from trinity.sql.queries.references import Edit, Reference, apply_edits, column_edits, find_references, is_inner_cte
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trinity.names import TableName
+    from trinity.session import Session
+    from trinity.spi import SplitSource, TableHandle
+    from trinity.table import Table
+
+__all__ = ["Reads", "spelled_out"]
+
+
+def spelled_out(statement: Statement) -> Statement:
+    """A statement in Spark's dialect, its INs that are used as values three-valued.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED as :func:`trinity.engine.changing.three_valued.three_valued`.
+    """
+    from trinity.engine.changing.three_valued import three_valued
+
+    text = three_valued(statement.tree, statement.text)
+    return statement if text is statement.text else parse(text, "spark")
+
+
+class Reads:
+    """The views of one statement; all its reads of a table see one version.
+
+    Attributes:
+        session: where names are resolved.
+        common: name of a WITH query in lower case -> the view with its rows.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.common: dict[str, str] = {}
+        self._splits: dict[tuple[TableName, int | str | None], SplitSource] = {}
+        self._handles: dict[tuple[TableName, int | str | None], TableHandle] = {}
+        self._views: dict[tuple[TableName, int | str | None, str | None], str] = {}
+        self._registered: list[str] = []
+
+    @property
+    def handles(self) -> tuple[TableHandle, ...]:
+        """The tables that were read at their newest version, pinned to it; an older one never changes."""
+        return tuple(handle for (_, wanted), handle in self._handles.items() if wanted is None)
+
+    def rewritten(self, statement: Statement) -> str:
+        """The text of a statement in Spark's dialect, every Trinity table and WITH query replaced by a view."""
+        statement = spelled_out(statement)
+        return apply_edits(statement.text, self.edits(statement, self.references(statement)))
+
+    def references(self, statement: Statement) -> list[Reference]:
+        """The Trinity tables that a statement names."""
+        return find_references(self.session, statement, self.common)
+
+    def edits(self, statement: Statement, references: Sequence[Reference]) -> list[Edit]:
+        """The changes that :meth:`rewritten` makes, given :meth:`references`."""
+        tables = [_edit(r.start, r.end, self.view(r), r.alias) for r in references]
+        return [*tables, *self._common_edits(statement), *column_edits(statement, references)]
+
+    def _common_edits(self, statement: Statement) -> Iterator[Edit]:
+        for node in statement.tree.find_all(exp.Table) if self.common else ():
+            identifier = node.this
+            if len(node.parts) != 1 or not isinstance(identifier, exp.Identifier) or is_inner_cte(node):
+                continue
+            view = self.common.get(identifier.name.lower())
+            if view is not None and "start" in identifier.meta:
+                yield _edit(identifier.meta["start"], identifier.meta["end"] + 1, view, identifier.name)
+
+    def view(self, reference: Reference) -> str:
+        """The name of the view with this reference's rows."""
+        travel = reference.travel
+        wanted = travel.version if travel.timestamp is None else travel.timestamp
+        return self._view(reference.table, wanted, lambda: self._splits_of(reference), reference.node)
+
+    def newest(self, table: Table) -> str:
+        """The name of the view with the newest rows of a table."""
+        return self._view(table, None, table.splits, None)
+
+    def register(self, rows: DataFrame) -> str:
+        """The name of a view with these rows."""
+        view = f"_trinity_read_{uuid.uuid4().hex}"
+        rows.createOrReplaceTempView(view)
+        self._registered.append(view)
+        return view
+
+    def _view(
+        self, table: Table, wanted: int | str | None, splits_of: Callable[[], SplitSource], node: exp.Table | None
+    ) -> str:
+        name = table.name
+        if (name, wanted) not in self._splits:
+            splits = self._splits[name, wanted] = splits_of()
+            self._handles[name, wanted] = table.handle.pinned(splits.version, splits.definition.id)
+        splits = self._splits[name, wanted]
+        where = key_predicate(node, splits.definition) if node is not None else None
+        if (name, wanted, where) not in self._views:
+            self._views[name, wanted, where] = self.register(self._read(splits, where))
+        return self._views[name, wanted, where]
+
+    def _read(self, splits: SplitSource, where: str | None) -> DataFrame:
+        from pyspark.errors import PySparkException
+
+        from trinity.engine.reading.merged_read import merged_read
+
+        if where is not None:
+            try:
+                with quiet():
+                    return merged_read(self.session.spark, splits, where)
+            except PySparkException:  # a hint that does not fit the column's type: let the query itself say so
+                pass
+        return merged_read(self.session.spark, splits)
+
+    def _splits_of(self, reference: Reference) -> SplitSource:
+        travel = reference.travel
+        if travel.timestamp is None:
+            return reference.table.splits(travel.version)
+        return reference.table.splits_at(None, self._instant(travel.timestamp))
+
+    def _instant(self, text: str) -> dt.datetime:
+        """The time that a TIMESTAMP AS OF expression stands for."""
+        query = f"SELECT unix_micros(CAST({text} AS TIMESTAMP))"
+        guard_statement(self.session, query)
+        with spark_errors():
+            value = self.session.spark.sql(query).head()
+        if value is None or value[0] is None:
+            raise TrinityError("INVALID_ARGUMENTS", f"TIMESTAMP AS OF {text} is NULL; give a time.")
+        try:
+            return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=value[0])
+        except OverflowError as error:
+            message = f"TIMESTAMP AS OF {text} is beyond the years 1 to 9999; give a time within."
+            raise TrinityError("INVALID_ARGUMENTS", message) from error
+
+    def drop(self) -> None:
+        """Removes the views; what was made from them does not need them any more."""
+        for view in self._registered:
+            self.session.spark.catalog.dropTempView(view)
+
+
+def _edit(start: int, end: int, view: str, alias: str) -> Edit:
+    # in parentheses, an alias (or sample, or pivot) of the user's own can follow without a change
+    return start, end, f"({view} AS {quoted(alias)})"

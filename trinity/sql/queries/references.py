@@ -1,0 +1,198 @@
+"""Table references of a query: which of them are Trinity's, and where they stand in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.sql.parsing.names import quoted_name
+from trinity.sql.parsing.parse import Statement
+
+if TYPE_CHECKING:
+    from trinity.names import TableName
+    from trinity.session import Session
+    from trinity.table import Table
+
+__all__ = [
+    "Edit", "Reference", "Travel", "apply_edits", "column_edits", "find_references", "is_inner_cte", "is_temp_view",
+    "resolve",
+]  # fmt: skip
+
+Edit = tuple[int, int, str]
+"""(first character, character after the last, replacement) in the text of a statement."""
+
+
+@dataclass(frozen=True)
+class Travel:
+    """A time travel clause: ``version`` is a number, ``timestamp`` SQL text or None."""
+
+    version: int | None = None
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One mention of a Trinity table in a query.
+
+    Attributes:
+        node: sqlglot's table node.
+        table: the table.
+        start, end: the characters of the name and its time travel clause.
+        alias: the name by which Spark shall know it, unless the query gives it an alias of its own.
+        aliased: whether the query does.
+        travel: the version that is asked for.
+    """
+
+    node: exp.Table
+    table: Table
+    start: int
+    end: int
+    alias: str
+    aliased: bool
+    travel: Travel
+
+    @property
+    def full(self) -> tuple[str, str, str]:
+        """Catalog, schema and table, lower case."""
+        return self.table.name.parts
+
+
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+    """The text with all edits made; they must not overlap."""
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return text
+
+
+def find_references(session: Session, statement: Statement, common: Container[str] = ()) -> list[Reference]:
+    """The references to Trinity tables, in the order of the text.
+
+    CTE names and the caller's temp views come first, as in Spark; then tables of the current Trinity schema; what
+    is neither is left to Spark.
+
+    Args:
+        session: where names are resolved.
+        statement: the query, or an expression with subqueries.
+        common: names, lower case, of WITH queries that stand before the statement.
+
+    Raises:
+        TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a name in a Trinity catalog that is not there.
+    """
+    found: dict[int, Reference] = {}
+    for node in statement.tree.find_all(exp.Table):
+        identifiers = node.parts
+        if not all(isinstance(p, exp.Identifier) and "start" in p.meta for p in identifiers):
+            continue
+        if len(identifiers) == 1 and (node.find_ancestor(exp.Hint) or is_inner_cte(node)):
+            continue
+        if len(identifiers) == 1 and node.name.lower() in common:
+            continue
+        table = resolve(session, [p.name for p in identifiers])
+        if table is not None:
+            reference = _reference(statement, node, table)
+            found[reference.start] = reference
+    return _told_apart([found[start] for start in sorted(found)])
+
+
+def _reference(statement: Statement, node: exp.Table, table: Table) -> Reference:
+    first, last = node.parts[0], node.parts[-1]
+    end = last.meta["end"] + 1
+    version = node.args.get("version")
+    travel = Travel()
+    if isinstance(version, exp.Version):
+        end = max(end, version.meta["end"] + 1)
+        travel = _travel(table.name, version, statement.text[version.meta["start"] : version.meta["end"] + 1])
+    return Reference(node, table, first.meta["start"], end, last.name, bool(node.alias), travel)
+
+
+def _travel(name: TableName, version: exp.Version, clause: str) -> Travel:
+    if str(version.args.get("kind")) != "AS OF":
+        raise TrinityError(
+            "NOT_SUPPORTED", f"Table '{name}': '{clause}' is not supported; use VERSION AS OF or TIMESTAMP AS OF."
+        )
+    value = version.expression
+    if str(version.this) == "TIMESTAMP":
+        return Travel(timestamp=re.split(r"(?i)\bAS\s+OF\b", clause, maxsplit=1)[1].strip())
+    if not isinstance(value, exp.Literal) or not value.name.isdigit():
+        raise TrinityError("INVALID_ARGUMENTS", f"Table '{name}': a version is a number, not '{clause}'.")
+    return Travel(version=int(value.name))
+
+
+def is_inner_cte(node: exp.Table) -> bool:
+    """Whether a one-part name means a WITH query that is visible where it stands."""
+    child: exp.Expr = node
+    parent = node.parent
+    while parent is not None:
+        if node.name.lower() in {c.alias.lower() for c in _visible_ctes(parent, child)}:
+            return True
+        child, parent = parent, parent.parent
+    return False
+
+
+def _visible_ctes(parent: exp.Expr, child: exp.Expr) -> list[exp.Expr]:
+    if isinstance(parent, exp.With):
+        place = next(i for i, cte in enumerate(parent.expressions) if cte is child)
+        return list(parent.expressions[: place + bool(parent.args.get("recursive"))])
+    clause = parent.args.get("with_")
+    return list(clause.expressions) if clause is not None and clause is not child else []
+
+
+def resolve(session: Session, parts: Sequence[str]) -> Table | None:
+    """The Trinity table that a name in a query means, or None when the name is Spark's to resolve.
+
+    Raises:
+        TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a missing table of a Trinity catalog named in full.
+    """
+    if len(parts) > 3:
+        return None
+    if len(parts) == 3 and parts[0].lower() not in session.catalogs:
+        return None
+    if len(parts) == 1 and is_temp_view(session, parts[0]):
+        return None
+    current = session.catalogs[session.current_catalog].metadata
+    if len(parts) == 2 and parts[0].lower() not in current.list_schemas():  # Spark's parquet.`/path` among others
+        return None
+    name = session.table_name(parts)
+    table = session.find_table(name)
+    if table is None and len(parts) == 3:
+        raise session.table_missing(name)
+    return table
+
+
+def is_temp_view(session: Session, name: str) -> bool:
+    """Whether a one-part name is a temporary view of the session's Spark."""
+    catalog = session.spark._jsparkSession.sessionState().catalog()
+    return bool(catalog.getTempView(name).isDefined())
+
+
+def _told_apart(references: list[Reference]) -> list[Reference]:
+    """Gives full names as aliases where tables of one FROM clause share their last part."""
+    seen: dict[tuple[int, str], set[tuple[str, str, str]]] = {}
+    for r in references:
+        if not r.aliased:
+            seen.setdefault(_place(r), set()).add(r.full)
+    shared = [r for r in references if not r.aliased and len(seen[_place(r)]) > 1]
+    return [replace(r, alias=".".join(map(quoted_name, r.full))) if r in shared else r for r in references]
+
+
+def _place(reference: Reference) -> tuple[int, str]:
+    return id(reference.node.parent_select), reference.alias.lower()
+
+
+def column_edits(statement: Statement, references: Sequence[Reference]) -> Iterator[Edit]:
+    """Shortens column names that are qualified by schema or catalog to the table's alias."""
+    aliases = {a.name.lower() for a in statement.tree.find_all(exp.TableAlias) if a.this}
+    for column in statement.tree.find_all(exp.Column):
+        qualifiers = [q for q in (column.args.get(k) for k in ("catalog", "db", "table")) if q is not None]
+        if len(qualifiers) < 2 or not all("start" in q.meta for q in qualifiers):
+            continue
+        written = tuple(q.name.lower() for q in qualifiers)
+        meant = [r for r in references if not r.aliased and r.full[-len(written) :] == written]
+        if meant and written[0] not in aliases:
+            yield qualifiers[0].meta["start"], qualifiers[-1].meta["end"] + 1, quoted(meant[0].alias)

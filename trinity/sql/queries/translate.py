@@ -1,0 +1,269 @@
+"""Expressions and queries of other dialects in Spark's, where their meaning depends on types that only we know.
+
+sqlglot translates words; what ``/`` or a cast to a whole number means depends on the operands. They are typed here,
+from the tables' columns; where that is not possible the statement is refused, never changed in meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
+from sqlglot.optimizer.annotate_types import annotate_types
+
+from trinity.errors import TrinityError
+from trinity.sql.parsing.parse import TrinitySpark
+from trinity.sql.parsing.portable import refuse_unknown
+
+__all__ = ["Types", "to_spark_text"]
+
+Types = Callable[[exp.Column], str | None]
+"""Spark's text of a column's type, None where it is not known. For columns outside of subqueries."""
+
+TableTypes = Callable[[exp.Table], Mapping[str, str]]
+"""Column name in lower case -> Spark's text of its type; empty where the table is not known."""
+
+_WHOLE: Final = exp.DataType.INTEGER_TYPES
+_BROKEN: Final = exp.DataType.FLOAT_TYPES
+_DECIMAL: Final = (exp.DType.DECIMAL,)
+_TEXT: Final = exp.DataType.TEXT_TYPES
+_SAME_TEXT: Final = (*_WHOLE, *_TEXT, *_DECIMAL, exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.NULL)
+"""Types whose values every dialect writes the same way."""
+
+
+def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Types | None = None) -> str:
+    """The text of a tree in Spark's dialect.
+
+    Args:
+        tree: an expression, or a query.
+        dialect: ``trino``, ``postgres`` or ``duckdb``.
+        tables: types of the columns of tables.
+        columns: types of the columns of an expression.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED when Spark cannot say it, or when its meaning depends on a type that is not known.
+    """
+    refuse_unknown(tree, dialect)
+    holder = exp.Paren(this=tree.copy())
+    if any(isinstance(node, _TYPED) for node in tree.walk()):
+        _annotate(holder, dialect, tables, columns)
+    changing = list(holder.find_all(*_TYPED))
+    for node in changing:
+        node.meta[_WRITTEN] = node.sql(dialect=dialect)
+    for node in reversed(changing):  # what stands inside first: its type may change
+        for operand in [node.this, node.args.get("expression"), *node.expressions]:
+            _retype(operand, dialect)
+        adapted = _adapted(node, dialect)
+        if adapted is not node:
+            node.replace(adapted)
+    try:
+        return str(holder.this.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE))
+    except UnsupportedError as error:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"This {dialect} statement has no counterpart in Spark: {error}. Write that part in Spark's SQL.",
+        ) from error
+
+
+_WRITTEN: Final = "written"
+_TYPED: Final = (exp.Div, exp.IntDiv, exp.Cast, exp.TryCast, exp.Greatest, exp.Least)
+
+
+# -- types ------------------------------------------------------------------------------------------------
+
+
+def _annotate(holder: exp.Paren, dialect: str, tables: TableTypes, columns: Types | None) -> None:
+    """Gives nodes their types, the innermost query first."""
+    for literal in holder.find_all(exp.Literal):
+        literal.type = exp.DataType.build("varchar") if literal.is_string else _number_type(literal.name)
+    for null in holder.find_all(exp.Null):
+        null.type = exp.DataType.build("null")
+    for select in reversed(list(holder.find_all(exp.Select))):
+        known = _relations(select, tables)
+        for column in select.find_all(exp.Column):
+            if column.type is None and column.find_ancestor(exp.Select) is select:
+                _set_type(column, known)
+        _infer(select, dialect)
+    for column in holder.find_all(exp.Column):
+        if columns is not None and column.find_ancestor(exp.Query) is None:
+            kind = columns(column)
+            column.type = exp.DataType.build(kind, dialect="spark") if kind else None
+    _infer(holder, dialect)
+
+
+def _infer(tree: exp.Expr, dialect: str) -> None:
+    try:
+        annotate_types(tree, dialect=dialect, overwrite_types=False)
+    except SqlglotError:  # what has no type then is refused where it matters
+        return
+
+
+def _retype(tree: exp.Expr | None, dialect: str) -> None:
+    """Types what had none, now that more is known of its parts."""
+    if tree is None or not tree.is_type(exp.DType.UNKNOWN):
+        return
+    for node in tree.walk():
+        if node.is_type(exp.DType.UNKNOWN) and not isinstance(node, exp.Column):
+            node.type = None
+    _infer(tree, dialect)
+
+
+def _number_type(text: str) -> exp.DataType:
+    if "e" in text.lower():
+        return exp.DataType.build("double")
+    if "." in text:
+        whole, fraction = text.split(".")
+        digits = len(whole.lstrip("0")) + len(fraction)
+        return exp.DataType.build(f"decimal({max(digits, 1)}, {len(fraction)})", dialect="spark")
+    return exp.DataType.build("int" if abs(int(text)) < 2**31 else "bigint")
+
+
+_Known = Mapping[str, Mapping[str, exp.DataType]]
+
+
+def _relations(select: exp.Select, tables: TableTypes) -> dict[str, Mapping[str, exp.DataType]]:
+    """Name of each table of a FROM -> its columns' types."""
+    clause = select.args.get("from_")
+    nodes = [clause.this] if clause is not None else []
+    nodes += [join.this for join in select.args.get("joins") or []]
+    return {node.alias_or_name.lower(): _columns(node, tables) for node in nodes}
+
+
+def _columns(node: exp.Expr, tables: TableTypes) -> Mapping[str, exp.DataType]:
+    if isinstance(node, exp.Subquery):
+        return _projections(node.this)
+    if not isinstance(node, exp.Table):
+        return {}
+    for ancestor in _ancestors(node):
+        for cte in ancestor.args["with_"].expressions if ancestor.args.get("with_") else ():
+            if len(node.parts) == 1 and cte.alias.lower() == node.name.lower():
+                return {} if cte.args["alias"].columns else _projections(cte.this)
+    return {name: exp.DataType.build(kind, dialect="spark") for name, kind in tables(node).items()}
+
+
+def _ancestors(node: exp.Expr) -> list[exp.Expr]:
+    found: list[exp.Expr] = []
+    parent = node.parent
+    while parent is not None:
+        found.append(parent)
+        parent = parent.parent
+    return found
+
+
+def _projections(query: exp.Expr) -> Mapping[str, exp.DataType]:
+    if not isinstance(query, exp.Select):
+        return {}
+    return {p.alias_or_name.lower(): p.type for p in query.selects if p.type is not None}
+
+
+def _set_type(column: exp.Column, known: _Known) -> None:
+    qualifier, name = column.table.lower(), column.name.lower()
+    found = [types[name] for alias, types in known.items() if name in types and qualifier in ("", alias)]
+    if len(found) == 1:
+        column.type = found[0]
+
+
+# -- meanings ---------------------------------------------------------------------------------------------
+
+
+def _adapted(node: exp.Expr, dialect: str) -> exp.Expr:
+    if isinstance(node, (exp.Greatest, exp.Least)):
+        return _extreme(node) if dialect == "trino" else node
+    if isinstance(node, exp.IntDiv):
+        if not (node.left.is_type(*_WHOLE) and node.right.is_type(*_WHOLE)):
+            raise _unknown(node, dialect, "CAST its operands to BIGINT")
+        return node
+    if isinstance(node, exp.Div):
+        return _division(node, dialect)
+    return _cast(node, dialect)
+
+
+def _division(node: exp.Div, dialect: str) -> exp.Expr:
+    left, right = node.left, node.right
+    if dialect == "duckdb":  # a division of floats, whatever the types
+        return _typed(exp.Div(this=_as(left, "double"), expression=_as(right, "double")), "double")
+    if left.is_type(*_WHOLE) and right.is_type(*_WHOLE):
+        quotient = exp.IntDiv(this=_operand(left), expression=_operand(right))
+        return _typed(exp.Paren(this=quotient), "bigint")
+    if left.is_type(*_BROKEN) or right.is_type(*_BROKEN):
+        return _typed(exp.Div(this=left.copy(), expression=right.copy()), "double")
+    first, second = _precision(left), _precision(right)
+    if dialect != "trino" or first is None or second is None:
+        raise _unknown(node, dialect, "CAST its operands to DOUBLE or BIGINT")
+    (digits, scale), other = first, second[1]
+    precision = min(38, digits + other + max(0, other - scale))
+    return _as(exp.Div(this=left.copy(), expression=right.copy()), f"decimal({precision}, {max(scale, other)})")
+
+
+def _precision(side: exp.Expr) -> tuple[int, int] | None:
+    """(digits, scale) of an exact number, None for anything else."""
+    kind = side.type
+    if kind is None:
+        return None
+    if kind.is_type(*_WHOLE):
+        return {exp.DType.TINYINT: 3, exp.DType.SMALLINT: 5, exp.DType.BIGINT: 19}.get(kind.this, 10), 0
+    if kind.is_type(*_DECIMAL) and len(kind.expressions) == 2:
+        digits, scale = (int(p.name) for p in kind.expressions)
+        return digits, scale
+    return None
+
+
+def _cast(node: exp.Expr, dialect: str) -> exp.Expr:
+    """Spark cuts fractions where the others round, and writes some values in another way."""
+    source, to = node.this, node.args["to"]
+    if to.is_type(*_WHOLE):
+        if source.is_type(*_WHOLE, *_TEXT, exp.DType.BOOLEAN, exp.DType.NULL):
+            return node
+        if source.is_type(*_DECIMAL, *_BROKEN):
+            even = source.is_type(*_BROKEN) and dialect != "trino"
+            rounded = exp.func("RINT" if even else "ROUND", source.copy(), dialect="spark")
+            return _typed(type(node)(this=rounded, to=to.copy()), to)
+        raise _unknown(node, dialect, "CAST its operand first")
+    return _text_cast(node, dialect) if to.is_type(*_TEXT) else node
+
+
+def _text_cast(node: exp.Expr, dialect: str) -> exp.Expr:
+    source, to = node.this, node.args["to"]
+    same = source.is_type(*_SAME_TEXT) or (dialect == "trino" and source.is_type(*_BROKEN))
+    if same and not to.expressions:
+        return node
+    if not source.is_type(*_TEXT) or not to.is_type(exp.DType.VARCHAR) or len(to.expressions) != 1:
+        raise _unknown(node, dialect, "write that part in Spark's SQL")
+    plain = _as(source, "string")
+    if dialect == "duckdb":  # where a length says nothing
+        return plain
+    cut = exp.Substring(this=plain, start=exp.Literal.number(1), length=to.expressions[0].this.copy())
+    return _typed(cut, "string")
+
+
+def _extreme(node: exp.Expr) -> exp.Expr:
+    """Trino's GREATEST and LEAST are NULL when an argument is; Spark's leave NULLs out."""
+    arguments = [node.this, *node.expressions]
+    missing = exp.or_(*[exp.Is(this=a.copy(), expression=exp.Null()) for a in arguments])
+    chosen = exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=node.copy())
+    return _typed(chosen, node.type) if node.type is not None else chosen
+
+
+def _as(side: exp.Expr, kind: str) -> exp.Expr:
+    return _typed(exp.Cast(this=side.copy(), to=exp.DataType.build(kind, dialect="spark")), kind)
+
+
+def _typed(node: exp.Expr, kind: str | exp.DataType) -> exp.Expr:
+    node.type = exp.DataType.build(kind, dialect="spark")
+    return node
+
+
+def _operand(side: exp.Expr) -> exp.Expr:
+    return (
+        side.copy() if isinstance(side, (exp.Column, exp.Literal, exp.Paren, exp.Func)) else exp.Paren(this=side.copy())
+    )
+
+
+def _unknown(node: exp.Expr, dialect: str, advice: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"What '{node.meta[_WRITTEN]}' means in {dialect} depends on types that are not known here, or that "
+        f"Spark treats in another way; {advice}.",
+    )
