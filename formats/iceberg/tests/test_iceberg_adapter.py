@@ -37,7 +37,8 @@ from trinity.spi import (
     WriteTarget,
     type_text,
 )
-from trinity_iceberg import IcebergConnector, IcebergFormat
+from trinity_iceberg import IcebergConnector, IcebergFormat, metadata
+from trinity_iceberg.load import load
 
 UTC = dt.UTC
 KEYED = TableDefinition(
@@ -966,3 +967,23 @@ def test_columns_that_others_drop_take_their_options_along(lake: IcebergConnecto
     found = lake.metadata.get_splits(handle).definition
     assert found.properties == {"merge-engine": "aggregation"}
     assert [c.field_id for c in found.ever] == [1, 2, 5]  # what a mark stands for does not change its place
+
+
+@pytest.mark.parametrize(("again", "code"), [(False, "TABLE_NOT_FOUND"), (True, "TRANSACTION_CONFLICT")])
+@pytest.mark.parametrize("call", ["get_splits", "begin_insert"])
+def test_a_table_that_is_dropped_while_it_is_read_is_not_damaged(
+    lake: IcebergConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch, call: str, again: bool, code: str
+) -> None:
+    append(lake, table, (1, "a"))
+    fresh = open_catalog(Path(table.location).parents[1])  # which has read none of the manifests
+
+    def load_and_drop(*arguments: Any) -> IcebergTable:
+        loaded = load(*arguments)
+        monkeypatch.setattr(metadata, "load", load)
+        lake.metadata.drop_table(table)
+        if again:
+            lake.metadata.create_table(KEYED)
+        return loaded
+
+    monkeypatch.setattr(metadata, "load", load_and_drop)
+    assert code_of(lambda: getattr(fresh.metadata, call)(table))[0] == code

@@ -168,7 +168,7 @@ class IcebergMetadata(RowChanges):
     # -- versions ---------------------------------------------------------------------------------------
 
     def get_splits(self, table: TableHandle) -> SplitSource:
-        return self._snapshots.splits(table, self._load(table))
+        return self._using(table, lambda loaded: self._snapshots.splits(table, loaded))
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         return history_of(self._load(table).metadata)
@@ -286,7 +286,7 @@ class IcebergMetadata(RowChanges):
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
 
     def _delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
-        needed = self._snapshots.referenced(table, self._load(table))
+        needed = self._using(table, lambda loaded: self._snapshots.referenced(table, loaded))
         store = ObjectStore(table.location)
         gone = [
             entry
@@ -305,6 +305,16 @@ class IcebergMetadata(RowChanges):
         """The table as it is now. Raises as :func:`load`."""
         return load(self._iceberg, table)
 
+    def _using(self, table: TableHandle, use: Callable[[Table], _T]) -> _T:
+        """What a function makes of the table as it is now. Metadata that a DROP took away meanwhile is not damaged."""
+        loaded = self._load(table)
+        try:
+            return use(loaded)
+        except TrinityError as error:
+            if error.code == "BAD_DATA":
+                self._load(table.pinned(table.version, str(loaded.metadata.table_uuid)))
+            raise
+
     def _definition(self, loaded: Table) -> TableDefinition:
         return definition_of(loaded.name(), loaded.metadata, loaded.schema())
 
@@ -315,12 +325,16 @@ class IcebergMetadata(RowChanges):
         if definition is None:
             loaded = self._load(table)
             table, definition = table.pinned(None, str(loaded.metadata.table_uuid)), self._definition(loaded)
-        return commit_loop(table.location, lambda: attempt(self._load(table)), commit_timeout_s(definition.properties))
+        return commit_loop(table.location, lambda: self._using(table, attempt), commit_timeout_s(definition.properties))
 
     def _begin(
         self, table: TableHandle, stamp: Callable[[int], int]
     ) -> tuple[TableHandle, TableDefinition, WriteTarget]:
-        loaded = self._load(table)
+        return self._using(table, lambda loaded: self._target(table, loaded, stamp))
+
+    def _target(
+        self, table: TableHandle, loaded: Table, stamp: Callable[[int], int]
+    ) -> tuple[TableHandle, TableDefinition, WriteTarget]:
         snapshot = snapshot_of(table, loaded.metadata)
         schema = schema_of(loaded.metadata, snapshot)
         definition = definition_of(loaded.name(), loaded.metadata, schema)
