@@ -163,8 +163,9 @@ def test_a_merge_matches_what_spark_joins(session: Session) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("kind", [k for k in VALUES if k != "boolean"])
 def test_merges_match_what_spark_joins(session: Session, fmt: str, kind: str) -> None:
+    """What is compared is the engine's; a format has a say only in how a value comes back."""
     drawn = random.Random(f"{fmt} {kind}")
-    check_pairs(session, fmt, kind, drawn.sample(sorted(VALUES), 6))
+    check_pairs(session, fmt, kind, drawn.sample(sorted(VALUES), 6 if fmt == "parquet" else 2))
 
 
 def test_text_beside_numbers(session: Session, tiered_fmt: str) -> None:
