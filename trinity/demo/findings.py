@@ -1,4 +1,4 @@
-"""What the demo found, and what of it disagrees with the source."""
+"""Findings of the demo, and those that disagree with the source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Findings", "FormatFindings"]
 
 @dataclass
 class FormatFindings:
-    """What the demo found in one format.
+    """Findings of the demo in one format.
 
     Attributes:
         commits: seconds of each commit that this run made; empty when an earlier run made them all.
@@ -51,7 +51,7 @@ class Findings:
     seen: dict[str, tuple[Seen | None, Seen | None]] = field(default_factory=dict)
 
     def differences(self) -> list[str]:
-        """What disagrees with the truth; empty when all is well."""
+        """Findings that disagree with the truth; empty when all is well."""
         wrong = [
             f"{catalog}: the merged read differs from the source: {found}"
             for catalog, findings in self.formats.items()

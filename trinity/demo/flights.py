@@ -203,7 +203,7 @@ def _uniform(count: int, salt: int) -> npt.NDArray[np.float64]:
 
 
 def _count_late(flight: npt.NDArray[np.int64], time: npt.NDArray[np.int64]) -> int:
-    """How many rows, given in delivery order, come after a newer row of their flight."""
+    """Number of rows, given in delivery order, that come after a newer row of their flight."""
     by_flight = np.argsort(flight, kind="stable")
     # later flights start above everything of earlier ones, so one running maximum serves all
     value = flight[by_flight] * (int(np.ptp(time)) + 1) + (time[by_flight] - int(time.min()))

@@ -18,7 +18,7 @@ __all__ = ["Figures", "create_tables", "load", "measure", "table_of"]
 
 @dataclass(frozen=True)
 class Figures:
-    """What one table looks like and costs, at one moment.
+    """Size and cost of one table, at one moment.
 
     Attributes:
         log_rows: row versions in log files.

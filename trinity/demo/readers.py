@@ -1,4 +1,4 @@
-"""What engines that know nothing of Trinity see in the demo's tables."""
+"""Engines that know nothing of Trinity, reading the demo's tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["READERS", "Reader", "Seen", "look"]
 
 @dataclass(frozen=True)
 class Seen:
-    """What a reader sees: number of rows, and the sum of their arrival delays in minutes."""
+    """A reader's result: number of rows, and the sum of their arrival delays in minutes."""
 
     rows: int
     delay: int
@@ -31,7 +31,7 @@ class Reader:
 
 
 def look(session: Session, reader: Reader) -> Seen | None:
-    """What the reader sees now; None when its package is not installed."""
+    """The reader's result now; None when its package is not installed."""
     try:
         return reader.read(session)
     except ImportError:

@@ -91,7 +91,7 @@ def answers_table(findings: Findings) -> Table:
 
 
 def readers_table(findings: Findings) -> Table:
-    """What others see."""
+    """Table of the results of other readers."""
     return _table("What other readers see in the files", *readers_rows(findings), text_columns=2)
 
 

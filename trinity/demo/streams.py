@@ -25,7 +25,7 @@ _ARRIVAL: Final = ("arr_time", "arr_delay", "air_time")
 
 @dataclass(frozen=True)
 class StreamAnswers:
-    """What the two tables say, as whole numbers.
+    """Sums over the two tables, as whole numbers.
 
     Attributes:
         flown: flights that departed.
@@ -81,7 +81,7 @@ def _append(table: Table, rows: pa.Table, columns: Sequence[str], seen: str, txn
 
 
 def stream_answers(session: Session, catalog: str) -> StreamAnswers:
-    """What the tables of a catalog say now."""
+    """Sums over the tables of a catalog as they are now."""
     rows = session.sql(
         "SELECT carrier, COUNT(dep_time) AS flown, SUM(arr_delay) AS total, COUNT(arr_delay) AS n "
         f"FROM {catalog}.default.legs GROUP BY carrier ORDER BY carrier"

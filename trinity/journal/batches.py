@@ -15,7 +15,7 @@ __all__ = ["Batch", "Item", "RowError", "batch_of", "check_counts", "failure", "
 
 
 class RowError(Exception):
-    """What went wrong with one list of parameters.
+    """The error of one list of parameters.
 
     Attributes:
         row: its position, from 1.
@@ -51,17 +51,17 @@ class Item:
 
     @property
     def bare(self) -> bool:
-        """Whether it is a parameter and nothing else."""
+        """True for a parameter and nothing else."""
         return self.count == 1 and len(self.tokens) == 1
 
     @property
     def default(self) -> bool:
-        """Whether it is the keyword DEFAULT."""
+        """True for the keyword DEFAULT."""
         return len(self.tokens) == 1 and self.tokens[0].text.upper() == "DEFAULT" and _is_word(self.tokens[0])
 
     @property
     def constant(self) -> bool:
-        """Whether it is a literal."""
+        """True for a literal."""
         return len(self.tokens) == 1 and self.tokens[0].token_type in _LITERALS
 
     def filled(self, values: Sequence[str], dialect: str) -> str:
@@ -120,7 +120,7 @@ def check_counts(rows: Sequence[Sequence[Any]], count: int) -> None:
 
 
 def returns_rows() -> TrinityError:
-    """What executemany() of a statement that returns rows raises."""
+    """The error of executemany() with a statement that returns rows."""
     return TrinityError("INVALID_ARGUMENTS", "executemany() of a statement that returns rows; use execute().")
 
 
@@ -149,7 +149,7 @@ def first_failing(count: int, attempt: Callable[[int], None]) -> RowError | None
 
 
 def failure(attempt: Callable[[int], None], count: int) -> Exception | None:
-    """What an attempt with the first rows raises."""
+    """The error of an attempt with the first rows; None when it succeeds."""
     try:
         attempt(count)
     except Exception as error:
@@ -180,7 +180,7 @@ def _is_name(token: Token) -> bool:
 
 
 def _name_end(tokens: Sequence[Token], at: int) -> int:
-    """Where a dotted name ends that begins at a token."""
+    """Index behind a dotted name that begins at a token."""
     while at < len(tokens) and _is_name(tokens[at]):
         at += 1
         if at >= len(tokens) or tokens[at].token_type is not TokenType.DOT:

@@ -28,7 +28,7 @@ _KIND, _ACTION, _AGAIN, _OLD_VERSION = "kind", "action", "again", "old_version"
 
 @dataclass(frozen=True)
 class Action:
-    """What happens to some of the rows.
+    """A change of some of the rows.
 
     Attributes:
         kind: U(pdate), D(elete) or I(nsert); N(othing) keeps rows from later actions.

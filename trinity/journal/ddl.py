@@ -58,7 +58,7 @@ def _create(tree: exp.Create, scopes: Scopes) -> exp.Expr:
 
 
 def _add_merge_properties(tree: exp.Create, table: JournalTable) -> None:
-    """What makes a Trinity table a journal: watermark, tombstone, and a compaction that keeps old versions."""
+    """Properties that make a Trinity table a journal: watermark, tombstone, a compaction that keeps old versions."""
     options = {"watermark-key": table.version, "tombstone-key": table.subsequent, "keep-versions": "true"}
     found = [exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in options.items()]
     properties = tree.args.get("properties") or exp.Properties(expressions=[])
@@ -254,7 +254,7 @@ def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
 
 
 def _is_of_check(action: exp.Expr, table: JournalTable) -> bool:
-    """Whether an action adds a CHECK, which then holds for old versions too, or drops a constraint.
+    """True for an action that adds a CHECK, which then holds for old versions too, or drops a constraint.
 
     Raises:
         TrinityError: NOT_SUPPORTED for the journal's key, COLUMN_NOT_FOUND for a version column.

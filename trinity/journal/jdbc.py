@@ -38,7 +38,7 @@ _SERVER_TYPES: Final = {"any": "any", "primary": "primary", "master": "primary",
 
 
 def connection_options(url: str) -> dict[str, str]:
-    """What a ``jdbc:postgresql:`` URL says, as libpq's parameters.
+    """The parameters for libpq of a ``jdbc:postgresql:`` URL.
 
     Args:
         url: ``jdbc:postgresql://host:port/database?user=...``, several ``host:port`` with commas, ``//host/``,

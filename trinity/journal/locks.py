@@ -1,4 +1,4 @@
-"""Which keys a statement is about to write, as a query that runs first, so that they can be locked.
+"""Keys that a statement is about to write, as a query that runs first, so that they can be locked.
 
 A key is locked by a 64-bit hash that PostgreSQL computes from its value and the journal's oid; equal keys have equal
 hashes, whatever they look like as text. Once the locks are held the statement runs in a snapshot of its own, and
@@ -25,7 +25,7 @@ MAX_KEYS: Final = 1000
 
 @dataclass(frozen=True)
 class Lock:
-    """What has to be locked before a statement runs.
+    """The keys that have to be locked before a statement runs.
 
     Attributes:
         table: the journalled table.
@@ -62,7 +62,7 @@ def key_hash(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def is_locked(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
-    """Whether a key is among the locked ones."""
+    """True when a key is among the locked ones."""
     among = exp.EQ(this=key_hash(table, key), expression=exp.Any(this=exp.Paren(this=locked_keys())))
     return exp.paren(exp.or_(exp.Is(this=locked_keys(), expression=exp.Null()), among, copy=False), copy=False)
 
@@ -80,7 +80,7 @@ _SAFE: Final = frozenset({
 
 
 def repeatable(part: exp.Expr) -> bool:
-    """Whether evaluating an expression twice in a transaction gives the same, as far as its functions go."""
+    """True when evaluating an expression twice in a transaction gives the same, as far as its functions go."""
     for node in part.walk():
         if isinstance(node, exp.Anonymous) and str(node.name).lower() not in _SAFE:
             return False

@@ -115,13 +115,13 @@ def key_of_source(on: exp.Expr, table: JournalTable, alias: exp.Identifier) -> l
 
 
 def _mentions(value: exp.Expr, name: str) -> bool:
-    """Whether a column may belong to the target: one that is qualified by it, or not at all."""
+    """True when a column may belong to the target: one that is qualified by it, or not at all."""
     columns = list(value.find_all(exp.Column))
     return any(c.args.get("table") is None or trees.folded(c.args["table"]) == name for c in columns)
 
 
 def _inserts_key(actions: list[Action], table: JournalTable, key: list[exp.Expr]) -> bool:
-    """Whether the statement writes no other keys than those that ON equates: no key moves, and INSERT writes them."""
+    """True when the statement writes no other keys than those that ON equates: no key moves, and INSERT writes them."""
     for action in actions:
         if action.kind == "U" and action.values.keys() & set(table.key):
             return False
@@ -142,7 +142,7 @@ def _marked(source: exp.Expr, name: exp.Identifier) -> exp.Subquery:
 
 
 def _again(actions: list[Action], table: JournalTable, alias: exp.Identifier) -> exp.Expr:
-    """Whether another source row changes the same target row."""
+    """True when another source row changes the same target row."""
     changing = [i for i, a in enumerate(actions) if a.kind in "UD"]
     if not changing:
         return exp.false()

@@ -35,7 +35,7 @@ class _Part(Options):
 
 
 class _Backend(_Part):
-    """How to reach the backend: in the operand, or in the file that ``connection`` names."""
+    """The address of the backend: in the operand, or in the file that ``connection`` names."""
 
     data_source: str | None = None
     jdbc_driver: str | None = None

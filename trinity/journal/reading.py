@@ -1,4 +1,4 @@
-"""What a journalled table looks like to a reader: the newest version of each key, unless that is a deletion."""
+"""Reads of a journalled table: the newest version of each key, unless that is a deletion."""
 
 from __future__ import annotations
 

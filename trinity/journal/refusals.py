@@ -1,4 +1,4 @@
-"""Which statements have to be looked at, and which are refused because what they do cannot be seen."""
+"""Statements that have to be looked at, and those refused because what they do cannot be seen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def words_of(numbered: Numbered) -> tuple[str, ...]:
 
 
 def mentions(numbered: Numbered, model: JournalModel) -> bool:
-    """Whether a journalled table's name stands anywhere in the statement, in strings too where these may be code."""
+    """True when a journalled table's name stands anywhere in the statement, in strings too where these may be code."""
     words = {w.lower() for w in model.words}
     if any(t.text.lower() in words for t in numbered.tokens if t.token_type is not TokenType.STRING):
         return True
@@ -44,7 +44,7 @@ def mentions(numbered: Numbered, model: JournalModel) -> bool:
 
 
 def check_unread(words: tuple[str, ...], model: JournalModel, numbered: Numbered) -> bool:
-    """Whether a statement is passed on although a journalled name stands in it.
+    """True when a statement is passed on although a journalled name stands in it.
 
     Raises:
         TrinityError: NOT_SUPPORTED for one that is not interpreted and may reach the table; SYNTAX_ERROR for none.

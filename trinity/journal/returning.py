@@ -68,7 +68,7 @@ def _names(others: Sequence[exp.Expr]) -> Iterator[exp.Identifier]:
 
 
 def of_target(node: exp.Expr, table: JournalTable, alias: exp.Identifier) -> bool:
-    """Whether an expression of RETURNING reads nothing but the target's columns.
+    """True when an expression of RETURNING reads nothing but the target's columns.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND for a version column, NOT_SUPPORTED for the whole row as one value.

@@ -53,7 +53,7 @@ class UniqueCheck:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """What is sent to the backend.
+    """A rewritten statement, as it is sent to the backend.
 
     Attributes:
         sql: the statement; parameters are written ``$1``, ``$2``, ...

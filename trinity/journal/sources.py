@@ -49,7 +49,7 @@ class Source:
 
     @property
     def is_long(self) -> bool:
-        """Whether these are VALUES of more rows than keys are locked one by one."""
+        """True for VALUES of more rows than keys are locked one by one."""
         return isinstance(self.rows, exp.Values) and len(self.rows.expressions) > MAX_KEYS
 
     def as_table(self, alias: str) -> exp.Expr:
@@ -151,7 +151,7 @@ def _values(
 
 
 def _lasting(value: exp.Expr) -> bool:
-    """Whether a key's value is the same in every snapshot."""
+    """True when a key's value is the same in every snapshot."""
     return repeatable(value) and value.find(exp.Query) is None
 
 

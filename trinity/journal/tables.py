@@ -73,12 +73,12 @@ class JournalTable:
 
     @property
     def returned_view(self) -> str:
-        """Of a Trinity table: a view of the rows that a change returns, there while a statement needs it."""
+        """View of the rows that a change of a Trinity table returns, there while a statement needs it."""
         return f"{self.versions_view}_returned"
 
     @property
     def visible(self) -> tuple[JournalColumn, ...]:
-        """What users see: all but the two version columns, in the journal's order."""
+        """Columns that users see: all but the two version columns, in the journal's order."""
         return tuple(c for c in self.columns if c.name not in (self.version, self.subsequent))
 
     @property

@@ -110,7 +110,7 @@ def row(values: Iterable[exp.Expr]) -> exp.Anonymous:
 
 
 def equal(names: Iterable[str], left: str | exp.Identifier, right: str | exp.Identifier) -> exp.Expr:
-    """Whether columns of these names are equal on both sides."""
+    """True when columns of these names are equal on both sides."""
     return exp.and_(*[exp.EQ(this=column(n, left), expression=column(n, right)) for n in names], copy=False)
 
 
@@ -120,7 +120,7 @@ def parameter(number: int) -> exp.Parameter:
 
 
 def is_default(value: exp.Expr) -> bool:
-    """Whether it is the keyword DEFAULT, which sqlglot takes for a variable or a column."""
+    """True for the keyword DEFAULT, which sqlglot takes for a variable or a column."""
     if isinstance(value, exp.Var):
         return str(value.name).upper() == "DEFAULT"
     return (

@@ -1,4 +1,4 @@
-"""Which version an append gets. All rows of a statement that write one key get the same one.
+"""Versions of appends. All rows of a statement that write one key get the same one.
 
 That is what refuses a second live row of a key: an INSERT of a key that is live asks for the version which the live row
 has, and two rows of one statement ask for the same; both meet the journal's unique index over key and version.

@@ -1,4 +1,4 @@
-"""What the rewriting of one INSERT, UPDATE, DELETE or MERGE gives."""
+"""The result of rewriting one INSERT, UPDATE, DELETE or MERGE."""
 
 from __future__ import annotations
 

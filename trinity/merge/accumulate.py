@@ -216,7 +216,7 @@ class ColumnFold:
         }
 
     def _ordering_state(self, name: str) -> str | None:
-        """Of an aggregation table's sequence column: that of the last row, retract or not."""
+        """State of an aggregation table's sequence column: the value of the last row, retract or not."""
         if name not in self.spec.ordering or self.spec.engine is not MergeEngine.AGGREGATION:
             return None
         return f"max_by({quoted(name)}, {PLACE})"

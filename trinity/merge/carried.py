@@ -1,4 +1,4 @@
-"""Which columns a row carries that SQL UPDATE wrote, or whose writer left some out (P1)."""
+"""The columns that a row carries when SQL UPDATE wrote it, or its writer left some out (P1)."""
 
 from __future__ import annotations
 

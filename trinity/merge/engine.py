@@ -1,4 +1,4 @@
-"""What a merge engine is made of: the engine itself, sequence groups, functions of columns."""
+"""Parts of a merge engine: the engine itself, sequence groups, functions of columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["FieldFunction", "MergeEngine", "SequenceGroup"]
 
 
 class MergeEngine(str, Enum):
-    """How the row versions of a key become one row: ``merge-engine``."""
+    """The way in which the row versions of a key become one row: ``merge-engine``."""
 
     DEDUPLICATE = "deduplicate"
     """The freshest version, whole (U1)."""

@@ -50,7 +50,7 @@ class GroupFold:
 
     @property
     def _apart(self) -> bool:
-        """Whether each column has a state of its own."""
+        """True when each column has a state of its own."""
         return self.packed is not None and self.flat
 
     @property

@@ -161,15 +161,15 @@ def duration_ms(text: str, what: str) -> int:
 
 
 def keeps_versions(properties: Mapping[str, str]) -> bool:
-    """Whether compaction has to leave all row versions: a journal without a retention."""
+    """True when compaction has to leave all row versions: a journal without a retention."""
     return properties.get("keep-versions", "").lower() == "true" and "tombstone.retention" not in properties
 
 
 def commit_timeout_s(properties: Mapping[str, str]) -> float:
-    """How long a commit, or a statement that lost a race, is tried again: ``commit.retry.timeout``, in seconds."""
+    """Seconds for which a commit, or a statement that lost a race, is tried again: ``commit.retry.timeout``."""
     return duration_ms(properties.get("commit.retry.timeout", "10 minutes"), "'commit.retry.timeout'") / 1000
 
 
 def syncs_files(properties: Mapping[str, str]) -> bool:
-    """Whether data files are on disk before the commit that names them: ``write.sync``, true by default."""
+    """True when data files are on disk before the commit that names them: ``write.sync``, the default."""
     return properties.get("write.sync", "true").lower() != "false"

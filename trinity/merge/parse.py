@@ -20,7 +20,7 @@ _KEYED_ONLY: Final = (
 
 
 def merge_spec(definition: TableDefinition) -> MergeSpec:
-    """What the options of a keyed table mean.
+    """The merge engine, order and tombstones that the options of a keyed table ask for.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming option

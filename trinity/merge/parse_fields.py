@@ -21,7 +21,7 @@ _ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
 
 @dataclass(frozen=True)
 class FieldOptions:
-    """What :class:`FieldsParser` finds; attributes as of :class:`~trinity.merge.spec.MergeSpec`."""
+    """The ``fields.*`` options of :class:`FieldsParser`; attributes as of :class:`~trinity.merge.spec.MergeSpec`."""
 
     groups: tuple[SequenceGroup, ...] = ()
     functions: Mapping[str, FieldFunction] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a table needs its columns for, and a definition without one that it does not need."""
+"""Roles of columns in a table, and the definition without a column that has none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["role_of", "without_column"]
 
 
 def role_of(definition: TableDefinition, name: str) -> str | None:
-    """What the rows of a table need a column for, as text for people; None when they can do without it."""
+    """The reason why rows of a table need a column, as text for people; None when they can do without it."""
     if name in definition.partition_columns:
         return "a partition column"
     if not definition.keyed:

@@ -14,7 +14,7 @@ __all__ = ["MergeSpec"]
 
 @dataclass(frozen=True)
 class MergeSpec:
-    """How the row versions of a keyed table fold (docs/semantics.md).
+    """The rules by which the row versions of a keyed table fold (docs/semantics.md).
 
     Attributes:
         key: primary key columns (K1).
@@ -71,7 +71,7 @@ class MergeSpec:
 
     @property
     def sidecar_columns(self) -> tuple[str, ...]:
-        """What a tombstone needs in order to go on beating older rows (U4)."""
+        """Columns that a tombstone needs in order to go on beating older rows (U4)."""
         marks = [c for c in (self.tombstone, self.row_kind, ROW_KIND if self.hidden_row_kind else None) if c]
         return tuple(dict.fromkeys((*self.key, *self.ordering, *marks)))
 

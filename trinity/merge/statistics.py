@@ -1,4 +1,4 @@
-"""Which columns a file keeps bounds of."""
+"""Columns that a file keeps bounds of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row must not be, so that no later read or compaction fails on it (L8): checked where sinks run."""
+"""Rules for single rows, checked where sinks run, so that no later read or compaction fails on a row (L8)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class WriteRules:
                 self._check_retract(page, column, function, self._taking_part(page, column, retracts))
 
     def _taking_part(self, page: pa.RecordBatch, column: str, rows: pa.Array) -> pa.Array:
-        """Those of the rows that take part in the column's group (G2)."""
+        """The rows that take part in the column's group (G2)."""
         group = self.spec.group_of(column)
         if group is None:
             return rows

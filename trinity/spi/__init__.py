@@ -1,4 +1,4 @@
-"""What an adapter implements, and the values that pass through it. Depends on pyarrow only."""
+"""Interfaces that an adapter implements, and the values that pass through it. Depends on pyarrow only."""
 
 from trinity.spi.connector import (
     ENTRY_POINT_GROUP,

@@ -36,7 +36,7 @@ ENTRY_POINT_GROUP = "trinity.formats"
 
 @dataclass(frozen=True)
 class SparkRequirements:
-    """What a format needs of Spark; nothing, for most.
+    """Packages and settings that a format needs of Spark; none, for most.
 
     Attributes:
         packages: Maven coordinates ``group:artifact:version``.
@@ -51,7 +51,7 @@ class SparkRequirements:
 
 @dataclass(frozen=True)
 class ConnectorContext:
-    """What the session lends to a connector.
+    """The session's part of a connector: Spark, on demand.
 
     Attributes:
         spark: the session's Spark, started by the first call.
@@ -62,7 +62,7 @@ class ConnectorContext:
 
 @dataclass(frozen=True)
 class SinkId:
-    """Which sink of a statement this is.
+    """Number of a sink within its statement, and the kind of files that it writes.
 
     Attributes:
         order: place in the arrival order of the commit: Spark's partition number, 0 in the process.
@@ -120,7 +120,7 @@ class Connector:
 
     @property
     def sinks(self) -> PageSinkProvider:
-        """What makes sinks of the catalog's tables."""
+        """Provider of sinks for the catalog's tables."""
         return self._sinks
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:

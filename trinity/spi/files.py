@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Tier(str, Enum):
-    """What a file is to the merged read (architecture.md, Tiers)."""
+    """Part of a file in the merged read (architecture.md, Tiers)."""
 
     BASE = "base"
     """Compacted: live rows only, one per key, sorted by key; one file per bucket."""

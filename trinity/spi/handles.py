@@ -80,7 +80,7 @@ class TableHandle:
         return (self.catalog, self.location) == (other.catalog, other.location)
 
     def check_same(self, id: str) -> None:  # noqa: A002 - the attribute's name
-        """Whether the table is still the one that the handle is pinned to. Asked whenever an adapter loads it.
+        """Check that the table is still the one that the handle is pinned to, made whenever an adapter loads it.
 
         Args:
             id: of the table that has the name now.
@@ -97,7 +97,7 @@ class TableHandle:
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """Where and how sinks write: made on the driver by ``begin_*``, and all that an executor needs.
+    """Place and manner in which sinks write: made on the driver by ``begin_*``, and all that an executor needs.
 
     Attributes:
         folder: absolute folder or URI for new files.
@@ -123,7 +123,7 @@ class WriteTarget:
 
 @dataclass(frozen=True)
 class InsertTableHandle:
-    """What :meth:`ConnectorMetadata.begin_insert` returns.
+    """An append between ``begin_insert`` and ``finish_insert``.
 
     Attributes:
         table: the handle, pinned to the version that the statement saw.
@@ -136,7 +136,7 @@ class InsertTableHandle:
     target: WriteTarget
 
     def check_demands(self, now: TableDefinition) -> None:
-        """Whether the rows may still be added; ``finish_insert`` and ``finish_merge`` ask in each attempt (M6).
+        """Check that the rows may still be added, made by ``finish_insert`` and ``finish_merge`` in each attempt (M6).
 
         Args:
             now: the table as it is when the rows are committed.
@@ -153,7 +153,7 @@ class InsertTableHandle:
 
 @dataclass(frozen=True)
 class RewriteTableHandle:
-    """What :meth:`ConnectorMetadata.begin_rewrite` returns: the files that compaction replaces, and where it writes."""
+    """A compaction between ``begin_rewrite`` and ``finish_rewrite``: the files that it replaces, and its target."""
 
     table: TableHandle
     definition: TableDefinition
@@ -163,7 +163,7 @@ class RewriteTableHandle:
 
 @dataclass(frozen=True)
 class ReadScope:
-    """What a statement read of its target: which commits of others it must not overlook (L7).
+    """The part of its target that a statement read: commits of others to it must not be overlooked (L7).
 
     Attributes:
         files: paths of the files of the pinned version that it read.
@@ -192,7 +192,7 @@ def _may_overlap(file: DataFile, column: str, low: Any, high: Any) -> bool:
 
 @dataclass(frozen=True)
 class MergeTableHandle:
-    """What :meth:`ConnectorMetadata.begin_merge` returns (Trino's ``ConnectorMergeTableHandle``).
+    """A row change between ``begin_merge`` and ``finish_merge`` (Trino's ``ConnectorMergeTableHandle``).
 
     Attributes:
         table: the handle passed to ``begin_merge``, pinned.
@@ -237,7 +237,7 @@ class SplitSource:
 @public
 @dataclass(frozen=True)
 class CommitResult:
-    """What a write did: returned by ``finish_*`` and ``truncate``, and by the engine to the user.
+    """Result of a write: returned by ``finish_*`` and ``truncate``, and by the engine to the user.
 
     Attributes:
         version: version of the table after the call.
@@ -272,7 +272,7 @@ class HistoryEntry:
 @public
 @dataclass(frozen=True)
 class VacuumResult:
-    """What a vacuum removed.
+    """Result of a vacuum: files and bytes removed.
 
     Attributes:
         files: number of Parquet files (data and sidecar) that were deleted.

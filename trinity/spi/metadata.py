@@ -81,7 +81,7 @@ class ConnectorMetadata(ABC):
         """Removes the table and its files, for DROP TABLE. Raises TABLE_NOT_FOUND when another was faster."""
 
     def owns(self, table: TableHandle) -> bool:
-        """Whether Trinity made the table, so that DROP TABLE may remove its files; others' are only forgotten.
+        """True when Trinity made the table, so that DROP TABLE removes its files; an external table is only forgotten.
 
         Answers for a damaged table as well, as long as anything is left that proves it.
         """
@@ -208,7 +208,7 @@ class ConnectorMetadata(ABC):
     # -- row changes: Trino's contract; the defaults refuse, as Trino's do ------------------------------
 
     def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
-        """How this table represents a changed row. Asked on the driver as a statement starts."""
+        """Representation of a changed row in this table. Asked on the driver as a statement starts."""
         raise not_supported(table, "modifying table rows")
 
     def merge_row_id_column(self, table: TableHandle) -> str:
@@ -272,5 +272,5 @@ class ConnectorMetadata(ABC):
 
 
 def not_supported(table: TableHandle, what: str) -> TrinityError:
-    """What an adapter says that lacks something; the statement fails with it."""
+    """The error of an adapter that lacks something; the statement fails with it."""
     return TrinityError("NOT_SUPPORTED", f"The connector of '{table.full_name}' does not support {what}.")

@@ -1,4 +1,4 @@
-"""How a table is partitioned: by a column as it is, or by a transform of one (Iceberg's words)."""
+"""Partitioning of a table: by a column as it is, or by a transform of one (Iceberg's words)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a version is read whose files only the format's own reader understands."""
+"""Reads of a version whose files only the format's own reader understands."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class NativeScan(ABC):
 
     @abstractmethod
     def name(self, file: DataFile) -> str:
-        """What :data:`NATIVE_FILE` says of the rows of a file."""
+        """Value of :data:`NATIVE_FILE` in the rows of a file."""
 
     @property
     def as_written(self) -> bool:
-        """Whether other engines may read the version's files one by one, for ``merge_view_sql``. On the driver.
+        """True when other engines may read the version's files one by one, for ``merge_view_sql``. On the driver.
 
         True: all rows of a file are rows of the table, under the names or field ids of the storage schema, but for
         the columns of :attr:`DataFile.partition`, which have that value.

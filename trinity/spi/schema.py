@@ -77,7 +77,7 @@ class Column:
 
     @property
     def stored_name(self) -> str:
-        """What data files call it."""
+        """Name of the column in data files."""
         return self.stored or self.name
 
     def to_arrow(self) -> pa.Field:
@@ -109,7 +109,7 @@ class Check:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """What a table is, apart from its rows.
+    """Columns, key and properties of a table: all of it but its rows.
 
     Attributes:
         schema: name of the schema that holds the table.
@@ -161,7 +161,7 @@ class TableDefinition:
         return {c.stored: c.name for c in self.columns if c.stored and c.stored != c.name}
 
     def demands_beyond(self, other: TableDefinition) -> list[str]:
-        """What rows must meet here and need not there, as SQL for people: NOT NULL columns and CHECK constraints."""
+        """NOT NULL columns and CHECK constraints that another definition does not have, as SQL for people."""
         before = {c.field_id or c.name: c.nullable for c in other.columns}
         filled = [c.name for c in self.columns if not c.nullable and before.get(c.field_id or c.name, True)]
         checks = [f"CHECK ({check.expression})" for check in self.checks if check not in other.checks]

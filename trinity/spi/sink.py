@@ -15,7 +15,7 @@ __all__ = ["MergeSink", "Operation", "PageSink", "RowChangeParadigm"]
 
 
 class RowChangeParadigm(str, Enum):
-    """How a table represents a changed row (Trino's ``RowChangeParadigm``)."""
+    """Representation of a changed row in a table (Trino's ``RowChangeParadigm``)."""
 
     CHANGE_ONLY_UPDATED_COLUMNS = "CHANGE_ONLY_UPDATED_COLUMNS"
     """A changed row is one row, told which columns changed."""

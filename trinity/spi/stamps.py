@@ -46,7 +46,7 @@ def moment_of_append(commit: int) -> int:
 
 
 def came_after(version: int, files: Iterable[DataFile]) -> bool:
-    """Whether a row change pinned later than a version may have been committed since.
+    """True when a row change pinned later than a version may have been committed since.
 
     Args:
         version: what an append is pinned to.
@@ -66,7 +66,7 @@ def _may_hold_change_after(version: int, file: DataFile) -> bool:
 
 @dataclass(frozen=True)
 class RowOrder:
-    """What a table remembers of the order of its rows. A format keeps it with each commit that Trinity makes.
+    """The table's memory of the order of its rows. A format keeps it with each commit that Trinity makes.
 
     Attributes:
         late: stamp -> commit number, of late appends.
@@ -95,6 +95,6 @@ class RowOrder:
 
     @classmethod
     def from_json(cls, text: str) -> RowOrder:
-        """What :meth:`to_json` wrote."""
+        """The order that :meth:`to_json` wrote."""
         data = json.loads(text)
         return cls({int(stamp): commit for stamp, commit in data["late"].items()}, data["strangers"], data["through"])

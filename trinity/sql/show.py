@@ -52,7 +52,7 @@ def show(session: Session, statement: Statement) -> DataFrame:
 
 
 class _Arguments:
-    """What follows the words of a SHOW: [IN | FROM] name, [LIKE] 'pattern'."""
+    """The words behind a SHOW: [IN | FROM] name, [LIKE] 'pattern'."""
 
     def __init__(self, statement: Statement, at: int) -> None:
         self.tokens: tuple[Token, ...] = statement.tokens

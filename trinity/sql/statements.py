@@ -68,7 +68,7 @@ def run(session: Session, text: str, dialect: str = "spark", params: Any = None)
 
 
 def _is_one_query(text: str) -> bool:
-    """Whether a text that sqlglot cannot parse looks like one query."""
+    """True when a text that sqlglot cannot parse looks like one query."""
     try:
         parts = split(text)
     except TrinityError:

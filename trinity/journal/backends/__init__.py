@@ -1,1 +1,1 @@
-"""Where rewritten statements run: PostgreSQL, or Trinity's own tables."""
+"""Backends, on which rewritten statements run: PostgreSQL, or Trinity's own tables."""

@@ -1,4 +1,4 @@
-"""What a backend of :mod:`trinity.dbapi` offers."""
+"""The interface of a backend of :mod:`trinity.dbapi`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Described = tuple[str, Any, int | None, int | None, int | None, int | None, bool
 
 @dataclass(frozen=True)
 class Result:
-    """What a statement gave.
+    """Rows and counts that a statement gave.
 
     Attributes:
         description: the columns; None when it returned no rows.

@@ -1,4 +1,4 @@
-"""What an aggregate function is (A3): Spark SQL over the row versions of one key. Others are added by entry point."""
+"""The interface of an aggregate function (A3): Spark SQL over the row versions of one key. Entry points add others."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Field:
 
 
 class AggregateFunction(ABC):
-    """How the values of a column become one value (A1-A4).
+    """A function that makes one value of the values of a column (A1-A4).
 
     A fold has two steps: :meth:`aggregate` is evaluated over the rows of a key, :meth:`result` over what it yields.
 
@@ -76,7 +76,7 @@ class AggregateFunction(ABC):
     options: ClassVar[Mapping[str, str]] = {}
 
     def said_in(self, dialect: str, field: Field) -> bool:
-        """Whether a merge view in a dialect can have a column's fold, whose text then needs nothing but the engine.
+        """True when a merge view in a dialect can have a column's fold, whose text then needs nothing but the engine.
 
         Args:
             dialect: ``spark``, or one to which Spark SQL is translated.

@@ -66,7 +66,7 @@ class Sum(AggregateFunction):
 
 
 def _in_halves(field: Field) -> bool:
-    """Whether the sum needs more than BIGINT on the way."""
+    """True when the sum needs more than BIGINT on the way."""
     return field.type.name == "bigint" and not field.small
 
 

@@ -43,7 +43,7 @@ def aggregate_function(name: str) -> AggregateFunction | None:
 
 
 def folded_value_stands(function: FieldFunction) -> bool:
-    """Whether the folded value of a column can stand for the rows that it came from (E3)."""
+    """True when the folded value of a column can stand for the rows that it came from (E3)."""
     found = aggregate_function(function.name)
     return found is not None and found.stands
 

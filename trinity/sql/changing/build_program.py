@@ -274,7 +274,7 @@ _ONLY_FROM = frozenset({"expressions", "from_", "joins", "laterals"})
 
 
 def _only_from(select: exp.Select) -> bool:
-    """Whether a SELECT * FROM has nothing after its FROM."""
+    """True when a SELECT * FROM has nothing after its FROM."""
     return all(key in _ONLY_FROM for key, value in select.args.items() if value)
 
 

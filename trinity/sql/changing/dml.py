@@ -93,7 +93,7 @@ def changed(
 
 
 def explain(session: Session, piece: Piece) -> DataFrame:
-    """What a row-changing statement would do, as one row of text. Raises as :func:`run`."""
+    """The plan of a row-changing statement, as one row of text. Raises as :func:`run`."""
     from trinity.engine.changing.statement import explain as explain_program
     from trinity.engine.spark.frames import local_frame
 

@@ -1,4 +1,4 @@
-"""Which column a name in a row-changing statement means: the target's or the source's (M10)."""
+"""Names in a row-changing statement: columns of the target or of the source (M10)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def name_suffixes(parts: Sequence[str]) -> frozenset[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Scope:
-    """What names mean in one clause.
+    """The meaning of names in one clause.
 
     Attributes:
         clause: its words, for messages.
@@ -247,7 +247,7 @@ def _edit(parts: Sequence[exp.Expr], found: tuple[int, Known]) -> Edit:
 
 
 def _is_inner(column: exp.Column, qualifier: tuple[str, ...], references: Sequence[Reference]) -> bool:
-    """Whether a subquery around the column has a table of that name."""
+    """True when a subquery around the column has a table of that name."""
     full = {id(r.node): r.full for r in references}
     select = column.find_ancestor(exp.Select)
     while select is not None:

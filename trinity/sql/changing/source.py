@@ -65,7 +65,7 @@ def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source
 
 
 def _nodes(select: exp.Select) -> list[exp.Expr]:
-    """What is joined: tables, subqueries, VALUES, lateral views."""
+    """The nodes of a FROM that are joined: tables, subqueries, VALUES, lateral views."""
     first = select.args["from_"].this
     joins = [*(first.args.get("joins") or []), *(select.args.get("joins") or [])]
     laterals = [*(first.args.get("laterals") or []), *(select.args.get("laterals") or [])]

@@ -91,7 +91,7 @@ def _flat(actions: list[exp.Expr]) -> Iterator[exp.Expr]:
 
 
 def _changes(action: exp.Expr, statement: Statement) -> list[evolve.Change]:
-    """What an action does to the columns."""
+    """The changes of columns that an action asks for."""
     if isinstance(action, exp.ColumnDef):
         return [_addition(action, statement.dialect)]
     if isinstance(action, exp.RenameColumn):

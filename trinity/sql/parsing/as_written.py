@@ -43,7 +43,7 @@ class AsWritten(TrinitySpark):
 
 
 def as_written(dialect: str) -> str | type[Dialect]:
-    """What sqlglot is to take for a dialect whose text is parsed, changed and written again."""
+    """The dialect for sqlglot under which a text that is parsed, changed and written again stays as it was."""
     return AsWritten if dialect == "spark" else dialect
 
 

@@ -112,7 +112,7 @@ def default_text(node: exp.Expr, dialect: str) -> str | None:
 
 
 def read_elements(nodes: list[exp.Expr], dialect: str) -> Elements:
-    """What stands in the parentheses of a CREATE TABLE.
+    """Columns, keys and CHECKs in the parentheses of a CREATE TABLE.
 
     Raises:
         TrinityError: NOT_SUPPORTED for other constraints, SYNTAX_ERROR for two primary keys.

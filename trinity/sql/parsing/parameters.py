@@ -89,7 +89,7 @@ def _tokens(sql: str, dialect: str) -> list[Token]:
 
 
 def _is_parameter(token: Token, before: Token | None) -> bool:
-    """Whether a token is a parameter, or begins or ends with one: ``?::`` and, after no operand, ``?|`` of ``?||``."""
+    """True for a parameter, and what begins or ends with one: ``?::`` and, after no operand, ``?|`` of ``?||``."""
     if token.token_type in (TokenType.PLACEHOLDER, TokenType.QDCOLON):
         return token.text in ("?", "?::")
     if token.token_type not in (TokenType.QMARK_PIPE, TokenType.QMARK_AMP, TokenType.AT_QMARK):
@@ -98,7 +98,7 @@ def _is_parameter(token: Token, before: Token | None) -> bool:
 
 
 def _ends_operand(token: Token) -> bool:
-    """Whether a token can end an operand, so that an operator follows."""
+    """True when a token can end an operand, so that an operator follows."""
     if token.token_type in _OPERAND_ENDS:
         return True
     return bool(_IN_WORD.search(token.text)) and token.text.upper() not in _BEFORE_OPERANDS

@@ -1,4 +1,4 @@
-"""Which parts of other dialects mean the same in Spark."""
+"""Parts of other dialects that mean the same in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows the columns of a CREATE TABLE: options, keys and partitions in three dialects' spellings."""
+"""The part of a CREATE TABLE behind its columns: options, keys and partitions in three dialects' spellings."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Piece:
         return parse_tokens(exp.Condition, self.tokens, self.whole, self.dialect)
 
     def is_word(self, word: str) -> bool:
-        """Whether this is one bare keyword."""
+        """True for one bare keyword."""
         return len(self.tokens) == 1 and word_of(self.tokens[0]) == word
 
 
@@ -74,11 +74,11 @@ class Reader:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left."""
+        """True when nothing is left."""
         return self.at >= len(self.tokens)
 
     def words(self, *wanted: str) -> bool:
-        """Whether the next tokens are these keywords."""
+        """True when the next tokens are these keywords."""
         return self._after(wanted) is not None
 
     def take(self, *wanted: str) -> bool:
@@ -156,7 +156,7 @@ class Reader:
         return token.token_type is not TokenType.IDENTIFIER and not str(token.text).replace("_", "a").isalnum()
 
     def until(self, *keywords: str, wanted: str) -> Piece:
-        """What stands before the next of these keywords outside of brackets, or before the end.
+        """Text before the next of these keywords outside of brackets, or before the end.
 
         Raises:
             TrinityError: SYNTAX_ERROR when that is nothing.
@@ -182,7 +182,7 @@ class Reader:
         return self.until(wanted=wanted)
 
     def inside(self, wanted: str) -> Piece:
-        """What stands in the parentheses that open here, stepping over them. Raises SYNTAX_ERROR."""
+        """Text in the parentheses that open here, stepping over them. Raises SYNTAX_ERROR."""
         if self.done or self.tokens[self.at].token_type is not TokenType.L_PAREN:
             raise self.unexpected("'('")
         start = self.at + 1
@@ -194,11 +194,11 @@ class Reader:
         return Piece(self.piece.whole, self.piece.dialect, self.tokens[start : self.at - 1])
 
     def opens(self) -> bool:
-        """Whether a parenthesis opens here."""
+        """True when a parenthesis opens here."""
         return not self.done and self.tokens[self.at].token_type is TokenType.L_PAREN
 
     def commas(self, wanted: str) -> list[Piece]:
-        """What is left, split at the commas outside of brackets. Raises SYNTAX_ERROR for an empty part."""
+        """The rest, split at the commas outside of brackets. Raises SYNTAX_ERROR for an empty part."""
         parts: list[Piece] = []
         while True:
             parts.append(self.until(",", wanted=wanted))

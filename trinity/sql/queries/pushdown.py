@@ -68,7 +68,7 @@ def _plain_source(node: exp.Table) -> exp.Select | None:
 
 
 def _null_extended(later: list[exp.Join]) -> bool:
-    """Whether joins after a table can fill its columns with NULLs."""
+    """True when joins after a table can fill its columns with NULLs."""
     return any(j.side in ("RIGHT", "FULL") for j in later)
 
 

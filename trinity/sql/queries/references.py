@@ -125,7 +125,7 @@ def _travel(name: TableName, version: exp.Version, clause: str) -> Travel:
 
 
 def is_inner_cte(node: exp.Table) -> bool:
-    """Whether a one-part name means a WITH query that is visible where it stands."""
+    """True when a one-part name means a WITH query that is visible where it stands."""
     child: exp.Expr = node
     parent = node.parent
     while parent is not None:
@@ -166,7 +166,7 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
 
 
 def is_temp_view(session: Session, name: str) -> bool:
-    """Whether a one-part name is a temporary view of the session's Spark."""
+    """True when a one-part name is a temporary view of the session's Spark."""
     catalog = session.spark._jsparkSession.sessionState().catalog()
     return bool(catalog.getTempView(name).isDefined())
 

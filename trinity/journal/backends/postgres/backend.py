@@ -74,7 +74,7 @@ class PostgresBackend:
 
     @property
     def autocommit(self) -> bool:
-        """Whether each statement is its own transaction."""
+        """True when each statement is its own transaction."""
         return self._connection.autocommit
 
     @autocommit.setter
@@ -170,7 +170,7 @@ class PostgresBackend:
         return found
 
     def _usable(self) -> bool:
-        """Whether the catalog can be read: not in a transaction that has failed."""
+        """True when the catalog can be read: not in a transaction that has failed."""
         return self._connection.info.transaction_status != TransactionStatus.INERROR
 
     def _refresh(self) -> None:
@@ -291,7 +291,7 @@ class PostgresBackend:
 
 
 def _of_a_row(error: TrinityError | psycopg.Error) -> bool:
-    """Whether one row may be the cause: not others' transactions, a lost connection, nor the statement itself."""
+    """True when one row may be the cause: not others' transactions, a lost connection, nor the statement itself."""
     if isinstance(error, (psycopg.OperationalError, psycopg.InternalError)):
         return False
     return isinstance(error, TrinityError) or not (error.sqlstate or "").startswith("42")

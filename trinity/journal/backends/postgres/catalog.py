@@ -1,4 +1,4 @@
-"""What PostgreSQL says about the journals: columns, types, defaults, keys."""
+"""Journals in PostgreSQL's catalog: columns, types, defaults, keys."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Rows:
         ]
 
     def _as_they_are(self, parameters: Sequence[pa.Array]) -> bool:
-        """Whether the columns take the parameters without Spark, as an INSERT would."""
+        """True when the columns take the parameters without Spark, as an INSERT would."""
         return all(
             item.default or (item.bare and _exact(parameters[item.first], column))
             for item, column in zip(self.batch.items, self.targets, strict=True)
@@ -115,7 +115,7 @@ class Rows:
         return pa.Table.from_arrays(arrays, names=[c.name for c in self.targets])
 
     def _by_spark(self, parameters: Sequence[pa.Array]) -> pa.Table:
-        """What Spark makes of the statement's expressions, and of numbers and times that the columns round (M6)."""
+        """Rows as Spark evaluates the expressions, and what columns round of numbers and times (M6)."""
         from trinity.engine.changing.assignment import assigned_rows
         from trinity.sql.parsing.parse import parse
         from trinity.sql.queries.query import run_query
@@ -174,7 +174,7 @@ def _repeated(column: Column, defaults: Mapping[str, Any], count: int) -> pa.Arr
 
 
 def _exact(array: pa.Array, column: Column) -> bool:
-    """Whether ingest and INSERT make the same of the values: neither refuses them for what the other would round."""
+    """True when ingest and INSERT make the same of the values: neither refuses them for what the other would round."""
     if pa.types.is_null(array.type):
         return True
     source, target = parse_type(type_text(array.type)), parse_type(column.type)

@@ -113,7 +113,7 @@ def _row(source: str, columns: Sequence[JournalColumn], table: JournalTable) -> 
 
 
 def _is_live(table: JournalTable, columns: tuple[str, ...]) -> exp.Exists:
-    """Whether a live row has the proposed values of a unique key."""
+    """True when a live row has the proposed values of a unique key."""
     same = trees.equal(columns, "other", _PROPOSED)
     return exp.Exists(this=trees.select([exp.Literal.number(1)], trees.journal(table, "other"), [same]))
 

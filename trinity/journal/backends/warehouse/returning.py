@@ -17,7 +17,7 @@ __all__ = ["Returning", "returning_of"]
 
 @dataclass(frozen=True)
 class Returning:
-    """What a change returns.
+    """RETURNING of one change.
 
     Attributes:
         query: over the table's ``returned_view``.

@@ -30,7 +30,7 @@ __all__ = ["Merged", "rewrite_merged"]
 
 @dataclass(frozen=True)
 class Merged:
-    """What is sent to Trinity.
+    """A rewritten statement, as it is sent to Trinity.
 
     Attributes:
         sql: the statement, in Spark's SQL; as it was written when it names no journalled table.
