@@ -1,4 +1,4 @@
-"""How a session is opened."""
+"""Opening of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How deeply text may be nested: some hundred levels of parentheses, CASE or subqueries, and lists of any length.
+"""Limit of nesting in text: some hundred levels of parentheses, CASE or subqueries, and lists of any length.
 
 Python's own limit ends at some fifty: sqlglot takes up to 25 calls for a level. They are calls of Python, which since
 3.11 take nothing of the system's stack.

@@ -45,7 +45,7 @@ CODES: Final[frozenset[str]] = frozenset(get_args(ErrorCode))
 
 
 class TrinityError(Exception):
-    """What went wrong, with a stable code.
+    """The error of every failure in Trinity: a message for people, and a stable code.
 
     Attributes:
         code: one of :data:`CODES`; never changes between releases.

@@ -1,4 +1,4 @@
-"""What an error's message may show: no secret, no value at length, no traceback (N4)."""
+"""Texts in messages of errors: no secret, no value at length, no traceback (N4)."""
 
 from __future__ import annotations
 

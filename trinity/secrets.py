@@ -1,4 +1,4 @@
-"""What is secret, and how it stays so: the one place that knows it (N4).
+"""Secrets: the one place that knows what is one, and keeps it out of texts (N4).
 
 A value is secret by the name of its option (``password``, ``s3.secret-access-key``) or by its form (what stands before
 the ``@`` of a URL, ``password=`` in a DSN or query). :func:`keep` remembers the secrets among options when they come
@@ -69,12 +69,12 @@ _keeping = threading.Lock()
 
 
 def is_secret(name: str) -> bool:
-    """Whether an option's name says that its value is secret: ``jdbcPassword``, ``s3.access-key-id``."""
+    """True when an option's name says that its value is secret: ``jdbcPassword``, ``s3.access-key-id``."""
     return _NAME.search(name) is not None
 
 
 def is_secret_property(name: str, value: str) -> bool:
-    """Whether a table's property is secret: by its name, but for a column's name in it, or as a URL with a password."""
+    """True for a secret property: by its name, but for a column's name in it, or as a URL with a password."""
     own_name = "" if name.startswith("fields.") else name.partition(".column.")[0]
     return is_secret(own_name) or _USER_INFO.search(value) is not None
 
@@ -191,7 +191,7 @@ def _stand_in(error: BaseException) -> Exception:
 
 @contextmanager
 def scrubbed_warnings() -> Iterator[None]:
-    """What the packages called here warn of is told when they are done, without secrets."""
+    """Warnings of the packages called here, told when they are done, without secrets."""
     with warnings.catch_warnings(record=True) as said:
         try:
             yield

@@ -1,4 +1,4 @@
-"""What Spark, py4j, sqlglot, pyarrow, pyiceberg, the storage or the system raises, as a TrinityError."""
+"""Errors of Spark, py4j, sqlglot, pyarrow, pyiceberg, the storage and the system as TrinityErrors."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _called(function: Callable[..., Any]) -> str:
 
 
 def _names(function: Callable[..., Any]) -> dict[str, Any]:
-    """What names in a function's annotations mean: its module's, and its package's for those of types alone."""
+    """Names in a function's annotations: its module's, and its package's for those of types alone."""
     function = inspect.unwrap(function)  # another decorator's module knows none of them
     package = sys.modules[function.__globals__["__package__"]]
     return {**vars(package), **function.__globals__}

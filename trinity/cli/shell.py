@@ -148,7 +148,7 @@ class Shell:
 
     @property
     def prompt(self) -> str:
-        """What stands before a line of input."""
+        """The prompt before a line of input."""
         if self._pending:
             return ". . . . . .> "
         return f"0: {self._connection.backend.name}> " if self._connection is not None else "trinity> "

@@ -59,7 +59,7 @@ class Connection:
 
     @property
     def autocommit(self) -> bool:
-        """Whether each statement is its own transaction. On Trinity tables always."""
+        """True when each statement is its own transaction. On Trinity tables always."""
         return self.backend.autocommit
 
     @autocommit.setter

@@ -1,4 +1,4 @@
-"""How a connection is made."""
+"""Opening of connections."""
 
 from __future__ import annotations
 

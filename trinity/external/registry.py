@@ -33,7 +33,7 @@ _DIGEST: Final = "%-"
 
 @dataclass(frozen=True)
 class Registration:
-    """What a registry knows of a table.
+    """Entry of a table in a registry.
 
     Attributes:
         connector: name of the format: ``delta``.
@@ -84,7 +84,7 @@ class Registry:
         self._store = ObjectStore(warehouse)
 
     def get(self, name: TableName) -> Registration | None:
-        """What is registered under a name. Raises BAD_DATA naming a damaged file."""
+        """The entry of a name. Raises BAD_DATA naming a damaged file."""
         if not self._store.exists(_file(name)):
             return None
         try:

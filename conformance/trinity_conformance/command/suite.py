@@ -48,7 +48,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Budget:
-    """How much work a run may do.
+    """Limits of the work of a run.
 
     Attributes:
         name: its name on the command line.
@@ -100,7 +100,7 @@ many times slower. The others play as many as there is time for."""
 
 @dataclass
 class CheckResult:
-    """What became of one check.
+    """Outcome of one check.
 
     Attributes:
         check: the check.
@@ -271,7 +271,7 @@ def _changes_rows(subject: TrinitySubject, tally: Tally) -> bool:
 def generated_of(
     checks: list[Check], budget: Budget, seed: int, changes: bool
 ) -> Iterator[tuple[str, Iterator[History], float]]:
-    """What the adapter needs for the histories that the checks are about, these, and the seconds for each kind.
+    """Capabilities that the checks' histories need of the adapter, these histories, and the seconds for each kind.
 
     One check alone has all of the seconds.
     """

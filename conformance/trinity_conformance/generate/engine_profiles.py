@@ -1,4 +1,4 @@
-"""Which kind of table of a merge engine the n-th history is about: a rota over engines, delete modes and functions.
+"""Kinds of tables of merge engines, by number of the history: a rota over engines, delete modes and functions.
 
 The first six histories whose tables have functions meet every function, the first twelve every engine and every way to
 delete; then lengths without a common divisor see to it that a long run meets every pair.

@@ -1,4 +1,4 @@
-"""Which kind of table the n-th history is about: a rota over key types, watermarks, tombstones and features.
+"""Kinds of tables, by number of the history: a rota over key types, watermarks, tombstones and features.
 
 The lists have lengths without a common divisor, so that a long run meets every pair, and begin with the most telling
 kinds, so that a short one is worth its time.

@@ -284,7 +284,7 @@ class _Author:
         return replace(case, condition=all_of(case.condition, miss))
 
     def step(self) -> list[Step]:
-        """What happens next: mostly a statement; the model follows."""
+        """The next step: mostly a statement; the model follows."""
         kind = self.draw(st.integers(0, 9))
         if kind == 0:
             return [self.upsert(1, 6)]

@@ -40,7 +40,7 @@ Tuple: TypeAlias = tuple[tuple[Any, ...], ...]
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one row gives a column with a function.
+    """The part of one row in a column with a function.
 
     Attributes:
         order: where it stands among the others: (group sequence, fold order), or fold order alone.
@@ -97,7 +97,7 @@ class Fold:
         return {name: self.read(name) for name in self.shape.names}
 
     def read(self, name: str) -> Value:
-        """What a column reads: its value, or the fold of its contributions."""
+        """The value of a column: its own, or the fold of its contributions."""
         if self.shape.function_of(name) is None:
             return self.values[name]
         function, given = self.function(name), self.ordered(self.contributions[name])
@@ -201,7 +201,7 @@ class PartialUpdateFold(Fold):
             self.add_to_group(group, version)
 
     def carries(self, version: Version, name: str) -> bool:
-        """Whether a row carries a column outside groups (P1)."""
+        """True when a row carries a column outside groups (P1)."""
         return version.names(name) and (version.assigned or version.row[name] is not None)
 
     def add_to_group(self, group: Group, version: Version) -> None:

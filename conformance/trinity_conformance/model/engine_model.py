@@ -104,7 +104,7 @@ class EngineModel(DmlModel):
         return next((f"{n} cannot be retracted" for n in names if self.cannot_retract(fold, n, row[n])), None)
 
     def is_retracted(self, fold: Fold, version: Version, name: str) -> bool:
-        """Whether a retract reaches a column's function."""
+        """True when a retract reaches a column's function."""
         group = self.shape.group_of(name)
         if self.shape.function_of(name) is None:
             return False
@@ -113,7 +113,7 @@ class EngineModel(DmlModel):
         return fold.takes_part(group, fold.sequence_of(group, version))
 
     def cannot_retract(self, fold: Fold, name: str, value: Any) -> bool:
-        """Whether a column's function cannot take a value back, and is not told to ignore that."""
+        """True when a column's function cannot take a value back, and is not told to ignore that."""
         function = fold.function(name)
         return function.refuses(value) and not function.switch("ignore-retract")
 
@@ -137,7 +137,7 @@ class EngineModel(DmlModel):
         return commit, faults
 
     def unsupported(self, statement: Statement) -> list[Fault]:
-        """What these tables do not support, whatever rows there are (M11)."""
+        """The reason why these tables do not support a statement, whatever rows there are (M11)."""
         if self.shape.engine == "first-row":
             return [Fault("M11", ("NOT_SUPPORTED",), "first-row takes neither UPDATE nor DELETE")]
         if statement.kind == "DELETE":
@@ -180,7 +180,7 @@ class EngineModel(DmlModel):
         return fold.sequence_of(group, Version(row))
 
     def shows(self, version: Version, names: frozenset[str]) -> bool:
-        """Whether a version would be the last one of its key, and be seen."""
+        """True when a version would be the last one of its key, and be seen."""
         before = self.by_key()[self.key_of(version.row)]
         if self.fold_order([*before, version])[-1] is not version:
             return False

@@ -28,7 +28,7 @@ _RANGES: Final[Mapping[str, int]] = {"tinyint": 2**7, "smallint": 2**15, "int": 
 
 @dataclass(frozen=True)
 class OutOfRange:
-    """What a column reads whose total does not fit its type: the read must fail with NUMERIC_VALUE_OUT_OF_RANGE (A4).
+    """The value of a column whose total does not fit its type: the read must fail with NUMERIC_VALUE_OUT_OF_RANGE (A4).
 
     Attributes:
         total: the total.
@@ -62,7 +62,7 @@ class Function(ABC):
         raise TypeError(f"{type(self).__name__} is not updated")
 
     def result(self, acc: Any) -> Value:
-        """What the column reads."""
+        """The value of the column."""
         return acc
 
     @property

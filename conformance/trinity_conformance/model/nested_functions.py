@@ -44,7 +44,7 @@ class Collect(Function):
         return found
 
     def has(self, found: list[Value], element: Value) -> bool:
-        """Whether an equal element is there; NULL equals NULL."""
+        """True when an equal element is there; NULL equals NULL."""
         return self.form(element) in [self.form(e) for e in found]
 
     def form(self, element: Value) -> Value:
@@ -96,7 +96,7 @@ class MergeMapWithKeytime(Function):
 
 
 class _Nested(Function):
-    """What functions of ARRAY<STRUCT> share: rows with a nested key."""
+    """Common part of the functions of ARRAY<STRUCT>: rows with a nested key."""
 
     @property
     def row_type(self) -> Any:
@@ -125,12 +125,12 @@ class _Nested(Function):
         return [row for row in rows if None not in self.key_of(row)]
 
     def place_of(self, acc: list[Value], row: Value) -> int | None:
-        """Where the row with that key stands."""
+        """Index of the row with that key."""
         keys = [self.key_of(r) for r in acc]
         return keys.index(self.key_of(row)) if self.key_of(row) in keys else None
 
     def is_full(self, acc: list[Value]) -> bool:
-        """Whether ``count-limit`` has been reached."""
+        """True when ``count-limit`` has been reached."""
         return len(acc) >= int(self.options.get("count-limit", 2**31))
 
 
@@ -165,7 +165,7 @@ class NestedUpdate(_Nested):
         return [row for row in acc if self.identity(row) not in gone]
 
     def identity(self, row: Value) -> Value:
-        """What says that two rows are the same one."""
+        """The values by which two rows are the same one."""
         return self.key_of(row) if self.key else equal_form(str(self.row_type), row)
 
 

@@ -1,4 +1,4 @@
-"""What MERGE, UPDATE and DELETE do to a table, in plain Python, written from the rules (M1-M9) and from no engine.
+"""MERGE, UPDATE and DELETE of a table in plain Python, written from the rules (M1-M9) and from no engine.
 
 A statement is joined row by row with its source, its cases are tried in order, and what they select becomes the rows
 of a plain table, or one more commit of a keyed one. A statement that breaks a rule has no effect but its error code.
@@ -101,7 +101,7 @@ class Selected:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a statement does.
+    """Effect of a statement on a table.
 
     Attributes:
         counts: rows by kind.
@@ -165,7 +165,7 @@ class DmlModel(Model):
             self.commits.append(list(effect.commit))
 
     def effect(self, statement: Statement) -> Effect:
-        """What a statement would do now."""
+        """The effect that a statement would have now."""
         targets = list(self.merged().values())
         joined = list(self.join(statement, targets))
         selected, faults = self.select(statement, joined)
@@ -177,7 +177,7 @@ class DmlModel(Model):
         return Effect(self.count(selected), (*faults, *more), tuple(commit), frozenset(saw | self.fates(selected)))
 
     def effect_in_place(self, statement: Statement) -> Effect:
-        """What another engine's statement does to stored rows, where these are the rows of the merged read."""
+        """The effect of another engine's statement on stored rows, where these are the rows of the merged read."""
         if self.plain:
             return self.effect(statement)
         targets = list(self.merged().values())
@@ -207,11 +207,11 @@ class DmlModel(Model):
                 yield BY_SOURCE, number, None, {"t": target, "s": None}
 
     def matches(self, on: Expression | None, rows: Rows) -> bool:
-        """Whether two rows are joined."""
+        """True when two rows are joined."""
         return on is None or self.holds(on, rows)
 
     def holds(self, condition: Expression, rows: Rows) -> bool:
-        """Whether a condition is true; UNKNOWN is not."""
+        """True when a condition is true; UNKNOWN is not."""
         return condition.holds(rows)
 
     # -- the cases (M1, M6) -----------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class DmlModel(Model):
         return bool(row.old and row.new and self.key_of(row.old) != self.key_of(row.new))
 
     def beats(self, row: Row | None, winner: Version | None) -> bool:
-        """Whether a row that arrives now becomes the winner of its key (U1, K4)."""
+        """True when a row that arrives now becomes the winner of its key (U1, K4)."""
         return row is not None and (winner is None or self.compare(row, winner.row) >= 0)
 
     def taken_keys(

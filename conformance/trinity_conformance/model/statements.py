@@ -21,7 +21,7 @@ _WITHOUT_STAR: Final = ("duckdb", "postgres")
 
 @dataclass(frozen=True)
 class Source:
-    """What a statement joins its target with, alias ``s``.
+    """The source that a statement joins its target with, alias ``s``.
 
     Attributes:
         columns: its columns.

@@ -41,7 +41,7 @@ class Version:
     assigned: bool = False
 
     def names(self, column: str) -> bool:
-        """Whether the writer supplied a column."""
+        """True when the writer supplied a column."""
         return self.named is None or column in self.named
 
 

@@ -25,7 +25,7 @@ __all__ = ["Kill", "self_test", "trial"]
 
 @dataclass(frozen=True)
 class Kill:
-    """How one mutant was found out.
+    """The check and the history that found one mutant out.
 
     Attributes:
         mutant: its name.

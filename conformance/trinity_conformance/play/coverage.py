@@ -1,4 +1,4 @@
-"""What generated histories really contained. A check that never met its situations did not pass: it is inconclusive."""
+"""Situations that generated histories really contained. A check that never met its own is inconclusive, not passed."""
 
 from __future__ import annotations
 

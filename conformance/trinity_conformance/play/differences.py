@@ -122,7 +122,7 @@ def cell_form(shape: Shape, name: str, value: Value) -> Any:
 
 
 def _sketch(function: str, data: bytes) -> Any:
-    """What a sketch or bitmap says; its bytes where they say nothing."""
+    """The value of a sketch or bitmap; its bytes where they have none."""
     try:
         return SKETCH_FORMS[function](data)
     except (ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""What merge engines must refuse: options (V1, A5, P1), rows (D2, D4, E2, L8) and statements (M9, M11).
+"""Refusals of merge engines: options (V1, A5, P1), rows (D2, D4, E2, L8) and statements (M9, M11).
 
 Each case must fail with its code, name what is wrong, and leave the table as before, or unmade.
 """
@@ -205,7 +205,7 @@ def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float) -> lis
 
 
 def _tried(bench: _Bench, case: EngineRefusal, tally: Tally) -> Iterator[NonConformance]:
-    """What is wrong with how a case was refused: the error, or what is left of it."""
+    """The fault in how a case was refused: the error, or what is left of it."""
     before = _state(bench, case)
     tally.coverage.saw("engine-refusal")
     tally.observations[_CHECK] += 1

@@ -29,7 +29,7 @@ _ROWS: Final = ((1, 10), (3, 30))
 
 @dataclass(frozen=True)
 class World:
-    """What a reader can see: rows of (k, n), sorted, and which columns were added."""
+    """The state that a reader can see: rows of (k, n), sorted, and which columns were added."""
 
     rows: tuple[tuple[int, int], ...] = ()
     columns: frozenset[str] = frozenset()

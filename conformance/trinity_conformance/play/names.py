@@ -1,4 +1,4 @@
-"""What the columns of a table under test are called by now: ALTER TABLE on one side, the model's names on the other."""
+"""Present names of the columns of a table under test: ALTER TABLE on one side, the model's names on the other."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _GOOD: Final[Mapping[str, Any]] = {"k": 9, "w": 9, "gone": None, "d": None, "s":
 
 @dataclass(frozen=True)
 class Bench:
-    """Where bad input is tried: a session, Spark, and a table ``c.default.refusals`` with two rows."""
+    """Bench on which bad input is tried: a session, Spark, and a table ``c.default.refusals`` with two rows."""
 
     session: Any
     spark: Any

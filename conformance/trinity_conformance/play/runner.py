@@ -55,7 +55,7 @@ _SHOWN_BY_A_READ = {
 
 @dataclass
 class Tally:
-    """What a run has done so far.
+    """Counts of a run so far.
 
     Attributes:
         histories: histories played to their end.
@@ -367,7 +367,7 @@ class _Run:
 
 
 def _names(message: str, overflows: Mapping[Key, set[str]]) -> bool:
-    """Whether a message names a column that is out of range, and its key, as far as keys have one spelling."""
+    """True when a message names a column that is out of range, and its key, as far as keys have one spelling."""
     return any(
         any(name in message for name in names)
         and all(str(part) in message for part in key if isinstance(part, (int, str)))

@@ -1,4 +1,4 @@
-"""Where merge sinks are tried without Spark: tables of an adapter, hand-made merge pages, and what they store."""
+"""Trial of merge sinks without Spark: tables of an adapter, hand-made merge pages, and what they store."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class SinkTable:
         return sorted((tuple(row[n] for n in names) for row in self.rows()), key=repr)
 
     def row_id(self, **values: Json) -> dict[str, Any]:
-        """Of a plain table file and position of the one row that has these values."""
+        """File and position in a plain table of the one row that has these values."""
         for file in self.files():
             for position, row in enumerate(pq.ParquetFile(file.path).read().to_pylist()):
                 by_name = dict(zip((c.name for c in self.columns), row.values(), strict=False))

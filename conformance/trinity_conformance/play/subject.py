@@ -1,4 +1,4 @@
-"""What a history is played on, and the one real player: an adapter behind Trinity's public API."""
+"""Subjects that a history is played on; the one real player is an adapter behind Trinity's public API."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a write reported: the table's version after it, and whether it was skipped as a retry (L4)."""
+    """Report of a write: the table's version after it, and whether it was skipped as a retry (L4)."""
 
     version: Any
     skipped: bool = False
@@ -52,7 +52,7 @@ class LogRow:
 
 
 class Writer(Protocol):
-    """What an engine does to a table under test."""
+    """The writes of an engine to a table under test."""
 
     def upsert(self, step: Upsert) -> Outcome:
         """Appends one commit."""
@@ -200,7 +200,7 @@ class TrinitySubject:
         return Outcome(self._table.delete(self._names.given(self._arrow(columns, list(keys or ())))).version)
 
     def refuses_changes(self) -> str | None:
-        """What the adapter says when it has no row changes, or None."""
+        """The error of an adapter without row changes, or None."""
         self.create(Shape((Column("k", "int"),), ()))
         table = self._table
         try:
