@@ -1,5 +1,6 @@
 """What adapters share: the storage seam, the Parquet sink, the commit loop, folder catalogs, vacuum."""
 
+from trinity.storage.cache import Cache
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folder_names import escaped, folder_name, unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata
@@ -17,6 +18,7 @@ from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
+from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
 from trinity.storage.row_changes import ROW_ID, FileChange, RowChanges, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
@@ -33,7 +35,7 @@ from trinity.storage.store import (
     system_trouble,
 )
 from trinity.storage.sync import make_folder, sync_file, sync_folders
-from trinity.storage.versions import TableVersion, VersionedMetadata, no_readable_version, oldest_needed
+from trinity.storage.versions import TableVersion, VersionedMetadata
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
@@ -42,6 +44,7 @@ __all__ = [
     "READ_OPTIONS",
     "ROW_ID",
     "AlreadyExists",
+    "Cache",
     "CommitRaced",
     "Entry",
     "FileChange",
@@ -84,6 +87,7 @@ __all__ = [
     "make_folder",
     "next_timestamp_ms",
     "no_readable_version",
+    "no_such_version",
     "not_ours",
     "oldest_needed",
     "order_with",
@@ -101,4 +105,5 @@ __all__ = [
     "sync_folders",
     "system_trouble",
     "unescaped",
+    "version_at",
 ]
