@@ -16,7 +16,7 @@ from itertools import pairwise
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, statistics_columns, syncs_files
+from trinity.merge import commit_timeout_s
 from trinity.spi import (
     CommitResult,
     DataFile,
@@ -38,8 +38,9 @@ from trinity.spi import (
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.readable import no_readable_version, oldest_needed, version_at
-from trinity.storage.row_changes import FileChange, RowChanges, check_scope
+from trinity.storage.row_changes import FileChange, RowChanges, check_replaced, check_scope
 from trinity.storage.store import Entry, ObjectStore
+from trinity.storage.targets import commit_result, write_target
 
 __all__ = ["TableVersion", "VersionedMetadata"]
 
@@ -208,7 +209,7 @@ class VersionedMetadata(RowChanges):
         if not files and txn is None:
             return CommitResult(self._newest(insert.table).number)
         version, committed = self._commit(insert.table, append)
-        return _result(version, files) if committed else CommitResult(version.number, skipped=True)
+        return commit_result(version.number, files) if committed else CommitResult(version.number, skipped=True)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._newest(table).txns.get(application)
@@ -228,7 +229,7 @@ class VersionedMetadata(RowChanges):
             return replace(newest, operation="merge", files=(*kept, *files))
 
         version, _ = self._commit(merge.table, change)
-        return _result(version, files)
+        return commit_result(version.number, files)
 
     def truncate(self, table: TableHandle) -> CommitResult:
         removed: list[DataFile] = []
@@ -238,7 +239,7 @@ class VersionedMetadata(RowChanges):
             return replace(newest, operation="truncate", files=()) if removed else None
 
         version, _ = self._commit(table, change)
-        return _result(version, removed)
+        return commit_result(version.number, removed)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
@@ -255,17 +256,13 @@ class VersionedMetadata(RowChanges):
 
         def swap(newest: TableVersion) -> TableVersion:
             check_present(rewrite.table, files)
-            if gone := replaced - {f.path for f in newest.files}:
-                raise TrinityError(
-                    "TRANSACTION_CONFLICT",
-                    f"Another compaction of '{rewrite.table.full_name}' replaced {min(gone)} meanwhile; compact again.",
-                )
+            check_replaced(rewrite, {f.path for f in newest.files})
             aside = {f.path for f in newest.files if f.tier is Tier.SIDECAR} if replace_sidecar else set()
             kept = [f for f in newest.files if f.path not in replaced | aside]
             return replace(newest, operation="compact", files=(*kept, *files))
 
         version, _ = self._commit(rewrite.table, swap)
-        return _result(version, files)
+        return commit_result(version.number, files)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         table = table.pinned(None, self._newest(table).definition.id)
@@ -293,7 +290,7 @@ class VersionedMetadata(RowChanges):
             at, number = next_timestamp_ms(found.timestamp_ms), newest + 1
             made = replace(found, number=number, timestamp_ms=at, operation="repair", oldest=number)
             self.commit_version(table, replace(made, commit=uuid.uuid4().hex))
-            return _result(made, made.files)
+            return commit_result(number, made.files)
 
         return commit_loop(table.location, attempt)
 
@@ -314,10 +311,7 @@ class VersionedMetadata(RowChanges):
         return [*(self.read_version(table, n) for n in range(newest.oldest, newest.number)), newest]
 
     def _target(self, table: TableHandle, at: TableVersion) -> WriteTarget:
-        definition = at.definition
-        storage, statistics = self.storage_schema(definition), statistics_columns(definition)
-        sync = syncs_files(definition.properties)
-        return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by, sync)
+        return write_target(table.location, at.definition, self.storage_schema(at.definition))
 
     def _commit(self, table: TableHandle, change: Change) -> tuple[TableVersion, bool]:
         """Reload, check, commit, until no other writer comes between: the newest version, and whether it is ours."""
@@ -345,8 +339,3 @@ class VersionedMetadata(RowChanges):
 def _entry(version: TableVersion) -> HistoryEntry:
     facts = {"files": len(version.files), "rows": sum(f.rows for f in version.files)}
     return HistoryEntry(version.number, version.timestamp_ms, version.operation, facts)
-
-
-def _result(version: TableVersion, files: Sequence[DataFile]) -> CommitResult:
-    rows = sum(f.rows for f in files if f.tier is not Tier.SIDECAR)
-    return CommitResult(version.number, rows, len(files), sum(f.size for f in files))

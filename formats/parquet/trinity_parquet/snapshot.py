@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.secrets import logger
 from trinity.spi import HistoryEntry, TableHandle
-from trinity.storage import Cache, FileChange, ObjectStore, TableVersion, version_at
+from trinity.storage import Cache, FileChange, ObjectStore, TableVersion, logger, version_at
 from trinity_parquet.history import history_entry
 from trinity_parquet.manifest import (
     LOG,
