@@ -71,6 +71,16 @@ def test_compaction_keeps_every_later_fold(numbers: Table, full: bool) -> None:
     assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
 
 
+def test_a_compaction_tells_what_it_wrote_and_counts_no_tombstone_for_a_row(numbers: Table) -> None:
+    fill(numbers, 0, 20, 10, "a")
+    fill(numbers, 15, 20, 20, "", gone=True)
+    done = numbers.compact(full=True)
+    splits = numbers.splits()
+    assert sum(f.rows for f in splits.sidecar) == 5
+    written = (*splits.files, *splits.sidecar)
+    assert (done.rows, done.files, done.bytes) == (15, len(written), sum(f.size for f in written))
+
+
 @pytest.mark.tiered
 def test_k6_a_concurrent_append_counts_as_later(numbers: Table) -> None:
     fill(numbers, 0, 5, 10, "a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -21,7 +22,10 @@ PACKAGES = {
     "trinity_iceberg": ROOT / "formats/iceberg/trinity_iceberg",
     "trinity_conformance": ROOT / "conformance/trinity_conformance",
 }
-ADAPTER_FILES = {"__init__.py", "commit.py", "format.py", "metadata.py", "options.py", "schema.py", "snapshot.py"}
+ADAPTER_FILES = {
+    *("__init__.py", "commit.py", "external.py", "format.py", "history.py", "metadata.py", "options.py", "schema.py"),
+    "snapshot.py",
+}
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -30,6 +34,19 @@ def imports(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
+
+
+def imported_names(path: Path) -> Iterator[str]:
+    """Full names of what a module imports, anywhere in it: ``module.name``, or a module as a whole."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+OPEN: Final = ("trinity.errors", "trinity.spi", "trinity.storage")
+"""What an adapter may import of ``trinity``, Trinity's own like a stranger's: the names in their ``__all__``."""
 
 
 def modules() -> list[Path]:
@@ -42,6 +59,25 @@ def test_packages_import_downwards_only(package: str) -> None:
     for path in PACKAGES[package].rglob("*.py"):
         wrong = {name for name in imports(path) if name.split(".")[0] in others}
         assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [*(PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceberg")), ROOT / "tests/plugins/acme"],
+    ids=lambda folder: folder.name,
+)
+def test_adapters_import_what_a_stranger_may(folder: Path) -> None:
+    public = {f"{module}.{name}" for module in OPEN for name in importlib.import_module(module).__all__}
+    paths = [path for path in folder.rglob("*.py") if "tests" not in path.relative_to(folder).parts]
+    found = {(path.name, name) for path in paths for name in imported_names(path) if name.split(".")[0] == "trinity"}
+    assert found
+    assert {(path, name) for path, name in found if name not in public} == set()
+
+
+def test_an_import_of_something_inner_is_found(tmp_path: Path) -> None:
+    module = tmp_path / "m.py"
+    module.write_text("import trinity.merge\ndef f():\n    from trinity.storage.store import ObjectStore\n")
+    assert set(imported_names(module)) == {"trinity.merge", "trinity.storage.store.ObjectStore"}
 
 
 def test_the_spi_depends_on_pyarrow_only() -> None:

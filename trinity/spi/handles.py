@@ -241,7 +241,7 @@ class CommitResult:
 
     Attributes:
         version: version of the table after the call.
-        rows, files, bytes: what was written.
+        rows, files, bytes: what was written. Files and bytes are those of the sidecar too, rows are not.
         skipped: True when ``txn`` had been recorded before, so that nothing was written (L4).
     """
 

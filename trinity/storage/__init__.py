@@ -1,5 +1,13 @@
-"""What adapters share: the storage seam, the Parquet sink, the commit loop, folder catalogs, vacuum."""
+"""What adapters share: the storage seam, the Parquet sink, the commit loop, folder catalogs, vacuum.
 
+With ``trinity.spi`` and ``trinity.errors`` all that an adapter may import. A few names come from deeper down: options
+of tables and catalogs, quoting, logs and messages that show no secrets (N4).
+"""
+
+from trinity.merge import commit_timeout_s, quoted, statistics_columns
+from trinity.options import CatalogOptions
+from trinity.secrets import logger, scrubbed_warnings, shown
+from trinity.storage.cache import Cache
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.folder_names import escaped, folder_name, unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata
@@ -17,7 +25,8 @@ from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
-from trinity.storage.row_changes import ROW_ID, FileChange, RowChanges, check_scope
+from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
+from trinity.storage.row_changes import ROW_ID, FileChange, RowChanges, check_replaced, check_scope
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
 from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
@@ -33,7 +42,8 @@ from trinity.storage.store import (
     system_trouble,
 )
 from trinity.storage.sync import make_folder, sync_file, sync_folders
-from trinity.storage.versions import TableVersion, VersionedMetadata, no_readable_version, oldest_needed
+from trinity.storage.targets import commit_result, write_target
+from trinity.storage.versions import TableVersion, VersionedMetadata
 
 __all__ = [
     "COMMIT_TIMEOUT_S",
@@ -42,6 +52,8 @@ __all__ = [
     "READ_OPTIONS",
     "ROW_ID",
     "AlreadyExists",
+    "Cache",
+    "CatalogOptions",
     "CommitRaced",
     "Entry",
     "FileChange",
@@ -65,9 +77,12 @@ __all__ = [
     "check_free",
     "check_only_graves",
     "check_present",
+    "check_replaced",
     "check_scope",
     "columns_in",
     "commit_loop",
+    "commit_result",
+    "commit_timeout_s",
     "delete_around",
     "delete_orphans",
     "escaped",
@@ -81,19 +96,25 @@ __all__ = [
     "identity_only",
     "is_sink_file",
     "local_path",
+    "logger",
     "make_folder",
     "next_timestamp_ms",
     "no_readable_version",
+    "no_such_version",
     "not_ours",
     "oldest_needed",
     "order_with",
+    "quoted",
     "read_files",
+    "scrubbed_warnings",
+    "shown",
     "spark_path",
     "spark_schema",
     "split_key",
     "stamped",
     "stamps_missing",
     "statement_turn",
+    "statistics_columns",
     "stored_name",
     "stored_schema",
     "sweep",
@@ -101,4 +122,6 @@ __all__ = [
     "sync_folders",
     "system_trouble",
     "unescaped",
+    "version_at",
+    "write_target",
 ]

@@ -11,13 +11,14 @@ from trinity.spi import (
     ConnectorMetadata,
     DataFile,
     MergeTableHandle,
+    RewriteTableHandle,
     RowChangeParadigm,
     TableDefinition,
     TableHandle,
     row_change_stamp,
 )
 
-__all__ = ["ROW_ID", "FileChange", "RowChanges", "check_scope"]
+__all__ = ["ROW_ID", "FileChange", "RowChanges", "check_replaced", "check_scope"]
 
 ROW_ID = "_trinity_row_id"
 """Name of the row id column of a merge page."""
@@ -120,6 +121,23 @@ def check_scope(
     for path in (*merge.scope.files, *removed):
         if path not in live:
             raise _conflict(merge, f"'{path}' was replaced after it")
+
+
+def check_replaced(rewrite: RewriteTableHandle, live: Collection[str]) -> None:
+    """Checks that the files which a compaction replaces are all still live (K6).
+
+    Args:
+        rewrite: the compaction.
+        live: paths of the files of the newest version, absolute.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT naming a file.
+    """
+    if gone := {f.path for f in rewrite.replaced} - set(live):
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"Another compaction of '{rewrite.table.full_name}' replaced {min(gone)} meanwhile; compact again.",
+        )
 
 
 def _conflict(merge: MergeTableHandle, what: str) -> TrinityError:

@@ -1,4 +1,4 @@
-"""Metadata of a format whose commit is a whole list of files: everything but how a version is kept.
+"""Metadata of a format that keeps, for each version, a list of files: everything but how a version is kept.
 
 A format that can read a version and put the next one if nobody else has is an adapter with three methods more.
 """
@@ -10,12 +10,13 @@ import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, statistics_columns, syncs_files
+from trinity.merge import commit_timeout_s
 from trinity.spi import (
     CommitResult,
     DataFile,
@@ -36,10 +37,12 @@ from trinity.spi import (
 )
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
-from trinity.storage.row_changes import FileChange, RowChanges, check_scope
+from trinity.storage.readable import no_readable_version, oldest_needed, version_at
+from trinity.storage.row_changes import FileChange, RowChanges, check_replaced, check_scope
 from trinity.storage.store import Entry, ObjectStore
+from trinity.storage.targets import commit_result, write_target
 
-__all__ = ["TableVersion", "VersionedMetadata", "no_readable_version", "oldest_needed"]
+__all__ = ["TableVersion", "VersionedMetadata"]
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,8 @@ Change = Callable[[TableVersion], TableVersion | None]
 class VersionedMetadata(RowChanges):
     """The SPI from begin to finish, over versions that the adapter reads and writes.
 
-    An adapter adds the names of its tables, ``create_table`` and ``drop_table`` (see
-    :class:`~trinity.storage.FolderMetadata`), and the three methods below.
+    An adapter adds the names of its tables, ``create_table`` (see :meth:`make_table`) and ``drop_table`` (see
+    :class:`~trinity.storage.FolderMetadata`), and the three methods that follow. The others it may override.
     """
 
     @abstractmethod
@@ -110,7 +113,37 @@ class VersionedMetadata(RowChanges):
         """
         return pa.schema([stored_field(c, c.to_arrow().type) for c in definition.columns])
 
+    def load_version(self, table: TableHandle) -> TableVersion:
+        """The handle's version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read (L10)."""
+        return version_at(table, self.newest_version(table), partial(self.read_version, table))
+
+    def commit_version(self, table: TableHandle, version: TableVersion) -> None:
+        """Writes a version; whatever the answer is, one that is there and ours stands. Raises CommitRaced."""
+        try:
+            self.write_version(table, version)
+        except (CommitRaced, TrinityError):
+            if not self.has_version(table, version):
+                raise
+
+    def has_version(self, table: TableHandle, version: TableVersion) -> bool:
+        """Whether a version is there that this writer has written."""
+        try:
+            return self.read_version(table, version.number).commit == version.commit
+        except (TrinityError, LookupError):
+            return False
+
+    def forget_cached(self, table: TableHandle) -> None:
+        """Forgets the versions that were read, for a repair, which asks storage what can be read."""
+
     # -- tables -----------------------------------------------------------------------------------------
+
+    def make_table(self, table: TableHandle, definition: TableDefinition) -> TableHandle:
+        """Commits version 0 of a table. Raises TABLE_ALREADY_EXISTS for one that another has made meanwhile."""
+        try:
+            self.commit_version(table, TableVersion.first(definition))
+        except CommitRaced as taken:
+            raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{table.full_name}' exists already.") from taken
+        return table
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return True
@@ -125,7 +158,7 @@ class VersionedMetadata(RowChanges):
     # -- versions ---------------------------------------------------------------------------------------
 
     def get_splits(self, table: TableHandle) -> SplitSource:
-        at = self._at(table)
+        at = self.load_version(table)
         files = [f.renamed(at.definition.stored_names) for f in at.files]
         return SplitSource(
             at.number,
@@ -139,10 +172,24 @@ class VersionedMetadata(RowChanges):
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         return [_entry(version) for version in self._readable(table)]
 
+    def changes_since(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
+        """What was committed since a version, compactions left out; None once vacuum has forgotten that version."""
+        first = pinned.version or 0
+        if first < newest.oldest:
+            return None
+        versions = [self.read_version(pinned, n) for n in range(first, newest.number)]
+        found = []
+        for before, after in pairwise([*versions, newest]):
+            if after.operation != "compact":
+                known, now = ({f.path for f in version.files} for version in (before, after))
+                added = [f for f in after.files if f.path not in known]
+                found.append(FileChange(after.number, added, not known <= now))
+        return found
+
     # -- appends ----------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        at = self._at(table)
+        at = self.load_version(table)
         pinned = table.pinned(at.number, at.definition.id)
         return InsertTableHandle(pinned, at.definition, self._target(table, at))
 
@@ -162,7 +209,7 @@ class VersionedMetadata(RowChanges):
         if not files and txn is None:
             return CommitResult(self._newest(insert.table).number)
         version, committed = self._commit(insert.table, append)
-        return _result(version, files) if committed else CommitResult(version.number, skipped=True)
+        return commit_result(version.number, files) if committed else CommitResult(version.number, skipped=True)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._newest(table).txns.get(application)
@@ -177,12 +224,12 @@ class VersionedMetadata(RowChanges):
         def change(newest: TableVersion) -> TableVersion:
             check_present(merge.table, files)
             merge.insert.check_demands(newest.definition)
-            check_scope(merge, self._changes(merge.table, newest), {f.path for f in newest.files}, gone)
+            check_scope(merge, self.changes_since(merge.table, newest), {f.path for f in newest.files}, gone)
             kept = [f for f in newest.files if f.path not in gone]
             return replace(newest, operation="merge", files=(*kept, *files))
 
         version, _ = self._commit(merge.table, change)
-        return _result(version, files)
+        return commit_result(version.number, files)
 
     def truncate(self, table: TableHandle) -> CommitResult:
         removed: list[DataFile] = []
@@ -192,12 +239,12 @@ class VersionedMetadata(RowChanges):
             return replace(newest, operation="truncate", files=()) if removed else None
 
         version, _ = self._commit(table, change)
-        return _result(version, removed)
+        return commit_result(version.number, removed)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
-        at = self._at(table)
+        at = self.load_version(table)
         pinned = table.pinned(at.number, at.definition.id)
         return RewriteTableHandle(pinned, at.definition, self._target(table, at), tuple(replaced))
 
@@ -209,41 +256,41 @@ class VersionedMetadata(RowChanges):
 
         def swap(newest: TableVersion) -> TableVersion:
             check_present(rewrite.table, files)
-            if gone := replaced - {f.path for f in newest.files}:
-                raise TrinityError(
-                    "TRANSACTION_CONFLICT",
-                    f"Another compaction of '{rewrite.table.full_name}' replaced {min(gone)} meanwhile; compact again.",
-                )
+            check_replaced(rewrite, {f.path for f in newest.files})
             aside = {f.path for f in newest.files if f.tier is Tier.SIDECAR} if replace_sidecar else set()
             kept = [f for f in newest.files if f.path not in replaced | aside]
             return replace(newest, operation="compact", files=(*kept, *files))
 
         version, _ = self._commit(rewrite.table, swap)
-        return _result(version, files)
+        return commit_result(version.number, files)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        table = table.pinned(None, self._newest(table).definition.id)
         oldest = oldest_needed(self.history(table), older_than_ms)
 
         def forget(newest: TableVersion) -> TableVersion | None:
             return replace(newest, operation="vacuum", oldest=oldest) if oldest > newest.oldest else None
 
-        def delete() -> list[Entry]:
-            needed = {file.path for version in self._readable(table) for file in version.files}
-            return delete_orphans(ObjectStore(table.location), needed, older_than_ms)
-
-        gone = delete_around(delete, lambda: self._commit(table, forget)[1])
+        gone = delete_around(lambda: self.delete_unneeded(table, older_than_ms), lambda: self._commit(table, forget)[1])
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
+
+    def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
+        """Deletes the data files that no readable version needs, and returns them."""
+        needed = {file.path for version in self._readable(table) for file in version.files}
+        self._newest(table)  # or another table has the name now, and these are not its files
+        return delete_orphans(ObjectStore(table.location), needed, older_than_ms)
 
     def repair(self, table: TableHandle) -> CommitResult:
         def attempt() -> CommitResult:
+            self.forget_cached(table)
             newest = self.newest_version(table)
             found = self._newest_readable(table, newest)
             if found.number == newest:
                 return CommitResult(newest, skipped=True)
             at, number = next_timestamp_ms(found.timestamp_ms), newest + 1
             made = replace(found, number=number, timestamp_ms=at, operation="repair", oldest=number)
-            self._write(table, replace(made, commit=uuid.uuid4().hex))
-            return _result(made, made.files)
+            self.commit_version(table, replace(made, commit=uuid.uuid4().hex))
+            return commit_result(number, made.files)
 
         return commit_loop(table.location, attempt)
 
@@ -256,47 +303,15 @@ class VersionedMetadata(RowChanges):
     # -- helpers ----------------------------------------------------------------------------------------
 
     def _newest(self, table: TableHandle) -> TableVersion:
-        newest = self.read_version(table, self.newest_version(table))
-        table.check_same(newest.definition.id)
-        return newest
-
-    def _at(self, table: TableHandle) -> TableVersion:
-        """The handle's version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read (L10)."""
-        newest = self._newest(table)
-        if table.version is None or table.version == newest.number:
-            return newest
-        if not newest.oldest <= table.version < newest.number:
-            raise TrinityError(
-                "INVALID_ARGUMENTS",
-                f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one "
-                f"is {newest.oldest}, the newest {newest.number}.",
-            )
-        return self.read_version(table, table.version)
+        return self.load_version(replace(table, version=None))
 
     def _readable(self, table: TableHandle) -> list[TableVersion]:
         """The readable versions, oldest first."""
         newest = self._newest(table)
         return [*(self.read_version(table, n) for n in range(newest.oldest, newest.number)), newest]
 
-    def _changes(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
-        """What was committed since a version, compactions left out; None once vacuum has forgotten that version."""
-        first = pinned.version or 0
-        if first < newest.oldest:
-            return None
-        versions = [self.read_version(pinned, n) for n in range(first, newest.number)]
-        found = []
-        for before, after in pairwise([*versions, newest]):
-            if after.operation != "compact":
-                known, now = ({f.path for f in version.files} for version in (before, after))
-                added = [f for f in after.files if f.path not in known]
-                found.append(FileChange(after.number, added, not known <= now))
-        return found
-
     def _target(self, table: TableHandle, at: TableVersion) -> WriteTarget:
-        definition = at.definition
-        storage, statistics = self.storage_schema(definition), statistics_columns(definition)
-        sync = syncs_files(definition.properties)
-        return WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by, sync)
+        return write_target(table.location, at.definition, self.storage_schema(at.definition))
 
     def _commit(self, table: TableHandle, change: Change) -> tuple[TableVersion, bool]:
         """Reload, check, commit, until no other writer comes between: the newest version, and whether it is ours."""
@@ -315,45 +330,12 @@ class VersionedMetadata(RowChanges):
                 files=tuple(f.at_commit(newest.number + 1) for f in changed.files),
                 commit=uuid.uuid4().hex,
             )
-            self._write(table, made)
+            self.commit_version(table, made)
             return made, True
 
         return commit_loop(table.location, attempt, commit_timeout_s(first.properties))
-
-    def _write(self, table: TableHandle, made: TableVersion) -> None:
-        """Writes a version; whatever the answer is, one that is there and ours stands."""
-        try:
-            self.write_version(table, made)
-        except (CommitRaced, TrinityError):
-            if not self._stands(table, made):
-                raise
-
-    def _stands(self, table: TableHandle, made: TableVersion) -> bool:
-        try:
-            return self.read_version(table, made.number).commit == made.commit
-        except (TrinityError, LookupError):
-            return False
-
-
-def no_readable_version(table: TableHandle) -> TrinityError:
-    """What a repair says that finds nothing to go back to."""
-    return TrinityError(
-        "BAD_DATA",
-        f"Table '{table.full_name}' has no version that can be read; restore its metadata from a copy, or drop it.",
-    )
-
-
-def oldest_needed(history: Sequence[HistoryEntry], older_than_ms: int) -> int:
-    """The oldest version that a vacuum keeps: each is needed while it was the newest one behind that time (L10)."""
-    kept = [entry for entry, following in pairwise(history) if following.timestamp_ms > older_than_ms]
-    return (kept[0] if kept else history[-1]).version
 
 
 def _entry(version: TableVersion) -> HistoryEntry:
     facts = {"files": len(version.files), "rows": sum(f.rows for f in version.files)}
     return HistoryEntry(version.number, version.timestamp_ms, version.operation, facts)
-
-
-def _result(version: TableVersion, files: Sequence[DataFile]) -> CommitResult:
-    rows = sum(f.rows for f in files if f.tier is not Tier.SIDECAR)
-    return CommitResult(version.number, rows, len(files), sum(f.size for f in files))

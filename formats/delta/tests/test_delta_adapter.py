@@ -45,7 +45,7 @@ from trinity.spi import (
 )
 from trinity.storage import CommitRaced
 from trinity_delta import DeltaConnector, DeltaFormat, snapshot
-from trinity_delta.commit import new_metadata, transaction
+from trinity_delta.actions import new_metadata, transaction
 from trinity_delta.jvm import DeltaJvm
 
 UTC = dt.UTC
@@ -404,7 +404,7 @@ def test_a_rewrite_that_delta_calls_raced_is_tried_again(
     append(lake, table, (1, "a"))
     finish = compact(lake, table, [{"id": 1}], [{"id": 7}])
     other = prepare(lake, table, (2, "b"))
-    monkeypatch.setattr("trinity_delta.metadata.commit_loop", _without_lock)
+    monkeypatch.setattr("trinity_delta.commit.commit_loop", _without_lock)
     start = DeltaJvm.start
     raced: list[int] = []
 

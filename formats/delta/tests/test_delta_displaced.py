@@ -9,7 +9,7 @@ import pytest
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataFile, TableDefinition, TableHandle, Tier
 from trinity.storage import ObjectStore
-from trinity_delta.commit import add, new_metadata, remove, sidecar_list
+from trinity_delta.actions import add, new_metadata, remove, sidecar_list
 from trinity_delta.state import State, apply, displaced_since
 
 HANDLE = TableHandle("lake", "s", "t", "/lake/s/t")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trinity.spi import Column, Origin, RowOrder, TableDefinition
-from trinity_delta.commit import TAG_TIER
+from trinity_delta.actions import TAG_TIER
 from trinity_delta.order import order_action, order_after, order_since, origin_of
 
 OWN = {"dataChange": True, "tags": {TAG_TIER: "log"}}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.merge import quoted
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,
@@ -24,7 +23,7 @@ from trinity.spi import (
     parse_type,
     stored_field,
 )
-from trinity.storage import FIELD_ID, check_calendar, file_uri, foreign_definition
+from trinity.storage import FIELD_ID, check_calendar, file_uri, foreign_definition, quoted
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.schema import CONSTRAINT, DEFAULT, PHYSICAL, TEXT
 

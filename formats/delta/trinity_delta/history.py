@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from trinity.spi import HistoryEntry
-from trinity_delta.commit import TAG_TIER, VACUUM_DOMAIN
+from trinity_delta.actions import TAG_TIER, VACUUM_DOMAIN
 
 __all__ = ["history_entry"]
 

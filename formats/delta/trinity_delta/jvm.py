@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
-from trinity.secrets import logger
-from trinity.storage import CommitRaced, after_commit, sync_file, sync_folders, system_trouble
+from trinity.storage import CommitRaced, after_commit, logger, sync_file, sync_folders, system_trouble
 from trinity_delta.schema import renamed_columns
 
 if TYPE_CHECKING:

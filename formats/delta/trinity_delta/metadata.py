@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s
 from trinity.spi import (
     OLDEST,
     CommitResult,
@@ -29,22 +28,24 @@ from trinity.spi import (
     from_merge_fragments,
 )
 from trinity.storage import (
-    CommitRaced,
     Entry,
     FolderCatalog,
     FolderMetadata,
     ObjectStore,
     check_present,
+    check_replaced,
     check_scope,
     commit_loop,
+    commit_result,
     delete_around,
     delete_orphans,
     oldest_needed,
     order_with,
     stamps_missing,
 )
+from trinity_delta.actions import add, new_metadata, remove, remove_added, sidecar_list, transaction, vacuum_mark
 from trinity_delta.adopt import check_dropped, check_removable
-from trinity_delta.commit import add, new_metadata, remove, remove_added, sidecar_list, transaction, vacuum_mark
+from trinity_delta.commit import commit_change
 from trinity_delta.external import check_rewritable
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.partition import check_partitions
@@ -168,7 +169,7 @@ class DeltaMetadata(FolderMetadata):
             actions = [add(f, store, insert.definition, order=number) for f in files]
             order = order_with(insert, state.order, state.version, state.files.values)
             actions += [*order_actions(state.definition, order, number), *([transaction(txn)] if txn else [])]
-            return _result(started.commit(actions, operation="Write"), files)
+            return commit_result(started.commit(actions, operation="Write"), files)
 
         if not files and txn is None:
             return CommitResult(self._snapshots.load(table).version)
@@ -205,7 +206,7 @@ class DeltaMetadata(FolderMetadata):
                 started.update({"schemaString": schema, **settings})
             actions += [add(f, store, merge.insert.definition, order=state.version + 1) for f in files]
             actions += order_actions(definition, state.order, state.version + 1)
-            return _result(started.commit(actions, operation="Update"), files)
+            return commit_result(started.commit(actions, operation="Update"), files)
 
         return self._commit(table, change)
 
@@ -221,7 +222,7 @@ class DeltaMetadata(FolderMetadata):
             if actions:
                 actions += order_actions(state.definition, state.order.folded(state.version), state.version + 1)
             version = started.commit(actions, operation="Truncate") if actions else state.version
-            return _result(version, list(state.files.values()))
+            return commit_result(version, state.files.values())
 
         return self._commit(table, change)
 
@@ -246,14 +247,10 @@ class DeltaMetadata(FolderMetadata):
             self._check_columns(rewrite.table, rewrite.definition, state)
             check_present(table, files)
             live = {f.path: (path, f) for path, f in state.files.items()}
-            if gone := {f.path for f in rewrite.replaced} - live.keys():
-                raise TrinityError(
-                    "TRANSACTION_CONFLICT",
-                    f"Another compaction of '{table.full_name}' replaced {min(gone)} meanwhile; compact again.",
-                )
+            check_replaced(rewrite, live)
             if state.definition.external:
                 folded = self._folded_external(rewrite, state, started, files)
-                return _result(started.commit(folded, operation="Update"), files)
+                return commit_result(started.commit(folded, operation="Update"), files)
             actions = [remove(*live[f.path], rewrite.definition) for f in rewrite.replaced]
             actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
             if replace_sidecar and (aside or state.sidecar):
@@ -261,7 +258,7 @@ class DeltaMetadata(FolderMetadata):
             if actions:
                 order = state.order.folded(rewrite.table.version or 0) if replace_sidecar else state.order
                 actions += order_actions(state.definition, order, state.version + 1)
-            return _result(started.commit(actions, operation="Optimize") if actions else state.version, files)
+            return commit_result(started.commit(actions, operation="Optimize") if actions else state.version, files)
 
         return self._commit(table, change)
 
@@ -299,10 +296,11 @@ class DeltaMetadata(FolderMetadata):
             self._commit(table, lambda _, started: started.vacuum(vacuum_mark(oldest), retained_ms))
             return True
 
-        gone = delete_around(lambda: self._delete_unneeded(table, older_than_ms), forget)
+        gone = delete_around(lambda: self.delete_unneeded(table, older_than_ms), forget)
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
 
-    def _delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
+    def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
+        """Deletes the data files that no readable version needs, and returns them."""
         store = ObjectStore(table.location)
         needed = {f.path for state in self._snapshots.readable(table) for f in (*state.files.values(), *state.sidecar)}
         # Delta's own Parquet files (checkpoints, change data) are Delta's to remove
@@ -316,9 +314,9 @@ class DeltaMetadata(FolderMetadata):
             return CommitResult(newest, skipped=True)
         set_aside(table.location, state.version, newest)
         self._forget(table)
-        return _result(state.version, list(state.files.values()))
+        return commit_result(state.version, state.files.values())
 
-    # -- the loop ---------------------------------------------------------------------------------------
+    # -- helpers ----------------------------------------------------------------------------------------
 
     def _begin(self, table: TableHandle) -> State:
         """The state that a statement writes to; what other engines changed of the definition is on record from here.
@@ -363,23 +361,7 @@ class DeltaMetadata(FolderMetadata):
 
     def _commit(self, table: TableHandle, change: Callable[[State, DeltaTransaction], _T]) -> _T:
         """Reload, check, commit, until no other writer comes between."""
-        first = self._snapshots.load(replace(table, version=None)).definition
-        newest = table.pinned(None, first.id)
-
-        def attempt() -> _T:
-            self._snapshots.load(newest)  # TABLE_NOT_FOUND before Delta makes a folder for its log
-            started = self._jvm().start(table.full_name, table.location)
-            if started.read_version < 0:
-                raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
-            state = self._snapshots.load(newest)
-            if state.definition.id != started.table_id:  # Delta remembers the table that was dropped elsewhere
-                self._jvm().forget(table.location)
-                raise CommitRaced(f"'{table.location}' holds another table now")
-            if state.version != started.read_version:
-                raise CommitRaced(f"version {state.version} came while version {started.read_version} was read")
-            return change(state, started)
-
-        return commit_loop(table.location, attempt, commit_timeout_s(first.properties))
+        return commit_change(self._snapshots, self._jvm, table, change)
 
 
 def _own(configured: Mapping[str, str]) -> dict[str, str]:
@@ -392,8 +374,3 @@ def _record(state: State, started: DeltaTransaction) -> None:
     if state.changed:
         recorded = {DEFINITION: definition_text(state.definition)}
         started.alter({"configuration": {**state.metadata["configuration"], **recorded}})
-
-
-def _result(version: int, files: Sequence[DataFile]) -> CommitResult:
-    rows = sum(f.rows for f in files if f.tier is not Tier.SIDECAR)
-    return CommitResult(version, rows, len(files), sum(f.size for f in files))

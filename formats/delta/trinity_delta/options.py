@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trinity.options import CatalogOptions
+from trinity.storage import CatalogOptions
 
 __all__ = ["DeltaOptions"]
 

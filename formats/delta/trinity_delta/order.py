@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from trinity.spi import Origin, RowOrder, TableDefinition
-from trinity_delta.commit import TAG_TIER, Action, domain
+from trinity_delta.actions import TAG_TIER, Action, domain
 
 __all__ = ["order_action", "order_after", "order_since", "origin_of"]
 

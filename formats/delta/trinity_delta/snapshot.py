@@ -12,7 +12,6 @@ import json
 import os
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
-from trinity.storage import FileChange, no_readable_version
+from trinity.storage import Cache, FileChange, no_readable_version, version_at
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
@@ -66,7 +65,7 @@ class _Known:
 
     newest: int
     stamp: tuple[int, int]
-    states: OrderedDict[int, State] = field(default_factory=OrderedDict)
+    states: Cache[int, State] = field(default_factory=lambda: Cache(_CACHED))
 
 
 class Snapshots:
@@ -96,23 +95,14 @@ class Snapshots:
         """What :meth:`load` returns, also of a version that cannot be read."""
         with self._mutex:
             known = self._refresh(table)
-            try:
-                current = self._state(table, known, known.newest)
-            except TrinityError as error:
-                if error.code == "BAD_DATA" and table.version is not None and 0 <= table.version < known.newest:
-                    return _named(table, self._state(table, known, table.version))  # it may not need what is damaged
-                raise
-            table.check_same(current.definition.id)
-            if table.version is None or table.version == known.newest:
-                return _named(table, current)
-            oldest = max(current.oldest, _earliest(table))
-            if not oldest <= table.version <= known.newest:
-                raise TrinityError(
-                    "INVALID_ARGUMENTS",
-                    f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable "
-                    f"one is {oldest}, the newest {known.newest}.",
-                )
-            return _named(table, self._state(table, known, table.version))
+
+            def read(version: int) -> State:
+                return self._state(table, known, version)
+
+            def oldest(newest: State) -> int:
+                return max(newest.oldest, _earliest(table))
+
+            return _named(table, version_at(table, known.newest, read, oldest))
 
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
@@ -202,21 +192,14 @@ class Snapshots:
         return known
 
     def _state(self, table: TableHandle, known: _Known, version: int) -> State:
-        states = known.states
-        if version not in states:
-            states[version] = self._replay(table, states, version)
-            while len(states) > _CACHED:
-                states.popitem(last=False)
-        states.move_to_end(version)
-        return states[version]
+        return known.states.get(version, lambda: self._replay(table, known, version))
 
-    def _replay(self, table: TableHandle, states: Mapping[int, State], version: int) -> State:
-        at = version
-        while at >= 0 and at not in states:
+    def _replay(self, table: TableHandle, known: _Known, version: int) -> State:
+        at, state = version, None
+        while at >= 0 and (state := known.states.peek(at)) is None:
             if version - at >= _MOST_REPLAYED or _stamp(table, at) is None:
                 return self._rebuild(table, version)
             at -= 1
-        state = states.get(at)
         for number in range(at + 1, version + 1):
             state = apply(table, state, number, read_commit(table, number))
         assert state is not None

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
 from trinity.storage import FileChange, changed_aside, keeps_aside, local_path
+from trinity_delta.actions import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
-from trinity_delta.commit import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
 from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition

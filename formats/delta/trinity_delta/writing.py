@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
-
-from trinity.merge import statistics_columns, syncs_files
 from trinity.spi import RowOrder, TableDefinition, TableHandle, WriteTarget
-from trinity.storage import stamped
-from trinity_delta.commit import Action
+from trinity.storage import stamped, statistics_columns, write_target
+from trinity_delta.actions import Action
 from trinity_delta.external import external_storage
 from trinity_delta.order import order_action
 from trinity_delta.schema import storage_schema
@@ -29,8 +26,7 @@ def target_of(table: TableHandle, state: State, stamp: int) -> tuple[TableDefini
     storage = external_storage(definition, state.metadata) if external else storage_schema(definition)
     clustering = [c.name for c in definition.columns if c.stored_name in state.clustering]
     statistics = tuple(dict.fromkeys((*statistics_columns(definition), *clustering)))
-    sync = syncs_files(definition.properties)
-    target = WriteTarget(table.location, storage, statistics, uuid.uuid4().hex, definition.partition_by, sync)
+    target = write_target(table.location, definition, storage, statistics=statistics)
     return stamped(definition, target, stamp)
 
 

@@ -50,10 +50,10 @@ from trinity.spi import DataFile, RowOrder, TableHandle
 from trinity.storage import CommitRaced, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
-from trinity_iceberg.changes import delete_files
 from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.order import order_of
 from trinity_iceberg.snapshot import (
+    delete_files,
     live_manifests,
     read_entries,
     read_manifests,

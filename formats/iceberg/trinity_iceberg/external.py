@@ -21,9 +21,8 @@ from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_m
 from pyiceberg.typedef import Identifier
 
 from trinity.errors import TrinityError
-from trinity.merge import quoted
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
-from trinity.storage import AlreadyExists, ObjectStore
+from trinity.storage import AlreadyExists, ObjectStore, quoted
 from trinity_iceberg.options import FILE_IO
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from trinity.errors import TrinityError
-from trinity.secrets import scrubbed_warnings, shown
 from trinity.spi import (
     Connector,
     ConnectorContext,
@@ -21,6 +20,7 @@ from trinity.spi import (
     SparkRequirements,
     TableHandle,
 )
+from trinity.storage import scrubbed_warnings, shown
 from trinity_iceberg.options import DEFAULT_SCHEMA, IcebergOptions
 from trinity_iceberg.sink import IcebergSinkProvider
 

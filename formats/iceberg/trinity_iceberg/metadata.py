@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -16,7 +15,6 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import AssertCurrentSchemaId
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, syncs_files
 from trinity.spi import (
     OLDEST,
     CommitResult,
@@ -44,15 +42,17 @@ from trinity.storage import (
     check_present,
     check_scope,
     commit_loop,
+    commit_result,
+    commit_timeout_s,
     delete_around,
     delete_orphans,
     held,
     local_path,
     stamped,
+    write_target,
 )
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import CREATED, INDEX, TXN, carried, lineage, version_of
-from trinity_iceberg.changes import changes
 from trinity_iceberg.commit import Change, check_deletes, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_writable
@@ -71,7 +71,7 @@ from trinity_iceberg.schema import (
     to_iceberg_schema,
     with_field_ids,
 )
-from trinity_iceberg.snapshot import Snapshots, history_of, schema_of, snapshot_of
+from trinity_iceberg.snapshot import Snapshots, schema_of, snapshot_of
 from trinity_iceberg.stamping import STAMP_FIELD, appended_order, stamp_updates
 from trinity_iceberg.swap import put_table
 
@@ -168,10 +168,10 @@ class IcebergMetadata(RowChanges):
     # -- versions ---------------------------------------------------------------------------------------
 
     def get_splits(self, table: TableHandle) -> SplitSource:
-        return self._using(table, lambda loaded: self._snapshots.splits(table, loaded))
+        return self._using(table, lambda loaded: self._snapshots.split_source(table, loaded))
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
-        return history_of(self._load(table).metadata)
+        return self._snapshots.history(self._load(table))
 
     # -- appends ----------------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class IcebergMetadata(RowChanges):
             summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
             order = appended_order(insert, definition, loaded, self._snapshots)
             change = Change("append", added=added, summary=summary, order=order)
-            return _result(commit_change(loaded, change), files)
+            return commit_result(commit_change(loaded, change), files)
 
         return self._commit(insert.table, attempt, insert.definition)
 
@@ -215,14 +215,14 @@ class IcebergMetadata(RowChanges):
 
         def attempt(loaded: Table) -> CommitResult:
             definition, live = self._definition(loaded), {f.path for f in self._snapshots.live(merge.table, loaded)}
-            check_scope(merge, changes(self._snapshots, merge.table, loaded), live, gone)
+            check_scope(merge, self._snapshots.changes(merge.table, loaded), live, gone)
             check_present(merge.table, files)
             merge.insert.check_demands(definition)
             added = named_now(files, merge.insert.definition, loaded)
             updates, requirements = stamp_updates(loaded, definition, merge.insert)
             order = RowOrder() if updates else None  # the first that there is to remember
             change = Change("merge", added, gone, order=order, updates=updates, requirements=requirements)
-            return _result(commit_change(loaded, change), files)
+            return commit_result(commit_change(loaded, change), files)
 
         return self._commit(merge.table, attempt, merge.insert.definition)
 
@@ -238,7 +238,7 @@ class IcebergMetadata(RowChanges):
             summary = {INDEX: name} if name else {}
             order = folded_order(loaded.metadata, version_of(current))
             change = Change("truncate", (), frozenset(f.path for f in live), summary, updates, order=order)
-            return _result(commit_change(loaded, change), live)
+            return commit_result(commit_change(loaded, change), live)
 
         return self._commit(table, attempt)
 
@@ -261,7 +261,7 @@ class IcebergMetadata(RowChanges):
             added = named_now(files, rewrite.definition, loaded)
             if rewrite.definition.external:  # whose rows have their order by the sequence number of the new files
                 check_deletes(rewrite.table, loaded)
-                return _result(commit_change(loaded, Change("compact", added=added, removed=removed)), written)
+                return commit_result(commit_change(loaded, Change("compact", added=added, removed=removed)), written)
             index = open_index(store, carried(loaded.metadata).get(INDEX))
             gone = {store.relative(f.path) for f in rewrite.replaced}
             entries = {n: e for n, e in index.files.items() if n not in gone}
@@ -270,7 +270,7 @@ class IcebergMetadata(RowChanges):
             name, updates = put_index(index, store, loaded.metadata)
             order = folded_order(loaded.metadata, rewrite.table.version or 0) if replace_sidecar else None
             change = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True, order=order)
-            return _result(commit_change(loaded, change), written)
+            return commit_result(commit_change(loaded, change), written)
 
         return self._commit(rewrite.table, attempt, rewrite.definition)
 
@@ -279,13 +279,14 @@ class IcebergMetadata(RowChanges):
         table = table.pinned(None, str(loaded.metadata.table_uuid))
         definition = self._definition(loaded)
         gone = delete_around(
-            lambda: self._delete_unneeded(table, older_than_ms),
+            lambda: self.delete_unneeded(table, older_than_ms),
             lambda: self._commit(table, lambda newest: expire(newest, older_than_ms), definition),
         )
         oldest = [version_of(s) for s in lineage(self._load(table).metadata)] or [0]
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
 
-    def _delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
+    def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
+        """Deletes the files that no readable version needs, and returns those of data and sidecar."""
         needed = self._using(table, lambda loaded: self._snapshots.referenced(table, loaded))
         store = ObjectStore(table.location)
         gone = [
@@ -343,17 +344,7 @@ class IcebergMetadata(RowChanges):
         current = loaded.metadata.current_snapshot()
         check_own_writable(loaded, self._snapshots.manifest_list(loaded, current))
         check_partitions(table.full_name, definition, loaded.spec(), schema)
-        target = WriteTarget(
-            folder=f"{table.location}/{DATA_FOLDER}",
-            storage=storage_schema(schema),
-            statistics=statistics_columns(definition, schema),
-            statement=uuid.uuid4().hex,
-            partition_by=definition.partition_by,
-            sync=syncs_files(definition.properties),
-        )
+        folder, statistics = f"{table.location}/{DATA_FOLDER}", statistics_columns(definition, schema)
+        target = write_target(folder, definition, storage_schema(schema), statistics=statistics)
         pinned = table.pinned(version_of(snapshot), definition.id)
         return (pinned, *stamped(definition, target, stamp(version_of(snapshot)), STAMP_FIELD))
-
-
-def _result(version: int, files: Sequence[DataFile]) -> CommitResult:
-    return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
-from trinity.options import CatalogOptions
-from trinity.storage import local_path
+from trinity.storage import CatalogOptions, local_path
 
 __all__ = ["CATALOG_FILE", "DEFAULT_SCHEMA", "FILE_IO", "IcebergOptions"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final, Generic, TypeVar
+from itertools import pairwise
+from typing import Any, Final
 
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping
@@ -20,10 +19,11 @@ from pyiceberg.types import IcebergType
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, SplitSource, TableHandle, arrival_order
-from trinity.storage import ObjectStore, local_path
+from trinity.storage import Cache, FileChange, ObjectStore, local_path, no_such_version
 from trinity_iceberg.adopt import check_own_readable
-from trinity_iceberg.carried import OPERATION, index_of, indexes, lineage, version_of
+from trinity_iceberg.carried import index_of, indexes, lineage, version_of
 from trinity_iceberg.external import IcebergScan, check_readable
+from trinity_iceberg.history import history_entry, is_compaction
 from trinity_iceberg.index import bad_data, open_index
 from trinity_iceberg.order import order_of, origin_of
 from trinity_iceberg.partition import from_record
@@ -31,8 +31,8 @@ from trinity_iceberg.schema import column_stats, definition_of, read_schema
 
 __all__ = [
     "Snapshots",
+    "delete_files",
     "live_manifests",
-    "operation_of",
     "read_entries",
     "read_manifests",
     "snapshot_of",
@@ -42,30 +42,6 @@ CACHED_MANIFESTS: Final = 2000
 CACHED_VERSIONS: Final = 32
 
 _Files = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]  # live ones in arrival order, and the sidecar
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-
-
-class _Cache(Generic[_K, _V]):
-    """The values used last; safe for threads. What it holds never changes: manifests and snapshots are immutable."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._held: OrderedDict[_K, _V] = OrderedDict()
-        self._mutex = threading.Lock()
-
-    def get(self, key: _K, make: Callable[[], _V]) -> _V:
-        with self._mutex:
-            if key in self._held:
-                self._held.move_to_end(key)
-                return self._held[key]
-        value = make()
-        with self._mutex:
-            self._held[key] = value
-            while len(self._held) > self._size:
-                self._held.popitem(last=False)
-        return value
 
 
 # -- versions ---------------------------------------------------------------------------------------------
@@ -85,19 +61,7 @@ def snapshot_of(table: TableHandle, metadata: TableMetadata) -> Snapshot | None:
         if version_of(snapshot) == table.version:
             return snapshot
     oldest = version_of(readable[0]) if readable else 0
-    raise TrinityError(
-        "INVALID_ARGUMENTS",
-        f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one "
-        f"is {oldest}, the newest {version_of(current)}.",
-    )
-
-
-def operation_of(snapshot: Snapshot) -> str:
-    """What a commit did: Trinity's word, or Iceberg's for the commits of other engines."""
-    summary = snapshot.summary
-    if summary is None:
-        return "append"
-    return summary.additional_properties.get(OPERATION, summary.operation.value)
+    raise no_such_version(table, oldest, version_of(current))
 
 
 # -- manifests --------------------------------------------------------------------------------------------
@@ -122,6 +86,12 @@ def read_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
         return manifest.fetch_manifest_entry(io, discard_deleted=True)
 
 
+def delete_files(table: Table, snapshot: Snapshot | None) -> frozenset[str]:
+    """The manifests of delete files that a snapshot has."""
+    found = read_manifests(table.io, snapshot)
+    return frozenset(m.manifest_path for m in found if m.content != ManifestContent.DATA)
+
+
 class _Columns:
     """Names and types of a schema's columns by field id, for statistics."""
 
@@ -136,9 +106,9 @@ class Snapshots:
     """Reads versions, and remembers what it read."""
 
     def __init__(self) -> None:
-        self._manifests: _Cache[tuple[str, int], tuple[DataFile, ...]] = _Cache(CACHED_MANIFESTS)
-        self._lists: _Cache[str, list[ManifestFile]] = _Cache(CACHED_VERSIONS)
-        self._versions: _Cache[tuple[str, int, int], _Files] = _Cache(CACHED_VERSIONS)
+        self._manifests: Cache[tuple[str, int], tuple[DataFile, ...]] = Cache(CACHED_MANIFESTS)
+        self._lists: Cache[str, list[ManifestFile]] = Cache(CACHED_VERSIONS)
+        self._versions: Cache[tuple[str, int, int], _Files] = Cache(CACHED_VERSIONS)
 
     def manifest_list(self, table: Table, snapshot: Snapshot | None) -> list[ManifestFile]:
         """The manifests of a snapshot that still have files."""
@@ -146,8 +116,8 @@ class Snapshots:
             return []
         return self._lists.get(snapshot.manifest_list, lambda: live_manifests(read_manifests(table.io, snapshot)))
 
-    def splits(self, handle: TableHandle, table: Table) -> SplitSource:
-        """All that a read of the handle's version needs."""
+    def split_source(self, handle: TableHandle, table: Table) -> SplitSource:
+        """The version as a read sees it."""
         metadata = table.metadata
         snapshot = snapshot_of(handle, metadata)
         schema = schema_of(metadata, snapshot)
@@ -167,6 +137,34 @@ class Snapshots:
             native=native,
             order=order_of(metadata, snapshot),
         )
+
+    def history(self, table: Table) -> list[HistoryEntry]:
+        """The readable versions, oldest first."""
+        entries = [history_entry(snapshot) for snapshot in lineage(table.metadata)]
+        return entries or [HistoryEntry(0, table.metadata.last_updated_ms, "create")]
+
+    def changes(self, pinned: TableHandle, table: Table) -> list[FileChange] | None:
+        """What was committed since a version, compactions left out; None once it has expired, or was rolled back.
+
+        Those of two snapshots compared, whoever made the second one.
+        """
+        chain = lineage(table.metadata)
+        versions = [version_of(s) for s in chain]
+        if not chain:
+            return [] if not pinned.version else None
+        if pinned.version not in versions:
+            return None
+        return [
+            self._file_change(pinned, table, before, after)
+            for before, after in pairwise(chain[versions.index(pinned.version) :])
+            if not is_compaction(after)
+        ]
+
+    def _file_change(self, pinned: TableHandle, table: Table, before: Snapshot, after: Snapshot) -> FileChange:
+        was, now = (self.files(pinned, table, s, table.schema())[0] for s in (before, after))
+        known, live = ({f.path for f in files} for files in (was, now))
+        removed = not known <= live or delete_files(table, before) != delete_files(table, after)
+        return FileChange(version_of(after), [f for f in now if f.path not in known], removed)
 
     def files(self, handle: TableHandle, table: Table, snapshot: Snapshot | None, schema: Schema) -> _Files:
         """Live files and the sidecar, by the column names of a schema."""
@@ -258,19 +256,3 @@ def _stats(file: IcebergFile, columns: _Columns) -> dict[str, Any]:
     low, high, nulls = file.lower_bounds or {}, file.upper_bounds or {}, file.null_value_counts or {}
     known = columns.top.keys() & (low.keys() | nulls.keys())
     return {columns.top[i][0]: column_stats(columns.top[i][1], low.get(i), high.get(i), nulls.get(i)) for i in known}
-
-
-def history_of(metadata: TableMetadata) -> list[HistoryEntry]:
-    """The readable commits, oldest first."""
-    chain = lineage(metadata)
-    if not chain:
-        return [HistoryEntry(0, metadata.last_updated_ms, "create")]
-    return [
-        HistoryEntry(version_of(s), s.timestamp_ms, operation_of(s), {"snapshot_id": s.snapshot_id, **_details(s)})
-        for s in chain
-    ]
-
-
-def _details(snapshot: Snapshot) -> dict[str, str]:
-    own = snapshot.summary.additional_properties if snapshot.summary else {}
-    return {k: v for k, v in own.items() if k.startswith(("added-", "deleted-", "total-"))}

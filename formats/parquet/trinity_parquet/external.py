@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s, quoted, statistics_columns, syncs_files
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,
@@ -30,7 +29,19 @@ from trinity.spi import (
     from_fragments,
     from_merge_fragments,
 )
-from trinity.storage import FileChange, SingleTable, check_scope, commit_loop, file_uri, read_files, spark_schema
+from trinity.storage import (
+    FileChange,
+    SingleTable,
+    check_scope,
+    commit_loop,
+    commit_result,
+    commit_timeout_s,
+    file_uri,
+    quoted,
+    read_files,
+    spark_schema,
+    write_target,
+)
 from trinity_parquet.claims import STAGING
 from trinity_parquet.folder import Folder, Listing
 from trinity_parquet.schema import storage_schema
@@ -130,7 +141,7 @@ class FolderTable(SingleTable):
             self._folder.commit(listing, rewrite.target, [(f, stamp) for f in files], replaced)
             with contextlib.suppress(TrinityError):
                 listing = self._listing(newest)
-            return _result(listing.version, files)
+            return commit_result(listing.version, files)
 
         return self._committed(newest, rewrite, attempt)
 
@@ -162,7 +173,7 @@ class FolderTable(SingleTable):
             # times are the order in the commit
             ordered = [(file, version * _NS_PER_MS + number * 1000) for number, file in enumerate(files)]
             self._folder.commit(listing, insert.target, ordered)
-            return _result(version, files)
+            return commit_result(version, files)
 
         return self._committed(newest, insert, attempt)
 
@@ -194,18 +205,9 @@ def _changes(merge: MergeTableHandle, listing: Listing) -> list[FileChange]:
 
 def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
     statement = uuid.uuid4().hex
-    return FolderTarget(
-        f"{table.location}/{STAGING}/{statement}",
-        storage_schema(definition),
-        statistics_columns(definition),
-        statement,
-        definition.partition_by,
-        syncs_files(definition.properties),
-    )
-
-
-def _result(version: int, files: Sequence[DataFile]) -> CommitResult:
-    return CommitResult(version, sum(f.rows for f in files), len(files), sum(f.size for f in files))
+    folder = f"{table.location}/{STAGING}/{statement}"
+    target = write_target(folder, definition, storage_schema(definition), statement=statement)
+    return FolderTarget(**vars(target))
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from trinity.errors import TrinityError
 from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, TableHandle
 from trinity_parquet.external import FolderTable
 from trinity_parquet.folder import foreign_format
-from trinity_parquet.metadata import ParquetMetadata, is_table
+from trinity_parquet.metadata import ParquetMetadata
 from trinity_parquet.options import ParquetOptions
 from trinity_parquet.sink import FolderSinkProvider
+from trinity_parquet.snapshot import is_table
 
 __all__ = ["ParquetConnector", "ParquetFormat"]
 

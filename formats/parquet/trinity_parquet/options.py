@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from trinity.options import CatalogOptions
+from trinity.storage import CatalogOptions
 
 __all__ = ["ParquetOptions"]
 

@@ -35,12 +35,7 @@ class AcmeMetadata(FolderMetadata, VersionedMetadata):
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         identity_only(definition, "Acme")
-        table = self._folders.new_table(definition.schema, definition.name)
-        try:
-            self.write_version(table, TableVersion.first(definition))
-        except CommitRaced as taken:
-            raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{table.full_name}' exists already.") from taken
-        return table
+        return self.make_table(self._folders.new_table(definition.schema, definition.name), definition)
 
     def newest_version(self, table: TableHandle) -> int:
         names = [Path(entry.path).stem for entry in ObjectStore(table.location).list(LOG)]

@@ -1,0 +1,35 @@
+"""What commits of an Iceberg table did, as ``history()`` shows it."""
+
+from __future__ import annotations
+
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from trinity.spi import HistoryEntry
+from trinity_iceberg.carried import OPERATION, version_of
+
+__all__ = ["history_entry", "is_compaction"]
+
+
+def history_entry(snapshot: Snapshot) -> HistoryEntry:
+    """What ``history()`` shows of a commit."""
+    details = {"snapshot_id": snapshot.snapshot_id, **_details(snapshot)}
+    return HistoryEntry(version_of(snapshot), snapshot.timestamp_ms, _operation(snapshot), details)
+
+
+def _operation(snapshot: Snapshot) -> str:
+    """What a commit did: Trinity's word, or Iceberg's for the commits of other engines."""
+    summary = snapshot.summary
+    if summary is None:
+        return "append"
+    return summary.additional_properties.get(OPERATION, summary.operation.value)
+
+
+def is_compaction(snapshot: Snapshot) -> bool:
+    """Whether a commit, of any engine, left the rows as they were."""
+    replaces = snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
+    return replaces or _operation(snapshot) == "compact"
+
+
+def _details(snapshot: Snapshot) -> dict[str, str]:
+    own = snapshot.summary.additional_properties if snapshot.summary else {}
+    return {k: v for k, v in own.items() if k.startswith(("added-", "deleted-", "total-"))}

@@ -1,0 +1,185 @@
+"""What a version's JSON says: a manifest what it changed, a checkpoint all that there is.
+
+``<table>/_trinity/log/<20 digits>.json`` holds added and removed files, the sidecar, a new definition, txn records.
+Every n-th version also has ``<20 digits>.checkpoint.json``. Paths in both are relative to the table, so that it can be
+moved.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, TableDefinition
+from trinity.storage import ObjectStore, TableVersion
+
+__all__ = [
+    "LOG",
+    "REMEDY",
+    "Change",
+    "begins",
+    "checkpoint_name",
+    "from_checkpoint",
+    "manifest_name",
+    "number_of",
+    "read_json",
+    "to_checkpoint",
+]
+
+LOG = "_trinity/log"
+REMEDY = "restore it from a copy, or go back to the newest version that can be read by session.repair()."
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one version changes; absolute paths.
+
+    ``commit`` is unique: by it a writer knows its own manifest.
+    """
+
+    number: int
+    timestamp_ms: int
+    operation: str
+    added: Sequence[DataFile] = ()
+    removed: frozenset[str] = frozenset()
+    definition: TableDefinition | None = None
+    txns: Mapping[str, int] = field(default_factory=dict)
+    oldest: int | None = None
+    commit: str = ""
+
+    @classmethod
+    def between(cls, before: TableVersion | None, after: TableVersion) -> Change:
+        """What a version changes of the one before it; all of it where there is None."""
+        facts = (after.number, after.timestamp_ms, after.operation)
+        if before is None:
+            files, oldest = after.files, after.oldest or None
+            return cls(*facts, files, frozenset(), after.definition, after.txns, oldest, after.commit)
+        known, now = ({f.path for f in version.files} for version in (before, after))
+        return cls(
+            *facts,
+            [f for f in after.files if f.path not in known],
+            frozenset(known - now),
+            after.definition if after.definition != before.definition else None,
+            {app: number for app, number in after.txns.items() if before.txns.get(app) != number},
+            after.oldest if after.oldest > before.oldest else None,
+            after.commit,
+        )
+
+    def applied(self, before: TableVersion | None) -> TableVersion:
+        """The version after the change; ``before`` is None for one that begins."""
+        if before is None:
+            assert self.definition is not None
+            before = TableVersion(self.number, self.timestamp_ms, self.operation, self.definition)
+        return replace(
+            before,
+            number=self.number,
+            timestamp_ms=self.timestamp_ms,
+            operation=self.operation,
+            definition=self.definition or before.definition,
+            files=(*(f for f in before.files if f.path not in self.removed), *self.added),
+            txns={**before.txns, **self.txns},
+            oldest=max(before.oldest, self.oldest or 0),
+            commit=self.commit,
+        )
+
+    def to_json(self, store: ObjectStore) -> bytes:
+        """The manifest's bytes."""
+        out: dict[str, Any] = {
+            "version": self.number,
+            "timestamp": self.timestamp_ms,
+            "operation": self.operation,
+            "commit": self.commit,
+        }
+        if self.definition:
+            out["definition"] = self.definition.to_dict()
+        if self.added:
+            out["add"] = _to_dicts(store, self.added)
+        if self.removed:
+            out["remove"] = sorted(store.relative(path) for path in self.removed)
+        if self.txns:
+            out["txns"] = dict(self.txns)
+        if self.oldest is not None:
+            out["oldest"] = self.oldest
+        return _encode(out)
+
+    @classmethod
+    def from_dict(cls, store: ObjectStore, data: Mapping[str, Any]) -> Change:
+        """The change that :meth:`to_json` wrote."""
+        return cls(
+            data["version"],
+            data["timestamp"],
+            data["operation"],
+            _from_dicts(store, data.get("add", ())),
+            frozenset(store.path(name) for name in data.get("remove", ())),
+            TableDefinition.from_dict(data["definition"]) if "definition" in data else None,
+            data.get("txns", {}),
+            data.get("oldest"),
+            data.get("commit", ""),
+        )
+
+
+def begins(version: TableVersion | Change) -> bool:
+    """True for a version whose manifest names everything, so that nothing before it is read."""
+    return version.operation in ("create", "repair")
+
+
+def to_checkpoint(store: ObjectStore, version: TableVersion) -> bytes:
+    """The checkpoint's bytes."""
+    out = {
+        "version": version.number,
+        "timestamp": version.timestamp_ms,
+        "definition": version.definition.to_dict(),
+        "files": _to_dicts(store, version.files),
+        "txns": dict(version.txns),
+        "oldest": version.oldest,
+    }
+    return _encode(out)
+
+
+def from_checkpoint(store: ObjectStore, data: Mapping[str, Any]) -> TableVersion:
+    """The version that :func:`to_checkpoint` wrote; its operation and commit are in the manifest only."""
+    definition = TableDefinition.from_dict(data["definition"])
+    files = tuple(_from_dicts(store, data["files"]))
+    return TableVersion(data["version"], data["timestamp"], "", definition, files, dict(data["txns"]), data["oldest"])
+
+
+def manifest_name(number: int) -> str:
+    """Object name of a version's manifest."""
+    return f"{LOG}/{number:020d}.json"
+
+
+def checkpoint_name(number: int) -> str:
+    """Object name of a version's checkpoint."""
+    return f"{LOG}/{number:020d}.checkpoint.json"
+
+
+def number_of(name: str) -> int | None:
+    """The version of an object that is a manifest; None for any other."""
+    stem = name[len(LOG) + 1 :].removesuffix(".json")
+    return int(stem) if stem.isdecimal() and name == manifest_name(int(stem)) else None
+
+
+def read_json(store: ObjectStore, name: str) -> dict[str, Any]:
+    """A manifest or checkpoint. Raises BAD_DATA naming a file that is no JSON object; FileNotFoundError."""
+    try:
+        found = json.loads(store.get(name))
+    except ValueError as error:
+        raise TrinityError("BAD_DATA", f"Manifest '{store.path(name)}' is corrupt ({error}); {REMEDY}") from error
+    if not isinstance(found, dict) or "version" not in found:
+        raise TrinityError("BAD_DATA", f"Manifest '{store.path(name)}' is corrupt: it holds no version; {REMEDY}")
+    return found
+
+
+def _to_dicts(store: ObjectStore, files: Sequence[DataFile]) -> list[dict[str, Any]]:
+    return [{**f.to_dict(), "path": store.relative(f.path)} for f in files]
+
+
+def _from_dicts(store: ObjectStore, data: Sequence[Mapping[str, Any]]) -> list[DataFile]:
+    return [DataFile.from_dict({**d, "path": store.path(d["path"])}) for d in data]
+
+
+def _encode(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()

@@ -1,0 +1,50 @@
+"""What was used last of what never changes: versions, manifests."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+__all__ = ["Cache"]
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class Cache(Generic[_K, _V]):
+    """The values used last; safe for threads, which may make one value twice and keep either.
+
+    Args:
+        size: how many.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._held: OrderedDict[_K, _V] = OrderedDict()
+        self._mutex = threading.Lock()
+
+    def get(self, key: _K, make: Callable[[], _V]) -> _V:
+        """The value of a key, made where it is not held. What ``make`` raises passes through, nothing being kept."""
+        with self._mutex:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key]
+        value = make()
+        with self._mutex:
+            self._held[key] = value
+            while len(self._held) > self._size:
+                self._held.popitem(last=False)
+        return value
+
+    def peek(self, key: _K) -> _V | None:
+        """The value of a key, or None; does not count as used."""
+        with self._mutex:
+            return self._held.get(key)
+
+    def drop(self, stale: Callable[[_K], bool]) -> None:
+        """Forgets the values of some keys."""
+        with self._mutex:
+            for key in [key for key in self._held if stale(key)]:
+                del self._held[key]

@@ -1,0 +1,46 @@
+"""Where and how the sinks of a statement write, and what the commit of their files is said to have done."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+
+import pyarrow as pa
+
+from trinity.merge import statistics_columns, syncs_files
+from trinity.spi import CommitResult, DataFile, TableDefinition, Tier, WriteTarget
+
+__all__ = ["commit_result", "write_target"]
+
+
+def write_target(
+    folder: str,
+    definition: TableDefinition,
+    storage: pa.Schema,
+    *,
+    statistics: tuple[str, ...] | None = None,
+    statement: str | None = None,
+) -> WriteTarget:
+    """The target of one statement.
+
+    Args:
+        folder: for new files, absolute.
+        definition: the table.
+        storage: physical Arrow schema of the files.
+        statistics: physical columns whose bounds go into fragments, where they are not those that merging needs.
+        statement: prefix of the names of its files; a new one when left out.
+    """
+    return WriteTarget(
+        folder=folder,
+        storage=storage,
+        statistics=statistics_columns(definition) if statistics is None else statistics,
+        statement=statement or uuid.uuid4().hex,
+        partition_by=definition.partition_by,
+        sync=syncs_files(definition.properties),
+    )
+
+
+def commit_result(version: int, files: Collection[DataFile]) -> CommitResult:
+    """What the commit of some files did. Rows of a sidecar do not count: they are none of the table's."""
+    rows = sum(f.rows for f in files if f.tier is not Tier.SIDECAR)
+    return CommitResult(version, rows, len(files), sum(f.size for f in files))
