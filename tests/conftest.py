@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.postgres import running_server
+from tests.support.zones import ZONES
 from trinity import Column, Session
 from trinity.connecting import connect
 from trinity.table import Table
@@ -99,3 +101,27 @@ def orders(session: Session, fmt: str) -> Table:
         primary_key=["order_id"],
         properties={"watermark-key": "ts", "tombstone-key": "deleted"},
     )
+
+
+@pytest.fixture
+def regions(session: Session, fmt: str) -> Table:
+    """A keyed table with partitions."""
+    session.sql(
+        f"CREATE TABLE {fmt}.default.regions (region STRING, id INT, ts BIGINT, gone BOOLEAN, v STRING, "
+        "PRIMARY KEY (region, id)) PARTITIONED BY (region) "
+        "TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone')"
+    )
+    return session.table(f"{fmt}.default.regions")
+
+
+@pytest.fixture(params=[ZONES[0], *(pytest.param(z, marks=pytest.mark.full) for z in ZONES[1:])])
+def zone(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The zone of Spark's session, and of this process: for libc, a zone without a name counts westwards."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", request.param)
+    monkeypatch.setenv("TZ", "<+0530>-05:30" if request.param == "+05:30" else request.param)
+    time.tzset()
+    yield request.param
+    spark.conf.set("spark.sql.session.timeZone", before or "UTC")
+    monkeypatch.undo()
+    time.tzset()

@@ -50,7 +50,9 @@ OPEN: Final = ("trinity.errors", "trinity.spi", "trinity.storage")
 
 
 def modules() -> list[Path]:
-    return [p for folder in PACKAGES.values() for p in sorted(folder.rglob("*.py"))]
+    """Those of the packages and those of their tests."""
+    tests = (ROOT / "tests", ROOT / "conformance/tests", *sorted(ROOT.glob("formats/*/tests")))
+    return [p for folder in (*PACKAGES.values(), *tests) for p in sorted(folder.rglob("*.py"))]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -201,8 +203,11 @@ print("pyspark" in sys.modules)
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_modules_stay_small(path: Path) -> None:
-    assert len(path.read_text().splitlines()) < 400
+def test_modules_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) < 400
+    found = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert [f.name for f in found if (f.end_lineno or 0) - f.lineno >= 60] == []
 
 
 @pytest.mark.parametrize(

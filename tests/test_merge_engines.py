@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import random
 import re
 import sys
 from collections.abc import Iterator
@@ -11,15 +9,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyspark.errors import SparkRuntimeException
-from pyspark.sql import DataFrame
 
-from trinity import Column, Session, TrinityError
+from tests.support.merge_engines import make, put, rows
+from trinity import Session, TrinityError
 from trinity.merge.functions.registry import others
 from trinity.spi import Tier
-from trinity.table import Table
 
 SEED = (Path(__file__).parent / "seeds" / "002_partial_update.txt").read_text()
 
@@ -58,10 +53,6 @@ def shown(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def rows(table: Table) -> list[tuple[Any, ...]]:
-    return sorted((tuple(r) for r in table.to_df().collect()), key=str)
-
-
 def run_example(session: Session, example: list[tuple[str, str | None]], compact: bool) -> None:
     name = re.match(r"CREATE TABLE (\w+)", example[0][0])
     assert name
@@ -98,12 +89,6 @@ def test_seed_002_three_records(session: Session, tiered_fmt: str) -> None:
     assert expected == "1, 25.2, 10, 'This is a book'"
 
 
-def make(session: Session, fmt: str, columns: str, **options: str) -> Table:
-    given = ", ".join(f"'{k}' = '{v}'" for k, v in options.items())
-    session.sql(f"CREATE TABLE {fmt}.default.t ({columns}, PRIMARY KEY (k)) TBLPROPERTIES ({given})")
-    return session.table(f"{fmt}.default.t")
-
-
 GROUPS = {
     "merge-engine": "partial-update",
     "rowkind.field": "kind",
@@ -113,12 +98,6 @@ GROUPS = {
     "partial-update.remove-record-on-sequence-group": "g",
 }
 GROUP_COLUMNS = "k INT, kind STRING, g INT, a STRING, n INT, h INT, b STRING, c STRING"
-
-
-def put(table: Table, *versions: dict[str, Any]) -> None:
-    names = [c.name for c in table.definition.visible]
-    kinds = [c.to_arrow() for c in table.definition.visible]
-    table.upsert(pa.Table.from_pylist([{n: v.get(n) for n in names} for v in versions], pa.schema(kinds)))
 
 
 @pytest.mark.full
@@ -273,85 +252,8 @@ def test_versions_stay_in_order_when_the_log_is_compacted_by_itself(
     assert sorted(found) == [(0, 2, listed, None), (1, 1, listed, "11")]
 
 
-# -- SQL UPDATE, DELETE and MERGE ------------------------------------------------------------------------
+# -- functions of others --------------------------------------------------------------------------------
 
-
-@pytest.fixture
-def grouped(session: Session, tiered_fmt: str) -> Table:
-    """k, a group (g; a, n = sum), a group (h1, h2; b), and c NOT NULL, d outside."""
-    table = make(
-        session,
-        tiered_fmt,
-        "k INT, g INT, a STRING, n INT, h1 INT, h2 INT, b STRING, c STRING NOT NULL, d STRING",
-        **{
-            "merge-engine": "partial-update",
-            "fields.g.sequence-group": "a,n",
-            "fields.n.aggregate-function": "sum",
-            "fields.h1,h2.sequence-group": "b",
-        },
-    )
-    full = {"g": 5, "a": "a", "n": 1, "h1": 1, "h2": 1, "b": "b", "c": "c", "d": "d"}
-    put(table, {"k": 1, **full}, {"k": 2, **full}, {"k": 3, "c": "only c"})
-    return table
-
-
-def test_update_stores_the_changed_columns_alone(grouped: Table) -> None:
-    grouped.update("k = 1", {"d": "NULL", "a": "'new'"})
-    [stored] = grouped.log().where("d IS NULL AND k = 1").collect()
-    assert (stored.g, stored.a, stored.n, stored.h1, stored.b) == (5, "new", None, None, None)
-    assert rows(grouped)[0] == (1, 5, "new", 1, 1, 1, "b", "c", None)
-    put(grouped, {"k": 1, "g": 4, "a": "late", "n": 10, "c": "c2"})  # the group's sequence moved with the update
-    assert rows(grouped)[0] == (1, 5, "new", 11, 1, 1, "b", "c2", None)
-    grouped.compact(full=True)
-    assert rows(grouped)[0] == (1, 5, "new", 11, 1, 1, "b", "c2", None)
-
-
-def test_update_is_refused_where_it_would_have_no_effect(grouped: Table) -> None:
-    before = rows(grouped)
-    changes = {
-        "SET n = 3": "NOT_SUPPORTED",  # M11: a function other than the default
-        "SET a = 'x' WHERE k = 3": "INVALID_ARGUMENTS",  # M11: the group was never written
-        "SET b = 'x', h2 = 0 WHERE k = 1": "INVALID_ARGUMENTS",  # M9: would lose
-        "SET c = NULL": "CONSTRAINT_VIOLATION",
-    }
-    for change, code in changes.items():
-        with pytest.raises(TrinityError) as refused:
-            grouped.session.sql(f"UPDATE {grouped.name} {change}")
-        assert refused.value.code == code, change
-    assert rows(grouped) == before
-    grouped.update("k = 3", {"a": "'x'", "g": "1"})
-    assert rows(grouped)[2][:3] == (3, 1, "x")
-
-
-def test_delete_is_a_hard_delete(grouped: Table) -> None:
-    assert grouped.delete([1, 2]).rows == 2
-    assert [r[0] for r in rows(grouped)] == [3]
-    put(grouped, {"k": 1, "g": 1, "a": "blank", "n": 7, "c": "c"})  # an older sequence, and nothing to lose against
-    assert rows(grouped)[0] == (1, 1, "blank", 7, None, None, None, "c", None)
-    grouped.compact(full=True)
-    assert rows(grouped)[0] == (1, 1, "blank", 7, None, None, None, "c", None)
-
-
-def test_merge_updates_inserts_deletes_and_moves_keys(grouped: Table) -> None:
-    source = grouped.session.spark.createDataFrame([(1, 6, "m"), (2, 0, "x"), (9, 9, "i")], "k int, g int, a string")
-    counts = (
-        grouped.merge(source, "t.k = s.k")
-        .when_matched_delete("s.k = 2")
-        .when_matched_update({"a": "s.a", "g": "s.g"})
-        .when_not_matched_insert({"k": "s.k", "a": "s.a", "g": "s.g", "n": "4", "c": "'new'"})
-        .execute()
-    )
-    assert (counts.updated, counts.deleted, counts.inserted) == (1, 1, 1)
-    moved = grouped.update("k IN (1, 9)", {"k": "10 - k"})  # both keys are vacated and filled
-    assert moved.updated == 2
-    assert rows(grouped) == [
-        (1, 9, "i", 4, None, None, None, "new", None),
-        (3, None, None, None, None, None, None, "only c", None),
-        (9, 6, "m", 1, 1, 1, "b", "c", "d"),
-    ]
-
-
-# -- functions of others ---------------------------------------------------------------------------------
 
 PLUGIN = """
 from trinity.merge.functions import ListFunction
@@ -408,78 +310,3 @@ def test_a_base_in_several_buckets_meets_the_log(session: Session, tiered_fmt: s
     put(table, *({"k": k, "n": 10} for k in range(15, 25)))
     expected = {**dict.fromkeys(range(15), 1), **dict.fromkeys(range(15, 20), 11), **dict.fromkeys(range(20, 25), 10)}
     assert rows(table) == sorted(expected.items(), key=str)
-
-
-GROUPED = pa.schema(
-    [("k", pa.int32()), ("day", pa.date32()), ("at", pa.timestamp("us", "UTC")), ("a", pa.int32()), ("n", pa.int64())]
-)
-NARROW = [dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), dt.datetime(1970, 1, 1), dt.datetime(1970, 1, 1, 0, 0, 0, 7)]
-WIDE = [*NARROW, dt.datetime(1582, 10, 15), dt.datetime(9999, 12, 31)]
-
-
-@pytest.mark.tiered
-@pytest.mark.parametrize(("times", "sorts"), [(NARROW, False), (WIDE, True)], ids=["narrow", "wide"])
-def test_a_group_folds_in_a_hash_table_where_its_bounds_let_it(
-    session: Session, fmt: str, times: list[dt.datetime], sorts: bool
-) -> None:
-    """G1, G2, K4: NULL is the smallest part, rows without a sequence count for nothing, the later of two equal wins."""
-    table = session.create_table(
-        f"{fmt}.default.narrow",
-        [
-            Column("k", "int"),
-            Column("day", "date"),
-            Column("at", "timestamp"),
-            Column("a", "int"),
-            Column("n", "bigint"),
-        ],
-        primary_key=["k"],
-        properties={
-            "merge-engine": "partial-update",
-            "fields.day,at.sequence-group": "a,n",
-            "fields.n.aggregate-function": "sum",
-        },
-    )
-    chosen, newest, sums = random.Random(7), dict[int, tuple[Any, ...]](), dict[int, int]()
-    days = [dt.date(1969, 12, 30), dt.date(1970, 1, 2), None]
-    for commit in range(4):
-        rows = [
-            (chosen.randrange(5), chosen.choice(days), chosen.choice([*times, None]), chosen.choice([commit, None]), 3)
-            for _ in range(40)
-        ]
-        table.upsert(pa.table(list(map(list, zip(*rows, strict=True))), GROUPED))
-        for k, day, at, a, n in rows:
-            if day or at:
-                order = (day or dt.date.min, at or dt.datetime.min)
-                sums[k] = sums.get(k, 0) + n
-                if k not in newest or order >= newest[k][0]:
-                    newest[k] = order, (k, day, at, a)
-        if commit == 2:
-            table.compact(full=True)
-    read = table.to_df()
-    assert ("SortAggregate" in plan_of(read)) == sorts
-    found = read.selectExpr("k", "day", "CAST(at AS TIMESTAMP_NTZ)", "a", "n").collect()
-    assert {tuple(r) for r in found} == {(*row, sums[k]) for k, (_, row) in newest.items()}
-
-
-def test_a_sum_is_narrow_only_where_bounds_prove_it(session: Session, fmt: str) -> None:
-    """A4: values that might leave BIGINT on the way are summed in a wider type, and may come back."""
-    table = session.create_table(
-        f"{fmt}.default.sums",
-        [Column("k", "int"), Column("n", "bigint")],
-        primary_key=["k"],
-        properties={"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
-    )
-    most = 2**63 - 1
-    table.upsert(pa.table({"k": pa.array([1, 1, 2], pa.int32()), "n": [5, -7, None]}))
-    assert "shiftright" not in plan_of(table.to_df())
-    table.upsert(pa.table({"k": pa.array([1, 1, 1], pa.int32()), "n": [most, most, -most]}))
-    assert "shiftright" in plan_of(table.to_df())
-    table.upsert(pa.table({"k": pa.array([1], pa.int32()), "n": [3]}))
-    with pytest.raises(SparkRuntimeException, match="NUMERIC_VALUE_OUT_OF_RANGE"):
-        table.to_df().collect()
-    table.upsert(pa.table({"k": pa.array([1], pa.int32()), "n": [-most]}))
-    assert {(r.k, r.n) for r in table.to_df().collect()} == {(1, 1), (2, None)}
-
-
-def plan_of(rows: DataFrame) -> str:
-    return str(rows._jdf.queryExecution().executedPlan().toString())

@@ -16,19 +16,16 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.edges import CASES, COLUMNS, PRIMITIVES, edges, literal, plain, rows_of, within_python
-from trinity import Column, Session, dbapi
+from tests.support.edges import CASES, COLUMNS, PRIMITIVES, edges, literal, rows_of, within_python
+from tests.support.zones import ZONED, ZONES, frame
+from trinity import Session, dbapi
 from trinity.engine.reading.pruning import prune
-from trinity.spi import arrow_type
 from trinity.table import Table
 from trinity.zones import zone_of
 
-UTC: Final = dt.UTC
-ZONES: Final = ("America/New_York", "Asia/Kolkata", "UTC", "+05:30")
 SHORT: Final = {(False, ZONES[0]), (True, ZONES[1])}
 PLACES: Final = [
     pytest.param(keyed, zone, marks=() if (keyed, zone) in SHORT else pytest.mark.full)
@@ -37,22 +34,6 @@ PLACES: Final = [
 ]
 TURNS: Final = [pytest.param(n % 2 == 1, zone, marks=pytest.mark.full) for n, zone in enumerate(ZONES)]
 """Tables without and with a key by turns: a key and a zone have nothing to do with each other on the way in."""
-TIMED: Final = ("c_date", "c_ts", "c_ntz")
-ZONED: Final = [(c, z) for c in PRIMITIVES for z in (ZONES if c in TIMED else ZONES[:1])]
-"""The types that a zone may shift in every zone, the others in one."""
-
-
-@pytest.fixture(params=[ZONES[0], *(pytest.param(z, marks=pytest.mark.full) for z in ZONES[1:])])
-def zone(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The zone of Spark's session, and of this process: for libc, a zone without a name counts westwards."""
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", request.param)
-    monkeypatch.setenv("TZ", "<+0530>-05:30" if request.param == "+05:30" else request.param)
-    time.tzset()
-    yield request.param
-    spark.conf.set("spark.sql.session.timeZone", before or "UTC")
-    monkeypatch.undo()
-    time.tzset()
 
 
 @dataclass(frozen=True)
@@ -83,12 +64,6 @@ def place(request: pytest.FixtureRequest, session: Session, warehouse: Path, tie
     return Place(session, warehouse, f"{tiered_fmt}.default.t", request.param)
 
 
-def frame(session: Session, rows: pa.Table) -> DataFrame:
-    """The rows as a Spark DataFrame, of Spark's own types: TIMESTAMP_NTZ for timestamps without zone."""
-    schema: Any = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
-    return session.spark.createDataFrame(rows, schema)
-
-
 def check(found: pa.Table, given: pa.Table | None = None) -> None:
     """The columns that there are hold the values that went in."""
     wanted = rows_of(edges() if given is None else given)
@@ -97,7 +72,7 @@ def check(found: pa.Table, given: pa.Table | None = None) -> None:
         assert values[name] == wanted[name], name
 
 
-# -- ways in ----------------------------------------------------------------------------------------------
+# -- ways in --------------------------------------------------------------------------------------------
 
 
 def by_arrow(place: Place) -> pa.Table:
@@ -192,7 +167,7 @@ def test_lists_within_nothing_are_written(session: Session, spark: SparkSession)
     check(table.to_df().toArrow(), rows)
 
 
-# -- ways out ---------------------------------------------------------------------------------------------
+# -- ways out -------------------------------------------------------------------------------------------
 
 
 def in_duckdb(table: Table) -> pa.Table:
@@ -299,7 +274,8 @@ def test_clocks_become_instants_as_in_spark(session: Session, zone: str) -> None
     assert {r.k: r.s for r in found} == wanted
 
 
-# -- predicates -------------------------------------------------------------------------------------------
+# -- predicates -----------------------------------------------------------------------------------------
+
 
 OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq, "<=>": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
@@ -374,81 +350,3 @@ def test_predicates_find_their_rows(place: Place, zone: str) -> None:
     place.table.compact(full=True)
     for column in (c for c in ORDERED if (c, zone) in ZONED):
         asked(place, dict(predicates(column)))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("column", TIMED)
-def test_times_partition(session: Session, fmt: str, zone: str, column: str) -> None:
-    """Values of partitions are kept as text, or as numbers, elsewhere than in the files."""
-    rows = within_python(edges()).select(["k", column])
-    columns = [Column("k", "int"), Column(column, CASES[column][0])]
-    table = session.create_table(f"{fmt}.default.t", columns, partition_by=[column])
-    table.append(rows)
-    table.append(frame(session, rows))
-    for key, value in zip(rows.column("k").to_pylist(), plain(rows.column(column)), strict=True):
-        if value is not None:
-            where = f"{column} = {literal(CASES[column][0], value)}"
-            found = session.sql(f"SELECT k, {column} FROM {table.name} WHERE {where}").toArrow()
-            assert found.column("k").to_pylist() == [key] * 2
-            assert plain(found.column(column)) == [value] * 2
-    session.sql(f"DELETE FROM {table.name} WHERE {column} >= {literal(CASES[column][0], CASES[column][1][0])}")
-    found = table.to_df().toArrow()
-    wanted = [v for v in plain(rows.column(column)) if v is None or v < CASES[column][1][0]]
-    assert sorted(plain(found.column(column)), key=str) == sorted(wanted * 2, key=str)
-
-
-# -- keys and watermarks ----------------------------------------------------------------------------------
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("column", "zone"), [z for z in ZONED if z[0] != "c_boolean"], indirect=["zone"])
-def test_every_type_is_a_key(session: Session, fmt: str, zone: str, column: str) -> None:
-    kind, given = CASES[column]
-    values = [v for n, v in enumerate(given) if not (v == 0 and v in given[:n])]  # -0.0 and 0.0 are one key (K2)
-    table = session.create_table(f"{fmt}.default.t", [Column("k", kind), Column("v", "int")], primary_key=["k"])
-    keys = pa.array(values, arrow_type(kind))
-    table.upsert(pa.table({"k": keys, "v": pa.array([1] * len(values), pa.int32())}))
-    table.upsert(frame(session, pa.table({"k": keys, "v": pa.array([2] * len(values), pa.int32())})))
-    for _ in range(2):
-        found = table.to_df().toArrow()
-        read = dict(zip(plain(found.column("k")), found.column("v").to_pylist(), strict=True))
-        wanted = {("0.0" if p == "-0.0" else p): 2 for p in plain(keys)}
-        assert read == wanted
-        table.compact(full=True)
-    table.delete(pa.table({"k": keys}))
-    assert table.to_df().count() == 0
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
-def test_every_type_is_a_watermark(session: Session, fmt: str, zone: str, engine: str) -> None:
-    """The row of the largest value wins, in whichever order they come (K3)."""
-    for column in PRIMITIVES:
-        kind, values = CASES[column]
-        options = (
-            {"watermark-key": "w"}
-            if engine == "deduplicate"
-            else {"merge-engine": engine, "fields.w.sequence-group": "v"}
-        )
-        name = f"{fmt}.default.t_{column}"
-        table = session.create_table(
-            name, [Column("k", "int"), Column("w", kind), Column("v", "int")], primary_key=["k"], properties=options
-        )
-        rows = pa.table(
-            {
-                "k": pa.array([n % 2 for n in range(2 * len(values))], pa.int32()),
-                "w": pa.array([v for v in values for _ in range(2)], arrow_type(kind)),
-                "v": pa.array([n // 2 for n in range(2 * len(values))], pa.int32()),
-            }
-        )
-        table.upsert(rows.slice(0, 3))
-        table.upsert(rows.slice(3))
-        order = [(_rank(v), n) for n, v in enumerate(values)]
-        best = max(order)[1]
-        for _ in range(2):
-            assert {r.v for r in table.to_df().select("v").collect()} == {best}, column
-            table.compact(full=True)
-
-
-def _rank(value: Any) -> tuple[bool, Any]:
-    return (True, 0) if value != value else (False, value)

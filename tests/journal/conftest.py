@@ -76,3 +76,14 @@ def hr(opened: Open) -> dbapi.Connection:
     )
     connection.commit()
     return connection
+
+
+@pytest.fixture
+def depts(hr: dbapi.Connection) -> dbapi.Connection:
+    """depts: (1, one), (2, two), (3, three); an ordinary table x: (1, uno, F), (2, dos, T), (4, cuatro, F)."""
+    hr.execute("INSERT INTO depts VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    hr.execute("CREATE TABLE hr.x (id INT, n TEXT, gone BOOLEAN)")
+    hr.execute("INSERT INTO hr.x VALUES (1, 'uno', false), (2, 'dos', true), (4, 'cuatro', false)")
+    hr.execute("SET search_path = hr")
+    hr.commit()
+    return hr

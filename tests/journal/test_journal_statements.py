@@ -7,31 +7,10 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-import psycopg
 import pytest
 
+from tests.support.journal import Rows, count, rows
 from trinity import dbapi
-
-Rows = list[tuple[Any, ...]]
-
-
-@pytest.fixture
-def depts(hr: dbapi.Connection) -> dbapi.Connection:
-    """depts: (1, one), (2, two), (3, three); an ordinary table x: (1, uno, F), (2, dos, T), (4, cuatro, F)."""
-    hr.execute("INSERT INTO depts VALUES (1, 'one'), (2, 'two'), (3, 'three')")
-    hr.execute("CREATE TABLE hr.x (id INT, n TEXT, gone BOOLEAN)")
-    hr.execute("INSERT INTO hr.x VALUES (1, 'uno', false), (2, 'dos', true), (4, 'cuatro', false)")
-    hr.execute("SET search_path = hr")
-    hr.commit()
-    return hr
-
-
-def rows(connection: dbapi.Connection, text: str = "SELECT * FROM depts ORDER BY 1", *values: Any) -> Rows:
-    return connection.execute(text, values).fetchall()
-
-
-def count(connection: dbapi.Connection, text: str, *values: Any) -> int:
-    return connection.execute(text, values).rowcount
 
 
 def test_the_versions_are_rows_of_the_journal(depts: dbapi.Connection, versions: str) -> None:
@@ -246,34 +225,6 @@ def test_what_cannot_be_rewritten_is_refused(depts: dbapi.Connection, text: str)
     assert len(rows(depts)) == 3
 
 
-def test_a_table_or_view_that_bears_the_name_is_hidden(depts: dbapi.Connection, plain: psycopg.Connection[Any]) -> None:
-    plain.execute("CREATE TABLE hr.depts (deptno INT, name TEXT)")
-    plain.execute("INSERT INTO hr.depts VALUES (99, 'hidden')")
-    assert len(rows(depts, "SELECT * FROM hr.depts")) == 3
-    count(depts, "DELETE FROM hr.depts")
-    depts.commit()
-    assert plain.execute("SELECT count(*) FROM hr.depts").fetchone() == (1,)
-    assert ("hr", "depts", "JOURNALLED TABLE") in depts.backend.tables()
-    assert ("hr", "depts", "BASE TABLE") not in depts.backend.tables()
-
-
-def test_unqualified_names_follow_the_search_path(
-    opened: Callable[..., dbapi.Connection], hr: dbapi.Connection, model: dict[str, Any], plain: psycopg.Connection[Any]
-) -> None:
-    hr.execute("INSERT INTO hr.depts VALUES (1, 'journalled')")
-    hr.commit()
-    model["defaultSchema"] = ""
-    other = opened()
-    plain.execute("CREATE SCHEMA IF NOT EXISTS before; DROP TABLE IF EXISTS before.depts")
-    plain.execute("CREATE TABLE before.depts AS SELECT 2 AS deptno, 'ordinary' AS name")
-    other.execute("SET search_path = hr, before")
-    assert rows(other) == [(1, "journalled")]
-    other.execute("SET search_path = before, hr")
-    assert rows(other) == [(2, "ordinary")]
-    with pytest.raises(dbapi.ProgrammingError):
-        other.execute("SET search_path = public") and rows(other)
-
-
 def test_values_of_every_kind_are_bound(hr: dbapi.Connection) -> None:
     day = dt.date(2024, 2, 29)
     assert count(hr, "INSERT INTO emps VALUES (?, ?, ?, ?)", 1, None, Decimal("1.25"), day) == 1
@@ -311,20 +262,6 @@ def test_defaults_of_columns_that_a_query_leaves_out(hr: dbapi.Connection) -> No
     assert rows(hr, "SELECT empid, deptno, salary, more, note FROM emps ORDER BY 1") == [
         (1, 7, 1, None, "n"), (2, 7, 1, None, "n"), (3, 7, 2, None, "n"), (4, 7, None, None, "n")
     ]  # fmt: skip
-
-
-def test_names_that_need_quotes(opened: Callable[..., dbapi.Connection], model: dict[str, Any]) -> None:
-    model["schemas"][0]["operand"]["journalTables"] = {'Order "x"': ["The Key", "select"], "naïve": ["é"]}
-    other = opened()
-    other.execute(
-        'CREATE TABLE hr."Order ""x""" ("The Key" INT, "select" TEXT, "Wörld" TEXT, PRIMARY KEY ("The Key", "select"))'
-    )
-    assert count(other, 'INSERT INTO "Order ""x""" VALUES (1, \'a\', \'b\')') == 1
-    assert count(other, 'UPDATE "Order ""x""" AS "T t" SET "select" = \'c\' WHERE "T t"."The Key" = 1') == 1
-    assert rows(other, 'SELECT * FROM hr."Order ""x"""') == [(1, "c", "b")]
-    assert count(other, 'DELETE FROM "Order ""x""" WHERE "Wörld" = ?', "b") == 1
-    with pytest.raises(dbapi.ProgrammingError):
-        other.execute('SELECT * FROM "order ""x"""')
 
 
 @pytest.mark.parametrize("versions", ["BIGINT"])  # the length has nothing to do with them
@@ -402,53 +339,3 @@ def test_what_is_not_journalled_passes_unchanged(depts: dbapi.Connection) -> Non
     assert count(depts, "INSERT INTO x SELECT deptno, name, false FROM depts") == 3
     assert count(depts, "UPDATE x SET n = d.name FROM depts d WHERE d.deptno = x.id AND x.gone") == 1
     assert count(depts, "DELETE FROM x WHERE id IN (SELECT deptno FROM depts)") == 5
-
-
-def test_a_prepared_model_meets_the_database(
-    opened: Callable[..., dbapi.Connection], plain: psycopg.Connection[Any], versions: str
-) -> None:
-    kind = "BIGINT" if versions == "BIGINT" else "TIMESTAMPTZ"
-    other = "TIMESTAMPTZ" if versions == "BIGINT" else "BIGINT"
-    for columns, named in [
-        (f"deptno INT, version_number {other}, subsequent_version_number {other}", ["journalVersionType", versions]),
-        (f"no INT, version_number {kind}, subsequent_version_number {kind}", ["key", "deptno"]),
-        (f"deptno INT, subsequent_version_number {kind}", ["journalVersionField", "version_number"]),
-    ]:
-        plain.execute("DROP TABLE IF EXISTS hr.depts_journal")
-        plain.execute(f"CREATE TABLE hr.depts_journal ({columns})")
-        with pytest.raises(dbapi.InterfaceError) as caught:
-            opened()
-        for name in ["'hr'", "'depts'", *named]:
-            assert name in str(caught.value)
-    plain.execute("DROP TABLE hr.depts_journal")
-    plain.execute(
-        f"CREATE TABLE hr.depts_journal (version_number {kind}, deptno INT, subsequent_version_number {kind})"
-    )
-    keyless = opened()
-    assert rows(keyless, "SELECT * FROM depts") == []
-    with pytest.raises(dbapi.InterfaceError, match="unique index"):
-        keyless.execute("DELETE FROM depts")
-    with pytest.raises(dbapi.ProgrammingError, match=r"CREATE TABLE hr\.emps"):
-        keyless.execute("SELECT * FROM emps")
-
-
-def test_a_schema_that_has_another_name_on_the_backend(
-    opened: Callable[..., dbapi.Connection], model: dict[str, Any], plain: psycopg.Connection[Any]
-) -> None:
-    """For DML as well, and for ordinary tables beside the journalled ones."""
-    model["defaultSchema"] = model["schemas"][0]["name"] = "people"
-    model["schemas"][0]["operand"]["jdbcCatalog"] = "postgres"
-    other = opened(autocommit=True)
-    other.execute("CREATE TABLE people.depts (deptno SERIAL PRIMARY KEY, name TEXT)")
-    assert rows(other, "INSERT INTO postgres.people.depts (name) VALUES ('a'), ('b') RETURNING *") == [
-        (1, "a"),
-        (2, "b"),
-    ]
-    assert count(other, "UPDATE depts SET name = upper(name) WHERE deptno = 1") == 1
-    other.execute("CREATE TABLE people.plain AS SELECT deptno FROM people.depts")
-    assert rows(other, "SELECT d.name FROM people.depts d JOIN people.plain USING (deptno) ORDER BY 1") == [
-        ("A",),
-        ("b",),
-    ]
-    assert plain.execute("SELECT count(*) FROM hr.depts_journal").fetchone() == (3,)
-    assert plain.execute("SELECT count(*) FROM hr.plain").fetchone() == (2,)

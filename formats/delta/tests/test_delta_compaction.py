@@ -1,0 +1,112 @@
+"""Rewrites of Delta tables and commits beside them, and what a vacuum leaves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.delta_lake import KEYED, append, code_of, commit_file, compact, ids, open_catalog, prepare, write
+from trinity.spi import Bucket, SinkId, TableHandle, Tier
+from trinity.storage import CommitRaced
+from trinity_delta import DeltaConnector
+from trinity_delta.jvm import DeltaJvm
+
+
+def test_rewrite_concurrent_with_append(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
+    append(lake, table, (1, "a"), (2, "b"))
+    append(lake, table, (2, "c", 3))
+    finish = compact(lake, table, [{"id": 1, "v": "a"}], [{"id": 2, "v": "c", "_trinity_row_kind": 3}])
+    append(lake, table, (9, "late"))
+    assert finish().version == 4
+    splits = lake.metadata.get_splits(table)
+    found = sorted((f.tier.value, f.commit, f.rows, f.bucket) for f in splits.files)
+    assert found == [("base", 2, 1, Bucket(0, 1)), ("log", 3, 1, None)]
+    (sidecar,) = splits.sidecar
+    assert (sidecar.tier, sidecar.commit, sidecar.rows) == (Tier.SIDECAR, 2, 1)
+    assert sidecar.path.startswith(f"{table.location}/_trinity/")
+    assert pq.read_table(sidecar.path).column("id").to_pylist() == [2]
+    # a second rewrite keeps the sidecar when told so, and other readers never see it
+    splits = lake.metadata.get_splits(table)
+    log = [f for f in splits.files if f.tier is Tier.LOG]
+    rewrite = lake.metadata.begin_rewrite(table, log)
+    again = write(lake, rewrite.target, [{"id": 9, "v": "late"}], SinkId(0, Tier.LOG, None, 3))
+    lake.metadata.finish_rewrite(rewrite, again, replace_sidecar=False)
+    assert lake.metadata.get_splits(table).sidecar == (sidecar,)
+    assert spark.read.format("delta").load(table.location).count() == 2
+    assert code_of(lambda: lake.metadata.finish_rewrite(rewrite, again, replace_sidecar=False))[0] == (
+        "TRANSACTION_CONFLICT"
+    )
+    compact(lake, table, [{"id": 1}], [])()
+    assert lake.metadata.get_splits(table).sidecar == ()
+
+
+def test_two_rewrites_one_wins(lake: DeltaConnector, table: TableHandle) -> None:
+    append(lake, table, (1, "a"))
+    append(lake, table, (2, "b"))
+    first, second = (compact(lake, table, [{"id": 1}, {"id": 2}], []) for _ in range(2))
+    first()
+    code, message = code_of(second)
+    assert code == "TRANSACTION_CONFLICT"
+    assert table.full_name in message
+    assert ids(lake, table) == [1, 2]
+
+
+def test_a_rewrite_that_delta_calls_raced_is_tried_again(
+    lake: DeltaConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process appends between our reload and our commit; Delta refuses, the loop checks and tries again."""
+    append(lake, table, (1, "a"))
+    finish = compact(lake, table, [{"id": 1}], [{"id": 7}])
+    other = prepare(lake, table, (2, "b"))
+    monkeypatch.setattr("trinity_delta.metadata.commit_loop", _without_lock)
+    start = DeltaJvm.start
+    raced: list[int] = []
+
+    def start_and_lose(self: DeltaJvm, name: str, location: str) -> Any:
+        started = start(self, name, location)
+        if not raced:
+            raced.append(1)
+            commit = type(started).commit
+
+            def late(*args: Any, **kwargs: Any) -> int:
+                monkeypatch.setattr(type(started), "commit", commit)
+                other()
+                return commit(started, *args, **kwargs)
+
+            monkeypatch.setattr(type(started), "commit", lambda _, *args, **kwargs: late(*args, **kwargs))
+        return started
+
+    monkeypatch.setattr(DeltaJvm, "start", start_and_lose)
+    assert finish().version == 3
+    assert sorted((f.tier.value, f.commit) for f in lake.metadata.get_splits(table).files) == [("base", 1), ("log", 2)]
+
+
+def _without_lock(location: str, attempt: Callable[[], Any], timeout_s: float = 1) -> Any:
+    for _ in range(10):
+        try:
+            return attempt()
+        except CommitRaced:
+            continue
+    raise AssertionError("raced ten times")
+
+
+def test_vacuum_leaves_checkpoints(lake: DeltaConnector, tmp_path: Path) -> None:
+    table = lake.metadata.create_table(KEYED.with_properties({"delta.checkpointInterval": "3"}))
+    for i in range(4):
+        append(lake, table, (i, "x"))
+    log = Path(table.location, "_delta_log")
+    assert list(log.glob("*.checkpoint.parquet"))
+    lake.metadata.vacuum(table, int(time.time() * 1000) + 60_000)
+    assert list(log.glob("*.checkpoint.parquet"))
+    for version in range(3):  # Delta cleans its log up behind a checkpoint
+        commit_file(table, version).unlink()
+    DeltaJvm(lake.metadata._context.spark()).forget(table.location)  # type: ignore[attr-defined]
+    cold = open_catalog(tmp_path / "w", lake.metadata._context.spark())  # type: ignore[attr-defined]
+    assert ids(cold, table) == list(range(4))
+    assert sorted(f.commit or 0 for f in cold.metadata.get_splits(table).files) == list(range(1, 5))

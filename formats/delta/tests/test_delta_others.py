@@ -1,0 +1,265 @@
+"""Delta tables and other engines: Spark's reader and writer, delta-rs, Polars, and commits of strangers."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from pyspark.sql import SparkSession
+
+from tests.support.alter import set_properties
+from tests.support.delta_lake import (
+    KEYED,
+    UTC,
+    append,
+    code_of,
+    commit_file,
+    compact,
+    ids,
+    open_catalog,
+    prepare,
+    stored,
+)
+from trinity.spi import Column, ColumnStats, TableDefinition, TableHandle, Tier, arrival_order
+from trinity_delta import DeltaConnector, snapshot
+
+
+def test_other_readers(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
+    append(lake, table, (1, "a"), (2, "b"))
+    append(lake, table, (2, "c"), (3, None))
+    compact(lake, table, [{"id": 1, "v": "a"}, {"id": 2, "v": "c"}], [{"id": 3}])()
+    wanted = [(1, "a"), (2, "c")]
+    frame = spark.read.format("delta").load(table.location).select("id", "v")
+    assert sorted(map(tuple, frame.collect())) == wanted
+    assert frame.where("id = 2").count() == 1
+    assert frame.where("v > 'b'").count() == 1
+    opened = DeltaTable(table.location)
+    by_query = pa.table(QueryBuilder().register("t", opened).execute("SELECT id, v FROM t ORDER BY id").read_all())
+    assert [tuple(r.values()) for r in by_query.to_pylist()] == wanted
+    by_arrow = opened.to_pyarrow_table(columns=["id", "v"]).to_pylist()
+    assert sorted(tuple(r.values()) for r in by_arrow) == wanted
+    assert sorted(pl.read_delta(table.location).select("id", "v").rows()) == wanted
+    old = DeltaTable(table.location, version=1).to_pyarrow_table(columns=["id"])
+    assert sorted(old["id"].to_pylist()) == [1, 2]
+    assert spark.read.format("delta").option("versionAsOf", 2).load(table.location).count() == 4
+
+
+def test_pruning_by_other_readers_is_right(lake: DeltaConnector, spark: SparkSession) -> None:
+    columns = (
+        Column("id", "timestamp", nullable=False),
+        Column("n", "timestamp_ntz", nullable=False),
+        Column("d", "decimal(30,4)", nullable=False),
+        Column("f", "double", nullable=False),
+        Column("s", "string", nullable=False),
+        Column("t", "time", nullable=False),
+        Column("day", "date", nullable=False),
+    )
+    table = lake.metadata.create_table(TableDefinition("default", "p", columns, tuple(c.name for c in columns)))
+    at = dt.datetime(2024, 2, 3, 4, 5, 6, 123456)
+    big = Decimal("12345678901234567890123456.0001")
+    row = (at.replace(tzinfo=UTC), at, big, float("nan"), "x" * 40, 5, dt.date(2024, 2, 3))
+    append(lake, table, row, (*row[:3], 1.0, *row[4:]))
+    (file,) = lake.metadata.get_splits(table).files
+    assert file.stats["d"].max == big
+    assert file.stats["id"].min is not None
+    assert file.stats["id"].min <= row[0] <= file.stats["id"].max
+    assert file.stats["n"].min <= at <= file.stats["n"].max
+    assert file.stats["day"] == ColumnStats(row[6], row[6], 0)
+    assert file.stats["s"].max is None
+    frame = spark.read.format("delta").load(table.location)
+    conditions = (
+        "id = TIMESTAMP '2024-02-03 04:05:06.123456 UTC'",
+        "n >= TIMESTAMP_NTZ '2024-02-03 04:05:06.123456'",
+        f"d = {big}",
+        "d > 12345678901234567890123456.0000",
+        "s >= repeat('x', 40)",
+        "t = 5",
+        "day = DATE '2024-02-03'",
+        "f >= 1",
+    )
+    for condition in conditions:
+        assert frame.where(condition).count() == 2, condition
+    (added,) = [json.loads(line)["add"] for line in commit_file(table, 1).read_text().splitlines() if '"add"' in line]
+    bounds = json.loads(added["stats"])
+    assert not any("f" in known for known in bounds.values() if isinstance(known, dict))  # NaN is in no bounds
+
+
+def test_commits_are_what_delta_calls_them(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
+    """After these operations Delta adds a commit to the state it knows, and writes the sum of that beside the log."""
+    append(lake, table, (1, "a"), (2, "b"))
+    append(lake, table, (3, "c"))
+    compact(lake, table, [{"id": i} for i in (1, 2, 3)], [])()
+    lake.metadata.truncate(table)
+    said = [row.operation for row in spark.sql(f"DESCRIBE HISTORY delta.`{table.location}`").collect()]
+    assert said[::-1] == ["CREATE TABLE", "WRITE", "WRITE", "OPTIMIZE", "TRUNCATE"]
+    assert [e.operation for e in lake.metadata.history(table)][3:] == ["compact", "truncate"]
+    for version in range(5):
+        files = lake.metadata.get_splits(dataclasses.replace(table, version=version)).files
+        known = json.loads(commit_file(table, version).with_suffix(".crc").read_text())
+        assert (known["numFiles"], known["tableSizeBytes"]) == (len(files), sum(f.size for f in files))
+
+
+def test_another_engine_writes(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
+    append(lake, table, (1, "a"))
+    columns = "id bigint, v string, _trinity_row_kind int"
+    spark.createDataFrame([(7, "spark", None)], columns).coalesce(1).write.format("delta").mode("append").save(
+        table.location
+    )
+    append(lake, table, (2, "b"))
+    found = [(f.tier, f.commit, f.rows) for f in lake.metadata.get_splits(table).files]
+    assert sorted(found, key=lambda f: f[1] or 0) == [(Tier.LOG, 1, 1), (Tier.LOG, 2, 1), (Tier.LOG, 3, 1)]
+    assert ids(lake, table) == [1, 2, 7]
+    spark.sql(f"OPTIMIZE delta.`{table.location}`")
+    assert ids(lake, table) == [1, 2, 7]
+    assert lake.metadata.history(table)[-1].operation == "optimize"
+    spark.sql(f"DELETE FROM delta.`{table.location}` WHERE id = 7")
+    assert ids(lake, table) == [1, 2]
+    append(lake, table, (8, "z"))
+    assert ids(lake, table) == [1, 2, 8]
+
+
+def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
+    spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.feature.variantType' = 'supported')")
+    for call in (lambda: lake.metadata.get_splits(table), lambda: lake.metadata.begin_insert(table)):
+        code, message = code_of(call)
+        assert code == "NOT_SUPPORTED"
+        assert "variantType" in message
+    assert lake.metadata.get_splits(dataclasses.replace(table, version=0)).version == 0
+
+
+def commit_by_others(table: TableHandle, *actions: dict[str, Any], operation: str = "ALTER") -> None:
+    """The next commit, as another engine writes it."""
+    log = sorted(Path(table.location, "_delta_log").glob("*.json"))
+    now = int(time.time() * 1000) + 1000
+    said = {"operation": operation, "operationParameters": {}}
+    info = {"commitInfo": {"timestamp": now, "inCommitTimestamp": now, **said}}
+    lines = "\n".join(json.dumps(a) for a in (info, *actions))
+    log[-1].with_name(f"{len(log):020d}.json").write_text(lines)
+
+
+def last_action(table: TableHandle, kind: str) -> Any:
+    """The newest action of a kind in the log."""
+    files = sorted(Path(table.location, "_delta_log").glob("*.json"))
+    return [a[kind] for f in files for a in map(json.loads, f.read_text().splitlines()) if kind in a][-1]
+
+
+def with_fields(table: TableHandle, *fields: dict[str, Any], without: str | None = None) -> dict[str, Any]:
+    """The ``metaData`` action with other fields first, and without one."""
+    metadata = last_action(table, "metaData")
+    present = [f for f in json.loads(metadata["schemaString"])["fields"] if f["name"] != without]
+    return {"metaData": {**metadata, "schemaString": json.dumps({"type": "struct", "fields": [*fields, *present]})}}
+
+
+def test_a_column_of_others_is_the_tables(lake: DeltaConnector, table: TableHandle) -> None:
+    old = append(lake, table, (1, "a")).version
+    for name in ("extra", "first"):  # the younger one comes to stand before the older
+        added = {"name": name, "type": "integer", "nullable": True, "metadata": {"comment": "theirs"}}
+        commit_by_others(table, with_fields(table, added))
+        append(lake, table, *([(7, 2, "b")] if name == "extra" else [(8, 9, 3, "c")]))
+    definition = lake.metadata.get_splits(table).definition
+    assert [(c.name, c.field_id) for c in definition.visible] == [("first", 4), ("extra", 3), ("id", 1), ("v", 2)]
+    assert definition.column("extra").comment == "theirs"
+    rows = [{k: v for k, v in row.items() if k[0] != "_"} for row in stored(lake, table)]
+    assert rows == [
+        {"first": None, "extra": None, "id": 1, "v": "a"},
+        {"first": None, "extra": 7, "id": 2, "v": "b"},
+        {"first": 8, "extra": 9, "id": 3, "v": "c"},
+    ]
+    compact(lake, table, rows, [])()
+    assert [r["extra"] for r in stored(lake, table)] == [None, 7, 9]
+    assert DeltaTable(table.location).to_pyarrow_table()["first"].to_pylist() == [None, None, 8]
+    assert (
+        lake.metadata.get_splits(dataclasses.replace(table, version=old)).definition.visible == definition.visible[2:]
+    )
+
+
+def test_deletion_vectors_are_refused_alike(lake: DeltaConnector, table: TableHandle) -> None:
+    first = append(lake, table, (1, "a"), (2, "b")).version
+    begun = prepare(lake, table, (3, "c"))
+    added = last_action(table, "add")
+    inline = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
+    vector = {"storageType": "i", "pathOrInlineDv": inline, "sizeInBytes": 40, "cardinality": 1}
+    features = {"readerFeatures": ["deletionVectors"], "minReaderVersion": 3}
+    protocol = last_action(table, "protocol")
+    written = {"writerFeatures": [*protocol["writerFeatures"], "deletionVectors"]}
+    commit_by_others(table, {"protocol": {**protocol, **features, **written}})
+    assert len(lake.metadata.get_splits(table).files) == 1  # the feature alone does no harm
+    gone = {"remove": {"path": added["path"], "dataChange": True, "deletionTimestamp": 1}}
+    commit_by_others(table, gone, {"add": {**added, "deletionVector": vector}})
+    for call in (
+        lambda: lake.metadata.get_splits(table),
+        lambda: lake.metadata.begin_insert(table),
+        lambda: lake.metadata.begin_merge(table, {}),
+        lambda: lake.metadata.begin_rewrite(table, ()),
+        begun,
+        lambda: lake.metadata.truncate(table),
+        lambda: set_properties(lake, table, {"bucket": "4"}),
+    ):
+        code, message = code_of(call)
+        assert code == "NOT_SUPPORTED"
+        assert "APPLY (PURGE)" in message
+    assert len(lake.metadata.get_splits(dataclasses.replace(table, version=first)).files) == 1
+    commit_by_others(table, {"remove": {**gone["remove"], "deletionVector": vector}})
+    assert lake.metadata.get_splits(table).files == ()
+    append(lake, table, (4, "d"))
+    assert [r["id"] for r in stored(lake, table)] == [4]
+
+
+def test_changes_of_rows_that_are_folded_from_others_are_refused(
+    lake: DeltaConnector, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = (*KEYED.columns, Column("_trinity_carried", "string"))
+    properties = {"merge-engine": "partial-update", "sequence.field": "v"}
+    table = lake.metadata.create_table(dataclasses.replace(KEYED, columns=columns, properties=properties))
+    append(lake, table, (1, "a"), (2, "b"))
+    rows = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
+    compact(lake, table, rows, rows)()
+    base = last_action(table, "add")
+    kept = append(lake, table, (3, "c")).version
+    added = last_action(table, "add")
+    gone = {k: v for k, v in added.items() if k in ("path", "partitionValues", "size", "tags")}
+    commit_by_others(table, {"remove": {**gone, "dataChange": True, "deletionTimestamp": 1}})  # was not compacted
+    assert len(lake.metadata.get_splits(table).files) == 1
+    gone |= {"path": base["path"], "tags": base["tags"]}
+    commit_by_others(table, {"remove": {**gone, "dataChange": True, "deletionTimestamp": 1}})
+    monkeypatch.setattr(snapshot, "_MOST_REPLAYED", 0)
+    for known in (lake, open_catalog(tmp_path / "w", spark)):  # which has the version from a checkpoint
+        for call in (
+            lambda lake=known: lake.metadata.get_splits(table),
+            lambda lake=known: lake.metadata.begin_insert(table),
+            lambda lake=known: lake.metadata.begin_merge(table, {}),
+            lambda lake=known: lake.metadata.begin_rewrite(table, ()),
+        ):
+            code, message = code_of(call)
+            assert code == "NOT_SUPPORTED"
+            assert "RESTORE TABLE" in message
+    assert len(lake.metadata.get_splits(dataclasses.replace(table, version=kept)).files) == 2
+    restored = ({"add": {**a, "dataChange": True}} for a in (base, added))
+    commit_by_others(table, *restored, operation="RESTORE")
+    files = sorted(lake.metadata.get_splits(table).files, key=arrival_order)
+    assert [(f.tier, f.commit) for f in files] == [(Tier.BASE, 1), (Tier.LOG, 3)]
+    append(lake, table, (4, "d"))
+    assert ids(lake, table) == [1, 2, 3, 4]
+
+
+def test_a_column_that_others_dropped_and_rows_need(lake: DeltaConnector, table: TableHandle) -> None:
+    old = append(lake, table, (1, "a")).version
+    append(lake, table, (1, "b"))
+    before = {"metaData": last_action(table, "metaData")}
+    for column, role in (("v", "the watermark"), ("_trinity_row_kind", "Trinity's own")):
+        commit_by_others(table, with_fields(table, without=column))
+        for call in (lambda: lake.metadata.get_splits(table), lambda: lake.metadata.begin_insert(table)):
+            code, message = code_of(call)
+            assert code == "NOT_SUPPORTED"
+            assert f"'{column}', which is {role}" in message
+        assert lake.metadata.get_splits(dataclasses.replace(table, version=old)).version == old
+        commit_by_others(table, before)

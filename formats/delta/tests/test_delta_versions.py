@@ -1,0 +1,168 @@
+"""Versions of Delta tables: time travel, history, restarts, and tables that were dropped or damaged."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.support.alter import add_column, set_properties
+from tests.support.delta_lake import (
+    KEYED,
+    append,
+    code_of,
+    commit_file,
+    compact,
+    ids,
+    open_catalog,
+    prepare,
+    prepare_merge,
+)
+from trinity.spi import Column, TableHandle
+from trinity_delta import DeltaConnector
+from trinity_delta.jvm import DeltaJvm
+
+
+def test_time_travel_history_vacuum(lake: DeltaConnector, table: TableHandle, tmp_path: Path) -> None:
+    for i in range(1, 4):
+        append(lake, table, (i, "x"))
+    compact(lake, table, [{"id": i} for i in (1, 2, 3)], [{"id": 8}])()
+    append(lake, table, (4, "x"))
+    add_column(lake, table, Column("more", "int"))
+    for version, wanted in enumerate([[], [1], [1, 2], [1, 2, 3], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4]]):
+        assert ids(lake, dataclasses.replace(table, version=version)) == wanted
+    history = lake.metadata.history(table)
+    assert [e.version for e in history] == list(range(7))
+    assert [e.operation for e in history] == ["create", "append", "append", "append", "compact", "append", "alter"]
+    times = [e.timestamp_ms for e in history]
+    assert times == sorted(set(times))
+    at = dataclasses.replace(table, version=3)
+    assert lake.metadata.get_splits(at).timestamp_ms == times[3]
+    code, message = code_of(lambda: lake.metadata.get_splits(dataclasses.replace(table, version=99)))
+    assert code == "INVALID_ARGUMENTS"
+    assert "the newest 6" in message
+
+    orphan = Path(table.location, "orphan.parquet")
+    shutil.copy(lake.metadata.get_splits(table).files[0].path, orphan)
+    assert lake.metadata.vacuum(table, 1).files == 0  # nothing is that old
+    assert orphan.exists()
+    for path in Path(table.location).rglob("*.parquet"):
+        os.utime(path, (1, 1))
+    result = lake.metadata.vacuum(table, times[5] - 1)  # version 4 was the newest one at that time
+    assert (result.files, result.oldest_version) == (4, 4)
+    assert not orphan.exists()
+    assert [e.version for e in lake.metadata.history(table)] == [4, 5, 6, 7]
+    assert lake.metadata.history(table)[-1].operation == "vacuum"
+    for connector in (lake, open_catalog(tmp_path / "w", None)):
+        code, message = code_of(lambda c=connector: c.metadata.get_splits(at))  # type: ignore[misc]
+        assert code == "INVALID_ARGUMENTS"
+        assert "the oldest readable one is 4" in message
+        assert ids(connector, dataclasses.replace(table, version=4)) == [1, 2, 3]
+    assert len(lake.metadata.get_splits(table).sidecar) == 1
+    assert Path(lake.metadata.get_splits(table).sidecar[0].path).exists()
+    assert lake.metadata.vacuum(table, times[5] - 1).files == 0
+
+
+def test_no_commit_runs_a_spark_job(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
+    def jobs(work: Callable[[], Any]) -> int:
+        group = uuid.uuid4().hex
+        spark.sparkContext.setJobGroup(group, "")
+        work()
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+    def commits() -> None:
+        for i in range(12):  # past the tenth, where Delta by itself makes a checkpoint
+            append(lake, table, (i, "x"), txn=("app", i))
+        add_column(lake, table, Column("more", "int"))
+        append(lake, table, (12, "x"))
+        compact(lake, table, [{"id": i} for i in range(13)], [{"id": 99}])()
+        set_properties(lake, table, {"comment": "hello"})
+        prepare_merge(lake, table, 13)()
+        lake.metadata.vacuum(table, int(time.time() * 1000) + 60_000)
+        lake.metadata.truncate(table)
+
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")  # where Delta checks each commit by a job
+    try:
+        assert jobs(commits) == 0
+        assert jobs(lambda: spark.range(1).collect()) == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    described = spark.sql(f"DESCRIBE HISTORY delta.`{table.location}`").collect()
+    assert [r["operation"] for r in sorted(described, key=lambda r: r["version"])][12:] == [
+        "WRITE", "UPDATE SCHEMA", "WRITE", "OPTIMIZE", "SET TBLPROPERTIES", "UPDATE", "VACUUM START", "TRUNCATE",
+    ]  # fmt: skip
+
+
+def test_restart_and_recreate(lake: DeltaConnector, table: TableHandle, tmp_path: Path, spark: SparkSession) -> None:
+    append(lake, table, (1, "a"))
+    other = open_catalog(tmp_path / "w", spark)
+    assert other.metadata.get_splits(table) == lake.metadata.get_splits(table)
+    other.metadata.drop_table(table)
+    assert not Path(table.location).exists()
+    made = other.metadata.create_table(dataclasses.replace(KEYED, columns=(*KEYED.columns, Column("w", "int"))))
+    append(other, made, (5, "e"))
+    assert ids(lake, table) == [5]  # the connector that remembered the dropped table
+    append(lake, table, (6, "f"))
+    assert ids(other, made) == [5, 6]
+    assert len(lake.metadata.get_splits(table).definition.columns) == 4
+
+
+def test_dropped_meanwhile(lake: DeltaConnector, table: TableHandle, tmp_path: Path, spark: SparkSession) -> None:
+    append(lake, table, (1, "a"))
+    late = prepare(lake, table, (2, "b"))
+    rewrite = compact(lake, table, [{"id": 1}], [])
+    shutil.rmtree(table.location)
+    for call in (
+        late,
+        rewrite,
+        lambda: lake.metadata.get_splits(table),
+        lambda: lake.metadata.history(table),
+        lambda: lake.metadata.drop_table(table),
+        lambda: lake.metadata.vacuum(table, 0),
+        lambda: set_properties(lake, table, {"comment": "x"}),
+    ):
+        code, message = code_of(call)
+        assert code == "TABLE_NOT_FOUND"
+        assert "lake.default.t" in message
+    assert lake.metadata.get_table("default", "t") is None
+    assert not Path(table.location, "_delta_log").exists()
+
+
+def test_bad_data(lake: DeltaConnector, table: TableHandle, tmp_path: Path, spark: SparkSession) -> None:
+    append(lake, table, (1, "a"))
+    append(lake, table, (2, "b"))
+    commit_file(table, 1).write_text('{"add": {"path"')
+    code, message = code_of(lambda: open_catalog(tmp_path / "w", spark).metadata.get_splits(table))
+    assert code == "BAD_DATA"
+    assert str(commit_file(table, 1)) in message
+    commit_file(table, 1).unlink()
+    DeltaJvm(spark).forget(table.location)
+    code, message = code_of(lambda: open_catalog(tmp_path / "w", spark).metadata.get_splits(table))
+    assert code == "BAD_DATA"
+    assert table.location in message
+
+
+def test_no_delta_in_spark(tmp_path: Path) -> None:
+    class Thread:
+        @staticmethod
+        def currentThread() -> Any:  # noqa: N802
+            raise RuntimeError("java.lang.ClassNotFoundException: org.apache.spark.sql.delta.DeltaLog$")
+
+    class Spark:
+        _jvm = SimpleNamespace(**{"java.lang.Thread": Thread})
+        _jsparkSession = None  # noqa: N815
+
+    lake = open_catalog(tmp_path / "w", Spark())  # type: ignore[arg-type]
+    code, message = code_of(lambda: lake.metadata.create_table(KEYED))
+    assert code == "CONFIGURATION_INVALID"
+    assert "delta-spark" in message

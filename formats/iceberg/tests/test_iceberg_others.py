@@ -1,0 +1,214 @@
+"""Iceberg tables and PyIceberg: commits, expiry and properties of others, and what Trinity carries."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import pyarrow as pa
+from pyiceberg.types import IntegerType
+
+from tests.support.alter import add_column, set_properties
+from tests.support.iceberg_lake import KEYED, append, code_of, compact, open_catalog, stored, with_pyiceberg, write
+from trinity.spi import Column, SinkId, TableHandle, Tier
+from trinity_iceberg import IcebergConnector
+
+
+def test_commits_of_others_are_log_and_drop_nothing(lake: IcebergConnector, table: TableHandle) -> None:
+    append(lake, table, (1, "a"), txn=("app", 1))
+    compact(lake, table, [{"id": 1, "v": "a"}], [{"id": 9}])()
+    iceberg = with_pyiceberg(lake, table)
+    iceberg.append(pa.table({"id": [2], "v": ["b"]}, schema=iceberg.schema().select("id", "v").as_arrow()))
+    splits = lake.metadata.get_splits(table)
+    assert [f.tier for f in splits.files] == [Tier.BASE, Tier.LOG]
+    assert len(splits.sidecar) == 1
+    lake.metadata.vacuum(table, int(time.time() * 1000) + 10_000)
+    assert [f.tier for f in lake.metadata.get_splits(table).files] == [Tier.BASE, Tier.LOG]
+    assert len(lake.metadata.get_splits(table).sidecar) == 1
+    assert append(lake, table, (1, "a"), txn=("app", 1)).skipped
+    assert sorted(r["id"] for r in stored(lake, table)) == [1, 2]
+
+
+def append_by_others(lake: IcebergConnector, table: TableHandle, key: int) -> None:
+    rows = [{"id": key, "v": "other", "_trinity_row_kind": None}]
+    iceberg = with_pyiceberg(lake, table)
+    iceberg.append(pa.Table.from_pylist(rows, schema=iceberg.schema().as_arrow()))
+
+
+def expire_by_others(lake: IcebergConnector, table: TableHandle) -> None:
+    """All snapshots but the present one."""
+    iceberg = with_pyiceberg(lake, table)
+    old = [s.snapshot_id for s in iceberg.snapshots() if s.snapshot_id != iceberg.metadata.current_snapshot_id]
+    iceberg.maintenance.expire_snapshots().by_ids(old).commit()
+    assert len(with_pyiceberg(lake, table).snapshots()) == 1
+
+
+def carrying(lake: IcebergConnector, table: TableHandle) -> None:
+    append(lake, table, (1, "a"), (2, "b"), txn=("app", 5))
+    compact(lake, table, [{"id": 1, "v": "a"}], [{"id": 2, "v": "b"}])()
+
+
+def test_expiry_by_others_forgets_nothing(lake: IcebergConnector, table: TableHandle) -> None:
+    carrying(lake, table)
+    append_by_others(lake, table, 3)
+    expire_by_others(lake, table)
+    splits = lake.metadata.get_splits(table)
+    assert [f.tier for f in splits.files] == [Tier.BASE, Tier.LOG]
+    assert [f.rows for f in splits.sidecar] == [1]
+    assert append(lake, table, (1, "a"), txn=("app", 5)).skipped
+    assert not append(lake, table, (1, "a"), txn=("app", 6)).skipped
+    assert lake.metadata.recorded_txn(table, "app") == 6
+    assert len(lake.metadata.get_splits(table).sidecar) == 1
+
+
+def test_what_is_lost_is_not_guessed(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
+    carrying(lake, table)
+    append_by_others(lake, table, 3)
+    before = lake.metadata.get_splits(table).version
+    append(lake, table, (4, "d"))
+    append_by_others(lake, table, 5)
+    iceberg = with_pyiceberg(lake, table)
+    kept = {iceberg.metadata.current_snapshot_id}
+    kept |= {s.snapshot_id for s in iceberg.snapshots() if (s.sequence_number or 0) >= before}
+    iceberg.maintenance.expire_snapshots().by_ids(
+        [s.snapshot_id for s in iceberg.snapshots() if s.snapshot_id not in kept]
+    ).commit()
+    lake = open_catalog(tmp_path / "w")  # which remembers nothing
+    assert len(lake.metadata.get_splits(table).sidecar) == 1
+    # the record is of a later commit than this version
+    assert code_of(lambda: lake.metadata.get_splits(dataclasses.replace(table, version=before)))[0] == "BAD_DATA"
+    with with_pyiceberg(lake, table).transaction() as changes:
+        changes.remove_properties("trinity.state")
+    expire_by_others(lake, table)
+    lake = open_catalog(tmp_path / "w")
+    for call in (
+        lambda: lake.metadata.get_splits(table),
+        lambda: lake.metadata.recorded_txn(table, "app"),
+        lambda: append(lake, table, (6, "e"), txn=("app", 6)),
+    ):
+        code, message = code_of(call)
+        assert code == "BAD_DATA"
+        assert table.location in message
+
+
+def test_changes_of_rows_that_are_folded_from_others_are_refused(lake: IcebergConnector) -> None:
+    columns = (*KEYED.columns, Column("_trinity_carried", "string"))
+    properties = {"merge-engine": "partial-update", "sequence.field": "v"}
+    table = lake.metadata.create_table(dataclasses.replace(KEYED, columns=columns, properties=properties))
+    append(lake, table, (1, "a"), (2, "b"))
+    rows = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
+    compact(lake, table, rows, rows)()
+    append_by_others(lake, table, 3)
+    with_pyiceberg(lake, table).delete("id = 3")  # was not compacted
+    kept = append(lake, table, (3, "c")).version
+    with_pyiceberg(lake, table).delete("id = 2")
+    iceberg = with_pyiceberg(lake, table)
+    for call in (
+        lambda: lake.metadata.get_splits(table),
+        lambda: lake.metadata.begin_insert(table),
+        lambda: lake.metadata.begin_merge(table, {}),
+        lambda: lake.metadata.begin_rewrite(table, ()),
+    ):
+        code, message = code_of(call)
+        assert code == "NOT_SUPPORTED"
+        assert "rollback_to_snapshot" in message
+    assert len(lake.metadata.get_splits(dataclasses.replace(table, version=kept)).files) == 2
+    parent = iceberg.snapshots()[-1].parent_snapshot_id
+    assert parent is not None
+    iceberg.manage_snapshots().rollback_to_snapshot(parent).commit()
+    append(lake, table, (4, "d"))
+    assert [row["id"] for row in stored(lake, table)] == [1, 2, 3, 4]
+
+
+def test_properties_of_others_stay_beside_the_record(lake: IcebergConnector, table: TableHandle) -> None:
+    insert = lake.metadata.begin_insert(table)
+    fragments = write(lake, insert.target, [{"id": 1}], SinkId())
+    with with_pyiceberg(lake, table).transaction() as changes:
+        changes.set_properties({"owner": "somebody", "write.x": "theirs"})
+    lake.metadata.finish_insert(insert, fragments, ("app", 1))
+    for n in range(2, 12):
+        append(lake, table, (n, "x"), txn=("app", n))
+    set_properties(lake, table, {"bucket": "4"})
+    found = with_pyiceberg(lake, table).properties
+    assert (found["owner"], found["write.x"]) == ("somebody", "theirs")
+    assert json.loads(found["trinity.state"]) == {"version": "13", "trinity.txn": '{"app": 11}'}
+    set_properties(lake, table, {"write.y": "ours"})
+    with with_pyiceberg(lake, table).transaction() as changes:
+        changes.set_properties({"write.y": "theirs"})
+    add_column(lake, table, Column("extra", "int"))
+    assert with_pyiceberg(lake, table).properties["write.y"] == "theirs"
+    assert lake.metadata.get_splits(table).definition.properties["write.y"] == "theirs"
+
+
+def test_the_metadata_names_the_sidecar_of_every_version(lake: IcebergConnector, table: TableHandle) -> None:
+    def named() -> set[str]:
+        return {Path(s.statistics_path).name for s in with_pyiceberg(lake, table).metadata.statistics}
+
+    def present() -> set[str]:
+        return {p.name for p in Path(table.location, "_trinity").iterdir()}
+
+    for n in range(3):
+        append(lake, table, (n, "a"))
+        compact(lake, table, [], [{"id": n, "v": "a"}])()
+    assert len(named()) == 6  # an index and a file each
+    assert named() == present()
+    expire_by_others(lake, table)
+    append(lake, table, (4, "a"))
+    compact(lake, table, [], [{"id": 4, "v": "a"}])()
+    assert len(named()) == 4  # what the versions that are left need
+    lake.metadata.vacuum(table, int(time.time() * 1000) + 10_000)
+    assert len(named()) == 2
+    assert named() <= present()
+    assert len(lake.metadata.get_splits(table).sidecar) == 1
+    lake.metadata.truncate(table)
+    assert len(named()) == 3  # the new index, which says that there is no sidecar
+    assert named() <= present()
+
+
+def test_commits_are_called_what_iceberg_calls_them(lake: IcebergConnector, table: TableHandle) -> None:
+    append(lake, table, (1, "a"))
+    compact(lake, table, [{"id": 1, "v": "a"}], [])()
+    lake.metadata.truncate(table)
+    iceberg = with_pyiceberg(lake, table)
+    operations = [s.summary.operation.value for s in iceberg.snapshots() if s.summary]
+    assert operations == ["append", "append", "replace", "delete"]
+    totals = [s.summary.additional_properties["total-records"] for s in iceberg.snapshots() if s.summary]
+    assert totals == ["0", "1", "1", "0"]
+    for snapshot in iceberg.snapshots()[2:]:
+        entries = [e for m in snapshot.manifests(iceberg.io) for e in m.fetch_manifest_entry(iceberg.io, False)]
+        gone = [e.snapshot_id for e in entries if e.status == 2]
+        assert gone == [snapshot.snapshot_id]
+
+
+def test_columns_of_others_are_refused_where_rows_need_them(lake: IcebergConnector) -> None:
+    for number, (column, role) in enumerate([("w", "the watermark"), ("_trinity_row_kind", "Trinity's own")]):
+        columns = (*KEYED.columns[:2], Column("w", "int"), KEYED.columns[2])
+        definition = dataclasses.replace(KEYED, name=f"n{number}", columns=columns, properties={"watermark-key": "w"})
+        handle = lake.metadata.create_table(definition)
+        written = append(lake, handle, (1, "a", 1)).version
+        append(lake, handle, (2, "b", 1))
+        with with_pyiceberg(lake, handle).update_schema() as schema:
+            schema.delete_column(column)
+        for call in (lambda h=handle: lake.metadata.get_splits(h), lambda h=handle: lake.metadata.begin_insert(h)):
+            code, message = code_of(call)
+            assert code == "NOT_SUPPORTED"
+            assert column in message
+            assert role in message
+        assert lake.metadata.get_splits(dataclasses.replace(handle, version=written)).version == written
+
+
+def test_columns_that_others_drop_take_their_options_along(lake: IcebergConnector) -> None:
+    properties = {"merge-engine": "aggregation", "fields.v.aggregate-function": "listagg"}
+    definition = dataclasses.replace(KEYED, columns=(*KEYED.columns, Column("_trinity_carried", "string")))
+    handle = lake.metadata.create_table(dataclasses.replace(definition, properties=properties))
+    append(lake, handle, (1, "a"))
+    with with_pyiceberg(lake, handle).update_schema() as schema:
+        schema.add_column("x", IntegerType())
+    with with_pyiceberg(lake, handle).update_schema() as schema:
+        schema.delete_column("v")
+        schema.delete_column("x")
+    found = lake.metadata.get_splits(handle).definition
+    assert found.properties == {"merge-engine": "aggregation"}
+    assert [c.field_id for c in found.ever] == [1, 2, 5]  # what a mark stands for does not change its place

@@ -1,0 +1,104 @@
+"""Names in statements on journalled tables of PostgreSQL: search paths, quotes, schemas, views beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.support.journal import count, rows
+from trinity import dbapi
+
+
+def test_a_table_or_view_that_bears_the_name_is_hidden(depts: dbapi.Connection, plain: psycopg.Connection[Any]) -> None:
+    plain.execute("CREATE TABLE hr.depts (deptno INT, name TEXT)")
+    plain.execute("INSERT INTO hr.depts VALUES (99, 'hidden')")
+    assert len(rows(depts, "SELECT * FROM hr.depts")) == 3
+    count(depts, "DELETE FROM hr.depts")
+    depts.commit()
+    assert plain.execute("SELECT count(*) FROM hr.depts").fetchone() == (1,)
+    assert ("hr", "depts", "JOURNALLED TABLE") in depts.backend.tables()
+    assert ("hr", "depts", "BASE TABLE") not in depts.backend.tables()
+
+
+def test_unqualified_names_follow_the_search_path(
+    opened: Callable[..., dbapi.Connection], hr: dbapi.Connection, model: dict[str, Any], plain: psycopg.Connection[Any]
+) -> None:
+    hr.execute("INSERT INTO hr.depts VALUES (1, 'journalled')")
+    hr.commit()
+    model["defaultSchema"] = ""
+    other = opened()
+    plain.execute("CREATE SCHEMA IF NOT EXISTS before; DROP TABLE IF EXISTS before.depts")
+    plain.execute("CREATE TABLE before.depts AS SELECT 2 AS deptno, 'ordinary' AS name")
+    other.execute("SET search_path = hr, before")
+    assert rows(other) == [(1, "journalled")]
+    other.execute("SET search_path = before, hr")
+    assert rows(other) == [(2, "ordinary")]
+    with pytest.raises(dbapi.ProgrammingError):
+        other.execute("SET search_path = public") and rows(other)
+
+
+def test_names_that_need_quotes(opened: Callable[..., dbapi.Connection], model: dict[str, Any]) -> None:
+    model["schemas"][0]["operand"]["journalTables"] = {'Order "x"': ["The Key", "select"], "naïve": ["é"]}
+    other = opened()
+    other.execute(
+        'CREATE TABLE hr."Order ""x""" ("The Key" INT, "select" TEXT, "Wörld" TEXT, PRIMARY KEY ("The Key", "select"))'
+    )
+    assert count(other, 'INSERT INTO "Order ""x""" VALUES (1, \'a\', \'b\')') == 1
+    assert count(other, 'UPDATE "Order ""x""" AS "T t" SET "select" = \'c\' WHERE "T t"."The Key" = 1') == 1
+    assert rows(other, 'SELECT * FROM hr."Order ""x"""') == [(1, "c", "b")]
+    assert count(other, 'DELETE FROM "Order ""x""" WHERE "Wörld" = ?', "b") == 1
+    with pytest.raises(dbapi.ProgrammingError):
+        other.execute('SELECT * FROM "order ""x"""')
+
+
+def test_a_prepared_model_meets_the_database(
+    opened: Callable[..., dbapi.Connection], plain: psycopg.Connection[Any], versions: str
+) -> None:
+    kind = "BIGINT" if versions == "BIGINT" else "TIMESTAMPTZ"
+    other = "TIMESTAMPTZ" if versions == "BIGINT" else "BIGINT"
+    for columns, named in [
+        (f"deptno INT, version_number {other}, subsequent_version_number {other}", ["journalVersionType", versions]),
+        (f"no INT, version_number {kind}, subsequent_version_number {kind}", ["key", "deptno"]),
+        (f"deptno INT, subsequent_version_number {kind}", ["journalVersionField", "version_number"]),
+    ]:
+        plain.execute("DROP TABLE IF EXISTS hr.depts_journal")
+        plain.execute(f"CREATE TABLE hr.depts_journal ({columns})")
+        with pytest.raises(dbapi.InterfaceError) as caught:
+            opened()
+        for name in ["'hr'", "'depts'", *named]:
+            assert name in str(caught.value)
+    plain.execute("DROP TABLE hr.depts_journal")
+    plain.execute(
+        f"CREATE TABLE hr.depts_journal (version_number {kind}, deptno INT, subsequent_version_number {kind})"
+    )
+    keyless = opened()
+    assert rows(keyless, "SELECT * FROM depts") == []
+    with pytest.raises(dbapi.InterfaceError, match="unique index"):
+        keyless.execute("DELETE FROM depts")
+    with pytest.raises(dbapi.ProgrammingError, match=r"CREATE TABLE hr\.emps"):
+        keyless.execute("SELECT * FROM emps")
+
+
+def test_a_schema_that_has_another_name_on_the_backend(
+    opened: Callable[..., dbapi.Connection], model: dict[str, Any], plain: psycopg.Connection[Any]
+) -> None:
+    """For DML as well, and for ordinary tables beside the journalled ones."""
+    model["defaultSchema"] = model["schemas"][0]["name"] = "people"
+    model["schemas"][0]["operand"]["jdbcCatalog"] = "postgres"
+    other = opened(autocommit=True)
+    other.execute("CREATE TABLE people.depts (deptno SERIAL PRIMARY KEY, name TEXT)")
+    assert rows(other, "INSERT INTO postgres.people.depts (name) VALUES ('a'), ('b') RETURNING *") == [
+        (1, "a"),
+        (2, "b"),
+    ]
+    assert count(other, "UPDATE depts SET name = upper(name) WHERE deptno = 1") == 1
+    other.execute("CREATE TABLE people.plain AS SELECT deptno FROM people.depts")
+    assert rows(other, "SELECT d.name FROM people.depts d JOIN people.plain USING (deptno) ORDER BY 1") == [
+        ("A",),
+        ("b",),
+    ]
+    assert plain.execute("SELECT count(*) FROM hr.depts_journal").fetchone() == (3,)
+    assert plain.execute("SELECT count(*) FROM hr.plain").fetchone() == (2,)
