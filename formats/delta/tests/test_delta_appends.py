@@ -16,7 +16,7 @@ from tests.support.delta_lake import append, code_of, commit_file, compact, ids,
 from trinity.spi import ColumnStats, DataFile, SinkId, TableHandle, Tier
 from trinity.storage import CommitRaced
 from trinity_delta import DeltaConnector
-from trinity_delta.commit import transaction
+from trinity_delta.actions import transaction
 from trinity_delta.jvm import DeltaJvm
 
 

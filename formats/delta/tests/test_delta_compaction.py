@@ -64,7 +64,7 @@ def test_a_rewrite_that_delta_calls_raced_is_tried_again(
     append(lake, table, (1, "a"))
     finish = compact(lake, table, [{"id": 1}], [{"id": 7}])
     other = prepare(lake, table, (2, "b"))
-    monkeypatch.setattr("trinity_delta.metadata.commit_loop", _without_lock)
+    monkeypatch.setattr("trinity_delta.commit.commit_loop", _without_lock)
     start = DeltaJvm.start
     raced: list[int] = []
 

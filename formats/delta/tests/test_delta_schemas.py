@@ -18,7 +18,7 @@ from tests.support.delta_lake import KEYED, UTC, append, code_of, ids, open_cata
 from trinity.spi import Column, TableDefinition, TableHandle
 from trinity.storage import CommitRaced
 from trinity_delta import DeltaConnector
-from trinity_delta.commit import new_metadata
+from trinity_delta.actions import new_metadata
 from trinity_delta.jvm import DeltaJvm
 
 TYPES: dict[str, Any] = {
