@@ -36,7 +36,8 @@ def prepared(session: Session, text: str, dialect: str = "spark") -> Iterator[Pr
     piece = dml.row_change(only, dialect, tokens)
     assert piece is not None
     change = dml.read(piece)
-    with program(session, dml.target_table(session, change.target), change) as made:
+    table = dml.target_table(session, change.target)
+    with program(session, table, change, table.splits()) as made:
         yield made
 
 

@@ -87,7 +87,7 @@ class MergeBuilder:
 
         program = Program("MERGE", self.cases, self.source, self.on, source_alias=_alias(self.source) or "s")
         guard_program(self.table.session, program)
-        return dml.run(self.table, lambda: nullcontext(program))
+        return dml.run(self.table, lambda _: nullcontext(program))
 
     def _with(
         self,

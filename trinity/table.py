@@ -75,7 +75,7 @@ class Table:
     @property
     def definition(self) -> TableDefinition:
         """Columns, key and properties as they are now."""
-        return self.splits().definition
+        return replace(self.connector.metadata.get_table_definition(self.handle), catalog=self.name.catalog)
 
     @property
     def properties(self) -> dict[str, str]:

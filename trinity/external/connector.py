@@ -16,6 +16,7 @@ from trinity.spi import (
     MergeTableHandle,
     RewriteTableHandle,
     SplitSource,
+    TableDefinition,
     TableHandle,
     TransactionId,
 )
@@ -30,6 +31,9 @@ class _Metadata(SingleTable):
     def __init__(self, inner: ConnectorMetadata, registration: Registration) -> None:
         self._inner = inner
         self._registration = registration
+
+    def get_table_definition(self, table: TableHandle) -> TableDefinition:
+        return self._registration.define(self._inner.get_table_definition(table))
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         splits = self._inner.get_splits(table)

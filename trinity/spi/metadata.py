@@ -85,7 +85,7 @@ class ConnectorMetadata(ABC):
 
         Answers for a damaged table as well, as long as anything is left that proves it.
         """
-        return not self.get_splits(table).definition.external
+        return not self.get_table_definition(table).external
 
     @abstractmethod
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
@@ -107,11 +107,19 @@ class ConnectorMetadata(ABC):
 
     # -- versions ---------------------------------------------------------------------------------------
 
+    def get_table_definition(self, table: TableHandle) -> TableDefinition:
+        """The table at the handle's version, or at the newest, without its files.
+
+        Called for DESCRIBE and the like, as an INSERT is analysed, and by ``owns``. The default lists the files too;
+        what is seen here and in ``get_splits`` is the same. Raises as ``get_splits``.
+        """
+        return self.get_splits(table).definition
+
     @abstractmethod
     def get_splits(self, table: TableHandle) -> SplitSource:
         """Everything a read needs of the handle's version, or of the newest.
 
-        Called as every read, statement and compaction begins, and for DESCRIBE and the like.
+        Called once as a read, a row change or a compaction begins.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND (dropped meanwhile), INVALID_ARGUMENTS (no such version, or removed by

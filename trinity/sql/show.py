@@ -208,10 +208,11 @@ def describe(session: Session, statement: Statement) -> DataFrame:
     table = resolve(session, named)
     if table is None:
         return run_text(session, statement.text)
-    rows: list[tuple[str, str, str | None]] = [(c.name, c.type, c.comment) for c in table.definition.visible]
-    rows += _partition_rows(table.definition)
+    definition = table.definition
+    rows: list[tuple[str, str, str | None]] = [(c.name, c.type, c.comment) for c in definition.visible]
+    rows += _partition_rows(definition)
     if str(node.args.get("style")).upper() in ("EXTENDED", "FORMATTED"):
-        rows += _detail_rows(session, table)
+        rows += _detail_rows(session, table, definition)
     return local_frame(session.spark, {"col_name": "string", "data_type": "string", "comment": "string"}, rows)
 
 
@@ -226,8 +227,7 @@ def _partition_rows(definition: TableDefinition) -> list[tuple[str, str, str | N
     return [*heading, *[(f"Part {n}", str(f), "") for n, f in enumerate(transforms)]]
 
 
-def _detail_rows(session: Session, table: Table) -> list[tuple[str, str, str | None]]:
-    definition = table.definition
+def _detail_rows(session: Session, table: Table, definition: TableDefinition) -> list[tuple[str, str, str | None]]:
     properties = ",".join(f"{k}={v}" for k, v in sorted(_shown(definition).items()))
     return [
         ("", "", ""),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
 from trinity.spi import (
     ConnectorMetadata,
     DataFile,
+    InsertTableHandle,
     MergeTableHandle,
     RewriteTableHandle,
     RowChangeParadigm,
@@ -43,17 +44,17 @@ class RowChanges(ConnectorMetadata):
         return False
 
     def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
-        return _paradigm(self.get_splits(table).definition)
+        return _paradigm(self.get_table_definition(table))
 
     def merge_row_id_column(self, table: TableHandle) -> str:
         return ROW_ID
 
     def insert_layout(self, table: TableHandle) -> tuple[str, ...]:
-        definition = self.get_splits(table).definition
+        definition = self._as_begun(table)
         return definition.primary_key or definition.partition_columns
 
     def update_layout(self, table: TableHandle) -> tuple[str, ...]:
-        definition = self.get_splits(table).definition
+        definition = self._as_begun(table)
         return definition.primary_key or ("file",)
 
     def begin_merge(
@@ -63,7 +64,25 @@ class RowChanges(ConnectorMetadata):
         if insert.target.stamp is not None:
             stamp = row_change_stamp(insert.table.version or 0)
             insert = replace(insert, target=replace(insert.target, stamp=stamp))
-        return MergeTableHandle(insert.table, insert, dict(update_case_columns), _paradigm(insert.definition))
+        begun = _BegunTable.of(insert)
+        return MergeTableHandle(begun, insert, dict(update_case_columns), _paradigm(insert.definition))
+
+    def _as_begun(self, table: TableHandle) -> TableDefinition:
+        if isinstance(table, _BegunTable) and table.version == table.begun.table.version:
+            return table.begun.definition
+        return self.get_table_definition(table)
+
+
+@dataclass(frozen=True)
+class _BegunTable(TableHandle):
+    """The pinned table of a row change, whose layouts are asked by it: what is known of the version comes along."""
+
+    begun: InsertTableHandle = field(kw_only=True, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, begun: InsertTableHandle) -> _BegunTable:
+        table = begun.table
+        return cls(table.catalog, table.schema, table.table, table.location, table.version, table.id, begun=begun)
 
 
 def _paradigm(definition: TableDefinition) -> RowChangeParadigm:

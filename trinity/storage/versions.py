@@ -157,6 +157,9 @@ class VersionedMetadata(RowChanges):
 
     # -- versions ---------------------------------------------------------------------------------------
 
+    def get_table_definition(self, table: TableHandle) -> TableDefinition:
+        return self._at(table).definition
+
     def get_splits(self, table: TableHandle) -> SplitSource:
         at = self.load_version(table)
         files = [f.renamed(at.definition.stored_names) for f in at.files]

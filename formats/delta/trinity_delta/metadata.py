@@ -135,6 +135,9 @@ class DeltaMetadata(FolderMetadata):
 
     # -- versions ---------------------------------------------------------------------------------------
 
+    def get_table_definition(self, table: TableHandle) -> TableDefinition:
+        return self._snapshots.load(table).definition
+
     def get_splits(self, table: TableHandle) -> SplitSource:
         return self._snapshots.split_source(table)
 

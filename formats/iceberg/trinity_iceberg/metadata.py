@@ -55,7 +55,7 @@ from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import CREATED, INDEX, TXN, carried, lineage, version_of
 from trinity_iceberg.commit import Change, check_deletes, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
-from trinity_iceberg.external import check_writable
+from trinity_iceberg.external import check_readable, check_writable
 from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, open_index, put_index
 from trinity_iceberg.load import load
 from trinity_iceberg.names import CatalogNames, identifier_of
@@ -166,6 +166,14 @@ class IcebergMetadata(RowChanges):
         self._commit(table, attempt)
 
     # -- versions ---------------------------------------------------------------------------------------
+
+    def get_table_definition(self, table: TableHandle) -> TableDefinition:
+        loaded = self._load(table)
+        schema = schema_of(loaded.metadata, snapshot_of(table, loaded.metadata))
+        definition = definition_of(loaded.name(), loaded.metadata, schema)
+        if definition.external:
+            check_readable(table, loaded.metadata)
+        return definition
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         return self._using(table, lambda loaded: self._snapshots.split_source(table, loaded))

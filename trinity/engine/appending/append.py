@@ -23,6 +23,7 @@ from trinity.spi import (
     CommitResult,
     InsertTableHandle,
     ReadScope,
+    SplitSource,
     TableHandle,
     TransactionId,
     arrow_type,
@@ -44,14 +45,16 @@ __all__ = [
 ]
 
 
-def append_rows(table: Target, data: Any, txn: TransactionId | None, *, keyed: bool) -> CommitResult:
+def append_rows(
+    table: Target, data: Any, txn: TransactionId | None = None, *, keyed: bool | None = None
+) -> CommitResult:
     """Appends ``data`` in one commit, blind: nothing is read, and others' commits do not matter.
 
     Args:
         table: the table.
         data: see :meth:`Table.upsert`.
         txn: see :meth:`Table.upsert`.
-        keyed: whether the caller takes the table for a keyed one.
+        keyed: whether the caller takes the table for a keyed one; None for either.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS when it is not what the caller takes it for; and what ingest refuses.
@@ -63,19 +66,20 @@ def append_rows(table: Target, data: Any, txn: TransactionId | None, *, keyed: b
         if recorded is not None and recorded >= txn[1]:
             return CommitResult(table.splits().version, skipped=True)
     insert = metadata.begin_insert(table.handle)
-    if insert.definition.keyed != keyed:
+    if keyed not in (None, insert.definition.keyed):
         remedy = "has no primary key to upsert by; use append()." if keyed else "has a primary key; use upsert()."
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' {remedy}")
     return metadata.finish_insert(insert, write_rows(table, insert, data), txn)
 
 
-def append_own(table: Target, rows: DataFrame, at: TableHandle) -> CommitResult:
+def append_own(table: Target, rows: DataFrame, at: TableHandle, splits: SplitSource) -> CommitResult:
     """Appends rows that were made of the table's own, as these were at a version (L7).
 
     Args:
         table: the table.
         rows: what to append.
         at: the table's handle, pinned to that version.
+        splits: the version.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT when others have changed rows since; what ingest refuses.
@@ -85,7 +89,7 @@ def append_own(table: Target, rows: DataFrame, at: TableHandle) -> CommitResult:
     fragments = write_rows(table, merge.insert, rows)
     if not fragments:
         return CommitResult(at.version or 0)
-    read = frozenset() if merge.insert.definition.keyed else frozenset(f.path for f in metadata.get_splits(at).files)
+    read = frozenset() if merge.insert.definition.keyed else frozenset(f.path for f in splits.files)
     return metadata.finish_merge(replace(merge, scope=ReadScope(read)), [at], fragments)
 
 

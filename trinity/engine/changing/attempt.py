@@ -79,13 +79,17 @@ class Attempt:
 
     @classmethod
     @contextmanager
-    def begun(cls, table: Target, program: Program) -> Iterator[Attempt]:
+    def begun(cls, table: Target, splits: SplitSource, program: Program) -> Iterator[Attempt]:
         """Pins a version and looks at the source.
+
+        Args:
+            table: the target.
+            splits: the version.
+            program: the statement.
 
         Raises:
             TrinityError: NOT_SUPPORTED when the connector cannot change rows; what the analysis refuses.
         """
-        splits = table.splits()
         program = expanded(program, splits.definition, table.session.spark)
         check_program(program, splits.definition)
         pinned = table.handle.pinned(splits.version, splits.definition.id)

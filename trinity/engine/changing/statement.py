@@ -16,14 +16,16 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s
+from trinity.spi import SplitSource
 from trinity.storage import statement_turn
 
 __all__ = ["Prepare", "explain", "rerun", "run"]
 
 T = TypeVar("T")
 
-Prepare = Callable[[], AbstractContextManager[Program]]
-"""Makes the statement's program anew, its tables pinned, for each attempt."""
+Prepare = Callable[[SplitSource], AbstractContextManager[Program]]
+"""Makes the statement's program anew, its tables pinned, for each attempt. Given the version of the target that is
+changed, which is the one to be read as well."""
 
 
 def run(table: Target, prepare: Prepare) -> Counts:
@@ -84,13 +86,12 @@ def _begun(table: Target, prepare: Prepare) -> Iterator[Attempt]:
     """One attempt; what Spark raises in it is raised as a TrinityError."""
     from trinity.calls.spark import spark_errors
 
-    with (
-        pinned(table.session.spark),
-        spark_errors(),
-        without_call_sites(),
-        prepare() as program,
-        Attempt.begun(table, program) as attempt,
-        lasting(table.connector, attempt.merge.table),
-        spark_errors(),
-    ):
-        yield attempt
+    with pinned(table.session.spark), spark_errors(), without_call_sites():
+        splits = table.splits()
+        with (
+            prepare(splits) as program,
+            Attempt.begun(table, splits, program) as attempt,
+            lasting(table.connector, attempt.merge.table),
+            spark_errors(),
+        ):
+            yield attempt

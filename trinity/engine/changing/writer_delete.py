@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,6 @@ from trinity.engine.changing.assignment import as_stored, check_assignable
 from trinity.engine.changing.equalities import in_type
 from trinity.engine.changing.program import Case, Counts, Expression, Program, When
 from trinity.engine.guard import guard_program
-from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
@@ -24,7 +23,7 @@ from trinity.merge import MergeSpec
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.spi import Column as TableColumn
-from trinity.spi import CommitResult, Operation, TableDefinition
+from trinity.spi import CommitResult, Operation, SplitSource, TableDefinition
 
 __all__ = ["delete_rows", "update_rows"]
 
@@ -35,13 +34,24 @@ def delete_rows(table: Target, condition_or_keys: Any) -> CommitResult:
         case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
         program = Program("DELETE", (case,), target_alias=table.name.table)
         guard_program(table.session, program)
-    else:  # read once: a stream of keys is gone when the statement has to run again
-        with pinned(table.session.spark):
-            keys = _key_frame(table, condition_or_keys)
-        on = " AND ".join(f"t.{quoted(k)} = s.{quoted(k)}" for k in keys.columns)
-        program = Program("DELETE", (Case(When.MATCHED, Operation.DELETE),), keys, on)
-    counts = dml.run(table, lambda: nullcontext(program))
+        counts = dml.run(table, lambda _: nullcontext(program))
+    else:
+        counts = dml.run(table, _by_keys(table, condition_or_keys))
     return CommitResult(counts.version, counts.deleted)
+
+
+def _by_keys(table: Target, what: Any) -> dml.Prepare:
+    """The program that deletes keys. They are read once: a stream is gone when the statement has to run again."""
+    made: list[Program] = []
+
+    def prepare(splits: SplitSource) -> AbstractContextManager[Program]:
+        if not made:
+            keys = _key_frame(table, splits.definition, what)
+            on = " AND ".join(f"t.{quoted(k)} = s.{quoted(k)}" for k in keys.columns)
+            made.append(Program("DELETE", (Case(When.MATCHED, Operation.DELETE),), keys, on))
+        return nullcontext(made[0])
+
+    return prepare
 
 
 def update_rows(table: Target, values: Mapping[str, Expression], condition: Expression | None) -> Counts:
@@ -49,11 +59,10 @@ def update_rows(table: Target, values: Mapping[str, Expression], condition: Expr
     case = Case(When.MATCHED, Operation.UPDATE, condition, values)
     program = Program("UPDATE", (case,), target_alias=table.name.table)
     guard_program(table.session, program)
-    return dml.run(table, lambda: nullcontext(program))
+    return dml.run(table, lambda _: nullcontext(program))
 
 
-def _key_frame(table: Target, what: Any) -> DataFrame:
-    definition = table.definition
+def _key_frame(table: Target, definition: TableDefinition, what: Any) -> DataFrame:
     if not definition.keyed:
         raise TrinityError(
             "INVALID_ARGUMENTS", f"Table '{table.name}' has no primary key to delete by; give delete() a condition."

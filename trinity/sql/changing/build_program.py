@@ -28,20 +28,27 @@ from trinity.sql.queries.translate import to_spark_text
 
 if TYPE_CHECKING:
     from trinity.session import Session
+    from trinity.spi import SplitSource
     from trinity.table import Table
 
 __all__ = ["program"]
 
 
 @contextmanager
-def program(session: Session, table: Table, change: RowChange) -> Iterator[Program]:
+def program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Iterator[Program]:
     """The program of a statement, its reads pinned as it is entered; its views are dropped as it is left.
+
+    Args:
+        session: where names are resolved.
+        table: the target.
+        change: the statement.
+        splits: the version of the target that is changed, and seen wherever the statement reads it.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS (arity, ambiguous names), SYNTAX_ERROR,
             NOT_SUPPORTED, TABLE_NOT_FOUND: all before anything is read.
     """
-    reads = Reads(session)
+    reads = Reads(session, (table, splits))
     try:
         yield _Builder(reads, table, change).program()
     finally:
@@ -55,7 +62,7 @@ class _Builder:
         self.reads = reads
         self.table = table
         self.change = change
-        self.columns = {c.name.lower(): c for c in table.definition.visible}
+        self.columns = {c.name.lower(): c for c in reads.definition(table).visible}
         self.target = self._target_side()
 
     def program(self) -> Program:
@@ -78,7 +85,7 @@ class _Builder:
             self._on(source) if joined and source else None,
             self.target.alias,
             source.side.alias if joined and source else "_trinity_source",
-            self.reads.handles,
+            tuple(read.handle for read in self.reads.newest),
         )
 
     # -- target and source --------------------------------------------------------------------------------
@@ -138,7 +145,7 @@ class _Builder:
         view = self.reads.common.get(parts[0].lower()) if len(parts) == 1 else None
         table = resolve(session, parts) if view is None else None
         if table is not None:
-            return {c.name.lower(): spark_type(c.type) for c in table.definition.visible}
+            return {c.name.lower(): spark_type(c.type) for c in self.reads.definition(table).visible}
         with spark_errors():
             rows = session.spark.table(view or ".".join(map(quoted, parts)))
             return {name.lower(): kind for name, kind in rows.dtypes}

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from trinity.engine.changing.program import Counts, Program
     from trinity.session import Session
-    from trinity.spi import TableHandle
+    from trinity.spi import SplitSource, TableHandle
     from trinity.table import Table
 
-    Beside = Callable[[], AbstractContextManager[Sequence[TableHandle]]]
+    Beside = Callable[[SplitSource], AbstractContextManager[Sequence[TableHandle]]]
 
 __all__ = ["changed", "explain", "read", "row_change", "run", "target_table"]
 
@@ -69,8 +69,8 @@ def changed(
     Args:
         session: where names are resolved.
         piece: what :func:`row_change` found.
-        beside: entered for each attempt, before its tables are pinned, to make views that the statement names: gives
-            the tables that they read, pinned.
+        beside: entered for each attempt, to make views that the statement names: given the version of the target that
+            is changed, gives the tables that they read, pinned.
         unique: further columns of a keyed target whose values no two live rows may share.
 
     Returns:
@@ -82,10 +82,10 @@ def changed(
     table = target_table(session, change.target)
 
     @contextmanager
-    def prepared() -> Iterator[Program]:
+    def prepared(splits: SplitSource) -> Iterator[Program]:
         with (
-            beside() if beside is not None else nullcontext(()) as further,
-            program(session, table, change) as found,
+            beside(splits) if beside is not None else nullcontext(()) as further,
+            program(session, table, change, splits) as found,
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 

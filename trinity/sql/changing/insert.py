@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import Token, TokenType, exp
 
 from trinity.calls.spark import spark_errors
-from trinity.engine.appending.append import append_own
+from trinity.engine.appending.append import append_own, append_rows
 from trinity.engine.appending.defaults import default_text
 from trinity.engine.changing.assignment import assigned_rows
 from trinity.engine.changing.statement import rerun
 from trinity.errors import TrinityError, nearest
-from trinity.spi import Column, CommitResult, TableDefinition, TableHandle
+from trinity.spi import Column, CommitResult, TableDefinition
 from trinity.sql.parsing.names import existing_table
 from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.queries.query import run_query_of
+from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Edit, apply_edits
 from trinity.sql.results import counts
 
@@ -82,13 +83,13 @@ def _check_width(table: Table, targets: Sequence[Column], rows: DataFrame) -> No
         )
 
 
-def _write(table: Table, rows: DataFrame, reads: Sequence[TableHandle]) -> CommitResult:
+def _write(table: Table, rows: DataFrame, reads: Sequence[Read]) -> CommitResult:
     """An append, blind unless the rows are made of the table's own."""
     with spark_errors():
-        own = next((read for read in reads if read.same_place(table.handle)), None)
+        own = next((read for read in reads if read.handle.same_place(table.handle)), None)
         if own is not None:
-            return append_own(table, rows, own)
-        return table.upsert(rows) if table.definition.keyed else table.append(rows)
+            return append_own(table, rows, own.handle, own.splits)
+        return append_rows(table, rows)
 
 
 def _refuse(node: exp.Insert) -> None:

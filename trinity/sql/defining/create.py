@@ -9,6 +9,7 @@ from sqlglot import Token, TokenType, exp
 
 from trinity.calls.spark import spark_errors
 from trinity.definition.columns import columns_of
+from trinity.engine.appending.append import append_rows
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
 from trinity.spi import Column
@@ -168,7 +169,7 @@ def _create_as(
 
 def _write(table: Table, rows: DataFrame) -> int:
     with spark_errors():
-        return (table.upsert(rows) if table.definition.keyed else table.append(rows)).rows
+        return append_rows(table, rows).rows
 
 
 def _renamed(rows: DataFrame, names: list[str], what: str) -> DataFrame:

@@ -16,7 +16,7 @@ from trinity.merge.quoting import quoted
 from trinity.names import split_name
 from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.queries.fallback import names_by_spark
-from trinity.sql.queries.reads import Reads
+from trinity.sql.queries.reads import Read, Reads
 from trinity.sql.queries.references import Edit, apply_edits, resolve
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trinity.session import Session
-    from trinity.spi import TableHandle
 
 __all__ = ["explain", "explained", "rewritten", "run_as_set", "run_query", "run_query_of", "run_text", "run_unparsed"]
 
@@ -41,12 +40,12 @@ def run_query(session: Session, statement: Statement) -> DataFrame:
     return run_query_of(session, statement)[0]
 
 
-def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tuple[TableHandle, ...]]:
-    """The same, and the handles of Trinity's tables that it reads at their newest version, pinned to it."""
+def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tuple[Read, ...]]:
+    """The same, and Trinity's tables that it reads at their newest version."""
     reads = Reads(session)
     try:
         rows = run_text(session, reads.rewritten(statement.to_spark()))
-        return rows, reads.handles
+        return rows, reads.newest
     finally:
         reads.drop()
 
@@ -75,7 +74,7 @@ def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFram
         for parts, start, end, after_table in names_by_spark(session, text, refusal):
             table = resolve(session, parts)
             if table is not None:
-                view = reads.newest(table)
+                view = reads.newest_view(table)
                 edits.append((start, end, view if after_table else f"({view} AS {quoted(parts[-1])})"))
         return run_text(session, apply_edits(text, edits))
     finally:

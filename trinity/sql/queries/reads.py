@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
     from trinity.names import TableName
     from trinity.session import Session
-    from trinity.spi import SplitSource, TableHandle
+    from trinity.spi import SplitSource, TableDefinition, TableHandle
     from trinity.table import Table
 
-__all__ = ["Reads", "spelled_out"]
+__all__ = ["Read", "Reads", "spelled_out"]
 
 
 def spelled_out(statement: Statement) -> Statement:
@@ -40,26 +41,49 @@ def spelled_out(statement: Statement) -> Statement:
     return statement if text is statement.text else parse(text, "spark")
 
 
+@dataclass(frozen=True)
+class Read:
+    """A table that a statement reads.
+
+    Attributes:
+        handle: its handle, pinned to the version.
+        splits: the version.
+    """
+
+    handle: TableHandle
+    splits: SplitSource
+
+
 class Reads:
     """The views of one statement; all its reads of a table see one version.
 
     Attributes:
         session: where names are resolved.
         common: name of a WITH query in lower case -> the view with its rows.
+
+    Args:
+        session: where names are resolved.
+        target: the table that the statement changes, with the version that its reads see, too.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, target: tuple[Table, SplitSource] | None = None) -> None:
         self.session = session
         self.common: dict[str, str] = {}
         self._splits: dict[tuple[TableName, int | str | None], SplitSource] = {}
-        self._handles: dict[tuple[TableName, int | str | None], TableHandle] = {}
+        if target is not None:
+            self._splits[target[0].name, None] = target[1]
+        self._newest: dict[TableName, Read] = {}
         self._views: dict[tuple[TableName, int | str | None, str | None], str] = {}
         self._registered: list[str] = []
 
     @property
-    def handles(self) -> tuple[TableHandle, ...]:
-        """The tables that were read at their newest version, pinned to it; an older one never changes."""
-        return tuple(handle for (_, wanted), handle in self._handles.items() if wanted is None)
+    def newest(self) -> tuple[Read, ...]:
+        """The tables that were read at their newest version; an older one never changes."""
+        return tuple(self._newest.values())
+
+    def definition(self, table: Table) -> TableDefinition:
+        """A table as its newest rows will be read; it does not count as read for that."""
+        return self._pinned(table, None, table.splits).definition
 
     def rewritten(self, statement: Statement) -> str:
         """The text of a statement in Spark's dialect, every Trinity table and WITH query replaced by a view."""
@@ -90,7 +114,7 @@ class Reads:
         wanted = travel.version if travel.timestamp is None else travel.timestamp
         return self._view(reference.table, wanted, lambda: self._splits_of(reference), reference.node)
 
-    def newest(self, table: Table) -> str:
+    def newest_view(self, table: Table) -> str:
         """The name of the view with the newest rows of a table."""
         return self._view(table, None, table.splits, None)
 
@@ -104,15 +128,18 @@ class Reads:
     def _view(
         self, table: Table, wanted: int | str | None, splits_of: Callable[[], SplitSource], node: exp.Table | None
     ) -> str:
-        name = table.name
-        if (name, wanted) not in self._splits:
-            splits = self._splits[name, wanted] = splits_of()
-            self._handles[name, wanted] = table.handle.pinned(splits.version, splits.definition.id)
-        splits = self._splits[name, wanted]
+        name, splits = table.name, self._pinned(table, wanted, splits_of)
+        if wanted is None:
+            self._newest[name] = Read(table.handle.pinned(splits.version, splits.definition.id), splits)
         where = key_predicate(node, splits.definition) if node is not None else None
         if (name, wanted, where) not in self._views:
             self._views[name, wanted, where] = self.register(self._read(splits, where))
         return self._views[name, wanted, where]
+
+    def _pinned(self, table: Table, wanted: int | str | None, splits_of: Callable[[], SplitSource]) -> SplitSource:
+        if (table.name, wanted) not in self._splits:
+            self._splits[table.name, wanted] = splits_of()
+        return self._splits[table.name, wanted]
 
     def _read(self, splits: SplitSource, where: str | None) -> DataFrame:
         from pyspark.errors import PySparkException

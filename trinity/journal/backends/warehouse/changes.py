@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.reading.merged_read import row_versions
@@ -83,7 +84,7 @@ def run_change(found: Merged, table: JournalTable, stored: Table) -> Result:
     returning = found.returning
     if returning is not None:
         _returned(returning, table, stored, replace(stored.splits(), files=(), sidecar=()))
-    beside = (lambda: _versions(table, stored)) if found.fills else None
+    beside = partial(_versions, table, stored) if found.fills else None
     done = dml.changed(stored.session, piece, beside, table.unique_keys)
     if returning is None:
         return Result(None, iter(()), done.affected)
@@ -93,9 +94,9 @@ def run_change(found: Merged, table: JournalTable, stored: Table) -> Result:
 
 
 @contextmanager
-def _versions(table: JournalTable, stored: Table) -> Iterator[Sequence[TableHandle]]:
+def _versions(table: JournalTable, stored: Table, splits: SplitSource) -> Iterator[Sequence[TableHandle]]:
     """The view of all stored versions, from which keys that come to life get theirs; the journal as it was pinned."""
-    splits, spark = stored.splits(), stored.session.spark
+    spark = stored.session.spark
     row_versions(spark, splits).createOrReplaceTempView(table.versions_view)
     try:
         yield (stored.handle.pinned(splits.version, splits.definition.id),)

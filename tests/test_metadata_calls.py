@@ -1,0 +1,147 @@
+"""What a statement asks a connector's metadata for: each thing once; what it has read is passed on as a value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+from trinity import Column, Session
+from trinity.spi import ConnectorMetadata
+from trinity.table import Table
+
+_COUNTED: Final = (
+    "get_table",
+    "get_table_definition",
+    "get_splits",
+    "history",
+    "begin_insert",
+    "finish_insert",
+    "begin_merge",
+    "finish_merge",
+    "begin_rewrite",
+    "finish_rewrite",
+)
+_APPEND: Final = {"begin_insert": 1, "finish_insert": 1}
+_CHANGE: Final = {"get_splits": 1, "begin_merge": 1, "begin_insert": 1, "finish_merge": 1}
+"""``begin_merge`` of an adapter begins with its own ``begin_insert``."""
+
+
+def _rows(*keys: int) -> pa.Table:
+    return pa.table({"k": pa.array(keys, pa.int32()), "v": ["new"] * len(keys)})
+
+
+@pytest.fixture(params=["keyed", "plain"])
+def table(request: pytest.FixtureRequest, session: Session, fmt: str) -> Table:
+    """A table of two commits, in the current schema as ``t``, and beside it a table ``s`` of the same columns."""
+    session.use(fmt, "default")
+    key = ["k"] if request.param == "keyed" else []
+    made = [
+        session.create_table(f"{fmt}.default.{name}", [Column("k", "int"), Column("v", "string")], primary_key=key)
+        for name in ("s", "t")
+    ]
+    for at in made:
+        for keys in ((1, 2), (3,)):
+            (at.upsert if key else at.append)(_rows(*keys))
+    return made[1]
+
+
+@contextmanager
+def _counting(metadata: ConnectorMetadata) -> Iterator[Counter[str]]:
+    """Counts the calls of the metadata's methods, those that it makes of its own too."""
+    found: Counter[str] = Counter()
+
+    def called(name: str, method: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        found[name] += 1
+        return method(*args, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _COUNTED:
+            patch.setattr(metadata, name, partial(called, name, getattr(metadata, name)))
+        yield found
+
+
+def test_an_append_begins_and_finishes(table: Table) -> None:
+    write = table.upsert if table.definition.keyed else table.append
+    with _counting(table.connector.metadata) as calls:
+        write(_rows(4))
+    assert calls == _APPEND
+
+
+_INSERTED: Final = {"get_table_definition": 1, **_APPEND}
+_MERGED: Final = "WHEN MATCHED THEN UPDATE SET v = n.v WHEN NOT MATCHED THEN INSERT (k, v) VALUES (n.k, n.v)"
+_SQL: Final = {
+    "INSERT INTO t VALUES (4, 'new')": {**_INSERTED, "get_table": 1},
+    "INSERT INTO t SELECT k + 10, v FROM s": {**_INSERTED, "get_table": 2, "get_splits": 1},
+    "INSERT INTO t SELECT k + 10, v FROM t": {**_CHANGE, "get_table": 2, "get_table_definition": 1},
+    "UPDATE t SET v = 'changed' WHERE k = 1": {**_CHANGE, "get_table": 1},
+    "DELETE FROM t WHERE k = 1": {**_CHANGE, "get_table": 1},
+    "DELETE FROM t WHERE k IN (SELECT max(k) FROM t)": {**_CHANGE, "get_table": 2},
+    f"MERGE INTO t USING (VALUES (1, 'a'), (9, 'b')) AS n (k, v) ON t.k = n.k {_MERGED}": {**_CHANGE, "get_table": 1},
+    f"MERGE INTO t USING (SELECT k + 1 AS k, v FROM t) AS n ON t.k = n.k {_MERGED}": {**_CHANGE, "get_table": 2},
+    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN DELETE": {**_CHANGE, "get_table": 2, "get_splits": 2},
+    "SELECT count(*) FROM t": {"get_table": 1, "get_splits": 1},
+    "SELECT a.v FROM t a JOIN t b ON a.k = b.k": {"get_table": 2, "get_splits": 1},
+    "DESCRIBE EXTENDED t": {"get_table": 1, "get_table_definition": 1},
+    "SHOW CREATE TABLE t": {"get_table": 1, "get_table_definition": 1},
+}
+"""Statement -> calls. A name is looked up wherever it stands."""
+
+
+@pytest.mark.parametrize(("statement", "calls"), _SQL.items())
+def test_sql_asks_once(session: Session, table: Table, statement: str, calls: dict[str, int]) -> None:
+    with _counting(table.connector.metadata) as found:
+        session.sql(statement).collect()
+    assert found == calls
+
+
+def test_a_translated_merge_asks_once(session: Session, table: Table) -> None:
+    with _counting(table.connector.metadata) as found:
+        session.sql(
+            "MERGE INTO t USING (SELECT k, concat(v, 'x') AS v FROM s) AS n ON t.k = n.k "
+            "WHEN MATCHED THEN UPDATE SET v = n.v",
+            dialect="trino",
+        )
+    del found["get_table"]
+    assert found == {**_CHANGE, "get_splits": 2}
+
+
+def test_changes_from_python_ask_once(table: Table) -> None:
+    metadata = table.connector.metadata
+    with _counting(metadata) as found:
+        table.update("k = 1", {"v": "'changed'"})
+    assert found == _CHANGE
+    with _counting(metadata) as found:
+        table.delete("k = 1")
+    assert found == _CHANGE
+    if table.definition.keyed:
+        with _counting(metadata) as found:
+            assert table.delete([2, 3]).rows == 2
+        assert found == _CHANGE
+    source = table.session.spark.createDataFrame([(7, "merged")], "k int, v string")
+    merge = table.merge(source, "t.k = s.k").when_matched_update_all().when_not_matched_insert_all()
+    with _counting(metadata) as found:
+        merge.execute()
+    assert found == _CHANGE
+
+
+def test_reads_and_compaction_ask_once(table: Table) -> None:
+    metadata = table.connector.metadata
+    with _counting(metadata) as found:
+        assert table.to_df().count() == 3
+    assert found == {"get_splits": 1}
+    with _counting(metadata) as found:
+        assert not table.compact(full=True).skipped
+    assert found == {"get_splits": 1, "begin_rewrite": 1, "finish_rewrite": 1}
+
+
+def test_a_definition_lists_no_files(table: Table) -> None:
+    with _counting(table.connector.metadata) as found:
+        assert [c.name for c in table.definition.visible] == ["k", "v"]
+        assert table.definition == table.splits().definition
+    assert found == {"get_table_definition": 2, "get_splits": 1}
