@@ -222,6 +222,130 @@ def test_pages_name_files_that_are_there(page: Path) -> None:
     assert [name for name in sorted(named) if not (ROOT / name).exists() and page.name != "CHANGELOG.md"] == []
 
 
+LOCAL_DISK: Final = {
+    "cli/main.py": "reads the SQL of the file that it is given",
+    "cli/shell.py": "tells a warehouse from a model by a look at it",
+    "demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
+    "engine/spark/local.py": "Spark's JARs are in a cache of the user's",
+    "journal/model.py": "reads the model's file",
+    "memory.py": "its files are in a temporary folder for as long as it is open",
+    "storage/local_files.py": "the seam's answers for a local disk",
+    "storage/local_folders.py": "the same",
+    "storage/local_hold.py": "the same",
+    "storage/local_sync.py": "the same",
+    "storage/location.py": "the one place where paths are normalised and URIs are written",
+}
+"""Modules and packages of ``trinity`` that touch the disk by themselves, and why they may."""
+OS: Final = {"PathLike", "environ", "fspath", "getpid", "stat_result"}
+"""What others may take from ``os``."""
+FILE_MODULES: Final = {"fcntl", "fileinput", "glob", "os.path", "shutil", "tempfile"}
+PATH_CALLS: Final = {
+    *(
+        "chmod",
+        "hardlink_to",
+        "is_dir",
+        "is_file",
+        "is_symlink",
+        "iterdir",
+        "lstat",
+        "mkdir",
+        "read_bytes",
+        "read_text",
+    ),
+    *("rglob", "rmdir", "samefile", "symlink_to", "touch", "unlink", "write_bytes", "write_text"),
+}
+"""Methods that nothing but a path has."""
+OPENERS: Final = {"ParquetFile", "ParquetWriter", "read_metadata", "read_schema", "read_table", "write_table"}
+"""What ``pyarrow.parquet`` opens by a path, unless a file system is given beside it."""
+
+
+def file_access(source: str) -> list[str]:
+    """Where a module touches files or writes their URIs by itself, as ``line: what``."""
+    tree = ast.parse(source)
+    said = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    docstrings = {id(value) for value in said if isinstance(value, ast.Constant)}
+    nodes = [node for node in ast.walk(tree) if id(node) not in docstrings]
+    found = [(getattr(node, "lineno", 0), what) for node in nodes for what in _touched(node)]
+    return [f"{line}: {what}" for line, what in sorted(found)]
+
+
+def _touched(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Import(names):
+            yield from (alias.name for alias in names if alias.name in FILE_MODULES)
+        case ast.ImportFrom(module="os", names=names):
+            yield from (f"os.{alias.name}" for alias in names if alias.name not in OS)
+        case ast.ImportFrom(module=str(module)) if module in FILE_MODULES:
+            yield module
+        case ast.Attribute(ast.Name("os"), name) if name not in OS:
+            yield f"os.{name}"
+        case ast.Call(ast.Name("open")) | ast.Call(ast.Attribute(ast.Name("io"), "open" | "FileIO")):
+            yield "open()"
+        case ast.Call(ast.Attribute(ast.Name("pq")), [ast.Call(ast.Attribute(ast.Name("pa"))), *_]):
+            return  # a buffer in memory
+        case ast.Call(ast.Attribute(ast.Name("pq"), name), keywords=given) if name in OPENERS:
+            yield from () if any(keyword.arg == "filesystem" for keyword in given) else (f"pq.{name}()",)
+        case ast.Call(ast.Attribute(_, name)) if name in PATH_CALLS:
+            yield f".{name}()"
+        case ast.Constant(str(text)) if "file:/" in text:
+            yield "file:/"
+
+
+def touching_files() -> dict[str, list[str]]:
+    """Module below ``trinity`` -> where it touches files by itself, for those that do."""
+    folder = PACKAGES["trinity"]
+    found = {str(p.relative_to(folder)): file_access(p.read_text()) for p in folder.rglob("*.py")}
+    return {name: places for name, places in sorted(found.items()) if places}
+
+
+def listed(module: str) -> set[str]:
+    """The entries of :data:`LOCAL_DISK` that a module is, or lies in."""
+    return {name for name in LOCAL_DISK if f"{module}/".startswith(f"{name}/")}
+
+
+def test_files_are_touched_through_the_seam() -> None:
+    assert {name: places for name, places in touching_files().items() if not listed(name)} == {}
+
+
+def test_every_exception_from_the_seam_is_one() -> None:
+    assert set(LOCAL_DISK) == {name for module in touching_files() for name in listed(module)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import shutil",
+        "from os.path import join",
+        "from os import stat",
+        "found = os.path.exists(path)",
+        "os.rename(a, b)",
+        "with open(path) as file: pass",
+        "folder.mkdir()",
+        "Path(path).read_bytes()",
+        'uri = f"file://{path}"',
+        "pq.read_schema(path)",
+    ],
+)
+def test_touching_a_file_is_found(line: str) -> None:
+    assert file_access(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import os",
+        "home = os.environ['HOME']",
+        "found = store.exists(name) and store.stat(name)",
+        "store.put(name, data)",
+        '"""A file:// URI."""',
+        "pq.ParquetWriter(path, schema, filesystem=store.filesystem)",
+        "pq.ParquetWriter(pa.BufferOutputStream(), schema)",
+    ],
+)
+def test_what_touches_no_file_passes(line: str) -> None:
+    assert file_access(line) == []
+
+
 def test_adapters_mirror_each_other() -> None:
     for name in ("trinity_parquet", "trinity_delta", "trinity_iceberg"):
         folder = PACKAGES[name]

@@ -14,6 +14,8 @@ from trinity.session import Session, Statements
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from trinity.storage import Location
+
 __all__ = ["connect"]
 
 _BUILT_IN: Final = ("parquet", "delta", "iceberg")
@@ -49,7 +51,7 @@ def connect(
     wanted: dict[str, dict[str, Any]] = {}
     if warehouse is not None:
         folder = _folder(warehouse)
-        wanted = {name: {"connector": name, "warehouse": str(folder / name)} for name in _BUILT_IN}
+        wanted = {name: {"connector": name, "warehouse": str(folder.join(name))} for name in _BUILT_IN}
     wanted.update({name.lower(): dict(options) for name, options in (catalogs or {}).items()})
     if not wanted:
         raise TrinityError(
@@ -67,9 +69,9 @@ def _statements() -> Statements:
     return statements
 
 
-def _folder(warehouse: str | Path) -> Path:
-    from trinity.storage import local_path
+def _folder(warehouse: str | Path) -> Location:
+    from trinity.storage import Location
 
     if not str(warehouse).strip():
         raise TrinityError("CONFIGURATION_INVALID", "The warehouse has no name; give a folder.")
-    return Path(local_path(str(warehouse)))
+    return Location.of(str(warehouse))

@@ -6,7 +6,6 @@ can write them. Everything is gone when the connector is closed.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import threading
 import uuid
@@ -17,7 +16,14 @@ from trinity.errors import TrinityError
 from trinity.spi.connector import Connector, ConnectorContext, Format
 from trinity.spi.handles import TableHandle
 from trinity.spi.schema import TableDefinition
-from trinity.storage import CommitRaced, ParquetSinkProvider, TableVersion, VersionedMetadata, identity_only
+from trinity.storage import (
+    CommitRaced,
+    ObjectStore,
+    ParquetSinkProvider,
+    TableVersion,
+    VersionedMetadata,
+    identity_only,
+)
 
 __all__ = ["MemoryConnector", "MemoryFormat"]
 
@@ -73,7 +79,7 @@ class MemoryMetadata(VersionedMetadata):
         with self._lock:
             self._of(table)
             del self._tables(table.schema)[table.table], self._versions[table.location]
-        shutil.rmtree(table.location, ignore_errors=True)
+        ObjectStore(table.location).delete_below("")
 
     # -- versions ---------------------------------------------------------------------------------------
 
@@ -109,7 +115,7 @@ class MemoryConnector(Connector):
         super().__init__(MemoryMetadata(catalog, self._folder), ParquetSinkProvider())
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        ObjectStore(self._folder).delete_below("")
 
 
 class MemoryFormat(Format):

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
 from trinity.spi import TableDefinition
-from trinity.storage import AlreadyExists, ObjectStore, after_commit, sync_file, sync_folders
+from trinity.storage import AlreadyExists, ObjectStore
 
 if TYPE_CHECKING:
     from trinity.names import TableName
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Registration", "Registry"]
 
 FOLDER: Final = "_trinity/external"
+_SUFFIX: Final = ".json"
 _MOST: Final = 200
 """Letters of a file's or folder's name, so that a disk takes it with what is added to it."""
 _DIGEST: Final = "%-"
@@ -111,12 +110,7 @@ class Registry:
 
     def change(self, name: TableName, registration: Registration) -> None:
         """Replaces a registration, whole or not at all."""
-        target = Path(self._store.path(_file(name)))
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        temporary.write_bytes(_encode(name, registration))
-        sync_file(temporary)
-        temporary.replace(target)
-        after_commit(f"'{target}' is in place, its folder not synced", lambda: sync_folders([target.parent]))
+        self._store.put(_file(name), _encode(name, registration))
 
     def remove(self, name: TableName) -> None:
         """Forgets a table; its files stay."""
@@ -124,9 +118,19 @@ class Registry:
 
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Names that are registered in a schema, sorted."""
-        folder = Path(self._store.path(_folder(catalog, schema)))
-        files = [p for p in folder.glob("*.json") if not p.name.startswith(".")] if folder.is_dir() else []
-        return sorted(map(_name, files))
+        folder = _folder(catalog, schema)
+        files = [f for f in self._store.names(folder) if f.endswith(_SUFFIX) and not f.startswith(".")]
+        return sorted(self._name(f"{folder}/{file}") for file in files)
+
+    def _name(self, file: str) -> str:
+        """The table's name, by its file."""
+        stem = file.rpartition("/")[2].removesuffix(_SUFFIX)
+        if not stem.startswith(_DIGEST):
+            return unquote(stem)
+        try:
+            return str(json.loads(self._store.get(file))["name"])
+        except (OSError, TrinityError, ValueError, KeyError, TypeError):  # damaged: its reader says so
+            return stem
 
 
 def _folder(catalog: str, schema: str) -> str:
@@ -134,16 +138,7 @@ def _folder(catalog: str, schema: str) -> str:
 
 
 def _file(name: TableName) -> str:
-    return f"{_folder(name.catalog, name.schema)}/{_quoted(name.table)}.json"
-
-
-def _name(file: Path) -> str:
-    if not file.stem.startswith(_DIGEST):
-        return unquote(file.stem)
-    try:
-        return str(json.loads(file.read_bytes())["name"])
-    except (OSError, ValueError, KeyError, TypeError):  # damaged: its reader says so
-        return file.stem
+    return f"{_folder(name.catalog, name.schema)}/{_quoted(name.table)}{_SUFFIX}"
 
 
 def _quoted(part: str) -> str:

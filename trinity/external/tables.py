@@ -13,7 +13,7 @@ from trinity.external.registry import Registration, Registry
 from trinity.merge import Properties, canonical_properties, property_text
 from trinity.names import TableName
 from trinity.spi import Connector, TableDefinition, TableHandle
-from trinity.storage import local_path, not_ours, split_key
+from trinity.storage import Location, not_ours, split_key
 
 __all__ = ["ExternalTables"]
 
@@ -69,7 +69,7 @@ class ExternalTables:
             )
         key, options = split_key({name: property_text(value) for name, value in properties.items()})
         options = canonical_properties(options, self._catalogs.property_prefixes(self._catalog_of(name, connector)))
-        where = local_path(location) if location is not None else None
+        where = str(Location.of(location)) if location is not None else None
         registration = Registration(connector, where, key, options)
         opened = self._open(name, registration)
         handle, made = opened

@@ -9,6 +9,7 @@ from trinity.options import CatalogOptions
 from trinity.secrets import logger, scrubbed_warnings, shown
 from trinity.storage.cache import Cache
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
+from trinity.storage.errors import AlreadyExists, after_commit, system_trouble
 from trinity.storage.folder_names import escaped, folder_name, unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata
 from trinity.storage.foreign import (
@@ -19,10 +20,14 @@ from trinity.storage.foreign import (
     keeps_aside,
     split_key,
 )
-from trinity.storage.graves import bury, check_free, check_only_graves, sweep
-from trinity.storage.hold import held
+from trinity.storage.graves import check_free, check_only_graves
+from trinity.storage.local_folders import bury, sweep
+from trinity.storage.local_hold import held
+from trinity.storage.local_sync import make_folder, sync_file, sync_folders
+from trinity.storage.location import Location, file_uri, local_path, spark_path
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
+from trinity.storage.parquet_files import open_parquet, parquet_schema
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
@@ -31,17 +36,7 @@ from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
 from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
 from trinity.storage.stamping import order_with, stamped, stamps_missing
-from trinity.storage.store import (
-    AlreadyExists,
-    Entry,
-    ObjectStore,
-    after_commit,
-    file_uri,
-    local_path,
-    spark_path,
-    system_trouble,
-)
-from trinity.storage.sync import make_folder, sync_file, sync_folders
+from trinity.storage.store import Entry, ObjectStore, Stat
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.versions import TableVersion, VersionedMetadata
 
@@ -59,6 +54,7 @@ __all__ = [
     "FileChange",
     "FolderCatalog",
     "FolderMetadata",
+    "Location",
     "ObjectStore",
     "ParquetPageSink",
     "ParquetSinkProvider",
@@ -67,6 +63,7 @@ __all__ = [
     "RowChanges",
     "SingleTable",
     "SinkFile",
+    "Stat",
     "TableVersion",
     "VersionedMetadata",
     "adopted_definition",
@@ -103,7 +100,9 @@ __all__ = [
     "no_such_version",
     "not_ours",
     "oldest_needed",
+    "open_parquet",
     "order_with",
+    "parquet_schema",
     "quoted",
     "read_files",
     "scrubbed_warnings",

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from trinity.errors import TrinityError
-from trinity.storage.hold import held
+from trinity.storage.local_hold import held
 
 __all__ = ["COMMIT_TIMEOUT_S", "CommitRaced", "commit_loop", "next_timestamp_ms", "statement_turn"]
 

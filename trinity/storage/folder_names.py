@@ -14,7 +14,10 @@ from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.names import checked_name
-from trinity.storage.store import AlreadyExists, ObjectStore
+from trinity.storage.errors import AlreadyExists
+from trinity.storage.local_folders import folders_in
+from trinity.storage.location import Location
+from trinity.storage.store import ObjectStore
 
 __all__ = ["NamedFolders", "escaped", "folder_name", "name_of", "unescaped"]
 
@@ -77,32 +80,33 @@ class NamedFolders:
         root: the folder of the catalog.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Location) -> None:
         self.root = root
+        self._store = ObjectStore(str(root))
 
-    def place(self, *names: str) -> Path:
+    def place(self, *names: str) -> Location:
         """The folder of a schema, or of a schema's table. Raises INVALID_ARGUMENTS."""
-        return self.root.joinpath(*map(folder_name, names))
+        return self.root.join(*map(folder_name, names))
 
     def keep(self, name: str) -> None:
         """Sees to it that the name will be listed, before its folder is made."""
         folder = folder_name(name)
         if _SHORTENED in folder:
             try:
-                ObjectStore(str(self.root)).put_if_absent(f"{LONG_NAMES}/{folder[-_DIGITS:]}", name.lower().encode())
+                self._store.put_if_absent(f"{LONG_NAMES}/{folder[-_DIGITS:]}", name.lower().encode())
             except AlreadyExists:  # by an earlier folder of that name
                 return
 
-    def names(self, parent: Path, chosen: Callable[[Path], bool]) -> list[str]:
+    def names(self, parent: Location, chosen: Callable[[Path], bool]) -> list[str]:
         """Names of the chosen folders in a parent, sorted; what no name stands for is left out."""
-        found = [self._name(p.name) for p in parent.iterdir() if p.is_dir() and chosen(p)]
+        found = [self._name(folder) for folder in folders_in(parent) if chosen(Path(parent.join(folder)))]
         return sorted(name for name in found if name is not None)
 
     def _name(self, folder: str) -> str | None:
         if _SHORTENED not in folder:
             return name_of(folder)
         try:
-            kept = (self.root / LONG_NAMES / folder[-_DIGITS:]).read_bytes().decode()
-        except (OSError, UnicodeDecodeError):
+            kept = self._store.get(f"{LONG_NAMES}/{folder[-_DIGITS:]}").decode()
+        except (FileNotFoundError, TrinityError, UnicodeDecodeError):
             return None
         return kept if folder_name(kept) == folder else None

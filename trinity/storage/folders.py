@@ -12,9 +12,11 @@ from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage.commits import commit_loop
 from trinity.storage.folder_names import NamedFolders
-from trinity.storage.graves import bury, check_free, check_only_graves, sweep
+from trinity.storage.graves import check_free, check_only_graves
+from trinity.storage.local_folders import bury, is_folder, make_new, remove_empty, sweep
+from trinity.storage.local_sync import make_folder
+from trinity.storage.location import Location
 from trinity.storage.row_changes import RowChanges
-from trinity.storage.store import local_path
 
 __all__ = ["FolderCatalog", "FolderMetadata"]
 
@@ -32,11 +34,11 @@ class FolderCatalog:
 
     def __init__(self, catalog: str, warehouse: str, is_table: Callable[[Path], bool]) -> None:
         self.catalog = catalog
-        self.root = Path(local_path(warehouse))
+        self.root = Location.of(warehouse)
         self._named = NamedFolders(self.root)
         self._is_table = is_table
         try:
-            (self.root / DEFAULT_SCHEMA).mkdir(parents=True, exist_ok=True)
+            make_folder(self.root.join(DEFAULT_SCHEMA), sync=False)
         except OSError as error:
             raise TrinityError(
                 "FILESYSTEM_ERROR", f"Warehouse folder '{self.root}' cannot be made or written: {error.strerror}."
@@ -51,7 +53,7 @@ class FolderCatalog:
         folder = self._named.place(schema)
         self._named.keep(schema)
         try:
-            folder.mkdir()
+            make_new(folder)
         except FileExistsError as error:
             raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self.catalog}.{schema}' exists already.") from error
         except OSError as error:
@@ -77,7 +79,7 @@ class FolderCatalog:
         check_only_graves(folder, f"{self.catalog}.{schema}")
         sweep(folder)
         try:
-            folder.rmdir()
+            remove_empty(folder)
         except OSError as error:  # a table was made in it meanwhile, or it is a link
             raise TrinityError(
                 "FILESYSTEM_ERROR", f"Folder '{folder}' of schema '{self.catalog}.{schema}' cannot be removed: {error}."
@@ -87,10 +89,10 @@ class FolderCatalog:
         """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
         return self._named.names(self.folder_of(schema), self._is_table)
 
-    def folder_of(self, schema: str) -> Path:
+    def folder_of(self, schema: str) -> Location:
         """The folder of a schema. Raises SCHEMA_NOT_FOUND."""
         folder = self._named.place(schema)
-        if not folder.is_dir():
+        if not is_folder(folder):
             raise TrinityError(
                 "SCHEMA_NOT_FOUND",
                 f"Catalog '{self.catalog}' has no schema '{schema}'; it has {', '.join(self.list_schemas())}.",
@@ -100,7 +102,7 @@ class FolderCatalog:
     def get_table(self, schema: str, table: str) -> TableHandle | None:
         """The handle of a table, or None."""
         folder = self._named.place(schema, table)
-        if not (folder.is_dir() and self._is_table(folder)):
+        if not (is_folder(folder) and self._is_table(Path(folder))):
             return None
         return TableHandle(self.catalog, schema, table, str(folder))
 

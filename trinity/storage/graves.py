@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
-import shutil
-import uuid
-from pathlib import Path
 from typing import Final
 
 from trinity.errors import TrinityError
+from trinity.storage.local_folders import entries, files_below
 from trinity.storage.parquet_sink import is_sink_file
 
-__all__ = ["bury", "check_free", "check_only_graves", "sweep"]
+__all__ = ["check_free", "check_only_graves"]
 
 _METADATA: Final = frozenset({"_trinity", "_delta_log", "metadata"})
 """Folders of a table in which a crashed CREATE may have left something."""
-_GRAVE: Final = re.compile(r"\.dropped-[0-9a-f]{32}")
 
 
-def bury(folder: Path) -> None:
-    """Takes a table's folder away, whole or not at all: renamed, it is a grave, which :func:`sweep` removes.
-
-    Raises:
-        FileNotFoundError: there is no such folder.
-    """
-    folder.rename(folder.with_name(f".dropped-{uuid.uuid4().hex}"))
-
-
-def sweep(parent: Path) -> None:
-    """Removes the graves in a schema's folder, also what processes left that died in a drop; of a link, the link."""
-    with contextlib.suppress(FileNotFoundError):  # another process has dropped the schema
-        for grave in filter(_GRAVE.fullmatch, os.listdir(parent)):
-            if (parent / grave).is_symlink():
-                (parent / grave).unlink(missing_ok=True)
-            else:
-                shutil.rmtree(parent / grave, ignore_errors=True)
-
-
-def check_only_graves(folder: Path, schema: str) -> None:
+def check_only_graves(folder: os.PathLike[str], schema: str) -> None:
     """Refuses to drop a schema whose folder holds something beside graves.
 
     Args:
@@ -49,8 +25,7 @@ def check_only_graves(folder: Path, schema: str) -> None:
     Raises:
         TrinityError: SCHEMA_NOT_EMPTY naming what is there.
     """
-    found = sorted(name for name in os.listdir(folder) if not _GRAVE.fullmatch(name))
-    if found:
+    if found := entries(folder):
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise TrinityError(
             "SCHEMA_NOT_EMPTY",
@@ -59,7 +34,7 @@ def check_only_graves(folder: Path, schema: str) -> None:
         )
 
 
-def check_free(folder: Path, table: str) -> None:
+def check_free(folder: os.PathLike[str], table: str) -> None:
     """Refuses a folder for a new table that holds files of others: a DROP of the table would remove them.
 
     What writers to an earlier table of that name have left does not matter.
@@ -71,10 +46,11 @@ def check_free(folder: Path, table: str) -> None:
     Raises:
         TrinityError: FILESYSTEM_ERROR naming a file.
     """
-    for path in folder.rglob("*"):
-        if not (path.is_dir() or is_sink_file(path.name) or path.relative_to(folder).parts[0] in _METADATA):
+    for path in files_below(folder):
+        name = path.rpartition("/")[2]
+        if not (is_sink_file(name) or path.split("/")[0] in _METADATA):
             raise TrinityError(
                 "FILESYSTEM_ERROR",
-                f"Folder '{folder}' of new table '{table}' holds '{path.name}', which Trinity has not written; move it "
+                f"Folder '{folder}' of new table '{table}' holds '{name}', which Trinity has not written; move it "
                 "away, or make a table of these files with session.register().",
             )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
 from trinity.merge import carried_columns, carried_marks, tombstone_marks
@@ -29,8 +26,10 @@ from trinity.spi import (
     SinkId,
     removal,
 )
+from trinity.storage.location import Location
 from trinity.storage.naming import columns_in
-from trinity.storage.store import local_path
+from trinity.storage.parquet_files import open_parquet
+from trinity.storage.store import ObjectStore
 
 __all__ = ["ColumnMergeSink", "CopyOnWriteMergeSink", "VersionMergeSink", "merge_sink"]
 
@@ -134,13 +133,14 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
     def finish(self) -> list[bytes]:
         """Rewrites the touched files and returns the fragments of new and removed files."""
         fragments: list[bytes] = []
-        size = 0
+        size, store = 0, ObjectStore(self._merge.table.location)
         for file in sorted(self._positions):
-            path = local_path(unquote(file) if file.startswith("file:") else file)
+            path = str(Location.of_uri(file))
             for page in self._kept(path, np.concatenate(self._positions[file])):
                 self._rows.append_page(page)
             fragments.append(removal(path))
-            size += os.path.getsize(path)
+            about = store.stat(path)
+            size += about.size if about else 0
             if size >= FILE_BYTES:  # small files become one of a good size, large ones stay as many as they are
                 fragments += self._rows.finish()
                 self._rows, size = self._new_sink(), 0
@@ -155,7 +155,7 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
     def _kept(self, path: str, deleted: np.ndarray) -> Iterator[pa.RecordBatch]:
         """The rows of a file that stay, in storage form; a column that the file lacks is NULL."""
         try:
-            opened = pq.ParquetFile(path)
+            opened = open_parquet(path)
         except FileNotFoundError as error:
             raise TrinityError(
                 "BAD_DATA", f"Data file '{path}' of table '{self._merge.table.full_name}' is missing; restore it."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable
 
 from trinity.errors import TrinityError
@@ -56,8 +55,9 @@ def check_present(table: TableHandle, files: Iterable[DataFile]) -> None:
     Raises:
         TrinityError: TRANSACTION_CONFLICT naming the file.
     """
+    store = ObjectStore(table.location)
     for file in files:
-        if not os.path.exists(file.path):
+        if not store.exists(file.path):
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
                 f"'{file.path}', written by this statement, is gone: table '{table.full_name}' was dropped and made "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +23,9 @@ from trinity.spi import (
     Tier,
     WriteTarget,
 )
+from trinity.storage.location import Location
 from trinity.storage.naming import stored_name, stored_schema
-from trinity.storage.store import local_path
-from trinity.storage.sync import folders_up_to, make_folder, sync_file, sync_folders
+from trinity.storage.store import ObjectStore
 
 __all__ = [
     "ParquetPageSink",
@@ -99,8 +98,9 @@ class ParquetPageSink(PageSink):
         self._sink = sink
         self._schema = stored_schema(target.storage)
         self._file = file = file or SinkFile()
-        folder = "/".join(filter(None, [local_path(target.folder), file.folder]))
-        self.path = f"{folder}/{file_name(target.statement, sink, file)}"
+        self._store = ObjectStore(target.folder)
+        self._name = "/".join(filter(None, [file.folder, file_name(target.statement, sink, file)]))
+        self.path = self._store.path(self._name)
         self._writer: pq.ParquetWriter | None = None
         self._footers: list[pq.FileMetaData] = []
         self._pages: list[pa.RecordBatch] = []
@@ -141,7 +141,7 @@ class ParquetPageSink(PageSink):
         with _file_errors(self.path):
             self._writer.close()
             if self._target.sync:
-                sync_file(self.path)
+                self._store.sync(self._name)
             return [self._describe(self._footers[0]).to_fragment()]
 
     def abort(self) -> None:
@@ -151,8 +151,8 @@ class ParquetPageSink(PageSink):
             # a RuntimeError: after a write that failed there is no footer to collect
             with contextlib.suppress(OSError, pa.ArrowException, RuntimeError):
                 self._writer.close()
-            with contextlib.suppress(OSError):
-                os.unlink(self.path)
+            with contextlib.suppress(TrinityError):
+                self._store.delete([self._name])
 
     def flush(self) -> None:
         """Writes what is buffered as a row group."""
@@ -163,8 +163,7 @@ class ParquetPageSink(PageSink):
         self._pages, self._rows, self._bytes = [], 0, 0
         with _file_errors(self.path):
             if self._writer is None:
-                folder = os.path.dirname(self.path)
-                make_folder(folder) if self._target.sync else os.makedirs(folder, exist_ok=True)
+                self._store.make_folder(self._file.folder, sync=self._target.sync)
                 self._writer = self._open(table)
             self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
 
@@ -178,8 +177,9 @@ class ParquetPageSink(PageSink):
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         leaves = _leaves(self._schema)
         return pq.ParquetWriter(
-            self.path,
+            Location.of(self.path).for_arrow,
             self._schema,
+            filesystem=self._store.filesystem,
             compression="snappy",
             store_decimal_as_integer=True,
             use_dictionary=[path for path in leaves if _repeats(first, path)],
@@ -190,9 +190,12 @@ class ParquetPageSink(PageSink):
         )
 
     def _describe(self, footer: pq.FileMetaData) -> DataFile:
+        about = self._store.stat(self._name)
+        if about is None:
+            raise FileNotFoundError(self.path)
         return DataFile(
             path=self.path,
-            size=os.path.getsize(self.path),
+            size=about.size,
             rows=footer.num_rows,
             tier=self._sink.tier,
             commit=self._sink.commit,
@@ -206,9 +209,15 @@ class ParquetPageSink(PageSink):
 def sync_folders_of(target: WriteTarget, paths: Iterable[str]) -> None:
     """Waits until the entries of a target's new files are on disk, in their folders and those above, each once."""
     if target.sync:
-        root = local_path(target.folder)
-        with _file_errors(root):
-            sync_folders(folder for path in paths for folder in folders_up_to(root, os.path.dirname(path)))
+        store = ObjectStore(target.folder)
+        with _file_errors(store.root):
+            store.sync_folders(folder for path in paths for folder in _folders_of(store.relative(path)))
+
+
+def _folders_of(name: str) -> list[str]:
+    """The folders of an object below its store, the lowest first and the store's own last."""
+    parts = name.split("/")
+    return ["/".join(parts[:count]) for count in range(len(parts) - 1, -1, -1)]
 
 
 def _leaves(storage: pa.Schema) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from trinity.errors import TrinityError
+from trinity.storage.location import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,4 +70,4 @@ def read_files(
         options: further options of the reader.
     """
     read = spark.read.schema(schema).options(**{**READ_OPTIONS, **(options or {})})
-    return read.parquet(*paths)
+    return read.parquet(*(Location.of(path).for_spark for path in paths))

@@ -1,54 +1,29 @@
-"""The seam to storage: a folder of objects with an atomic put-if-absent.
+"""The seam to storage: the objects below one location, with an atomic put-if-absent.
 
-Local disk today; S3, GCS and Azure come through the same obstore calls. Paths are relative to the store's
-root, ``/`` between parts.
+Whatever is read or written of a table goes through here. Names are relative to the store's location, ``/`` between
+parts. What a local disk alone has, hard links, renames, syncs and locks, is in the modules ``local_…`` of this package,
+which answer for the one kind of store that there is.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
-import re
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from trinity.errors import TrinityError
-from trinity.secrets import logger
-from trinity.storage.sync import make_folder, sync_folders
+from trinity.storage import local_files as local
+from trinity.storage.errors import after_commit, storage_errors
+from trinity.storage.local_sync import make_folder, sync_file, sync_folders
+from trinity.storage.location import Location
 
 if TYPE_CHECKING:
+    from os import stat_result
+
     from obstore.store import LocalStore
+    from pyarrow.fs import FileSystem
 
-__all__ = [
-    "AlreadyExists",
-    "Entry",
-    "ObjectStore",
-    "after_commit",
-    "file_uri",
-    "local_path",
-    "spark_path",
-    "system_trouble",
-]
-
-_log = logger(__name__)
-_LACKING: Final = frozenset(
-    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
-)
-_SIGNS: Final = ("Too many open files", "No space left on device", "Cannot allocate memory", "OutOfMemoryError")
-"""The same as other libraries and Java say it."""
-_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
-"""What file systems without hard links answer."""
-_NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
-_PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
-
-
-class AlreadyExists(Exception):
-    """Another writer put this object first."""
+__all__ = ["Entry", "ObjectStore", "Stat"]
 
 
 @dataclass(frozen=True)
@@ -60,105 +35,87 @@ class Entry:
     modified_ms: int
 
 
-_SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
-"""How a URI begins; ``pathlib`` makes one slash of two."""
+@dataclass(frozen=True)
+class Stat:
+    """What a store knows of an object without reading it; another object under its name has another one.
 
-
-def local_path(location: str) -> str:
-    """The absolute path of a location given as a path or a ``file:`` URI.
-
-    Raises:
-        TrinityError: NOT_SUPPORTED for other schemes.
+    Attributes:
+        size: bytes.
+        modified_ns: when it was put, nanoseconds since the epoch.
+        tag: tells it from an object of the same size and time: the inode of a disk, as an ETag does elsewhere.
     """
-    if location.startswith("file:"):
-        location = "/" + location.removeprefix("file:").lstrip("/")
-    elif _SCHEME.match(location):
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Location '{location}': only local paths and file: URIs are supported. Mount the store as a folder, or "
-            "write there by the format's own writers.",
-        )
-    return os.path.abspath(os.path.expanduser(location))
 
+    size: int
+    modified_ns: int
+    tag: str
 
-def file_uri(path: str) -> str:
-    """An absolute path as Spark's ``_metadata.file_path`` writes it."""
-    return "file:" + _NOT_IN_URI.sub(lambda found: quote(found[0]), path)
-
-
-def spark_path(path: str) -> str:
-    """A file's path as SQL over Parquet files by their paths takes it, which expands patterns."""
-    return _PATTERN.sub(r"\\\1", path)
+    @classmethod
+    def _of(cls, found: stat_result) -> Stat:
+        return cls(found.st_size, found.st_mtime_ns, str(found.st_ino))
 
 
 class ObjectStore:
-    """The objects below one folder.
+    """The objects below one location.
 
-    Raises, from every method:
-        TrinityError: FILESYSTEM_ERROR naming the object, for anything but a missing one.
+    Args:
+        location: a path, or a URI as :meth:`Location.of` takes it.
+
+    Raises, from every method that reads or writes objects:
+        TrinityError: FILESYSTEM_ERROR or PERMISSION_DENIED naming the object, for anything but a missing one.
     """
 
     def __init__(self, location: str) -> None:
-        self.root = local_path(location)
-        self._client: LocalStore | None = None
+        self.location = Location.of(location)
+        self.root = self.location.path
 
-    @property
+    @cached_property
     def client(self) -> LocalStore:
         """The obstore client, made by the first use (an object store of a table that is never read costs nothing)."""
-        if self._client is None:
-            from obstore.store import LocalStore
+        from obstore.store import LocalStore
 
-            self._client = LocalStore(self.root, mkdir=True)
-        return self._client
+        return LocalStore(self.root, mkdir=True)
+
+    @cached_property
+    def filesystem(self) -> FileSystem:
+        """What pyarrow opens the store's objects with, by :attr:`Location.for_arrow`."""
+        from pyarrow.fs import LocalFileSystem
+
+        return LocalFileSystem()
+
+    # -- names ------------------------------------------------------------------------------------------
 
     def path(self, name: str) -> str:
-        """Absolute path of an object, as Spark and pyarrow open it."""
-        return f"{self.root}/{name}"
+        """Absolute path of an object, as lists of files have it; an absolute path stays as it is."""
+        if name.startswith("/"):
+            return name
+        return f"{self.root}/{name}" if name else self.root
 
     def relative(self, path: str) -> str:
         """The part of an absolute path below this store's root; other paths as they are."""
         return path.removeprefix(self.root + "/")
 
+    # -- reading ----------------------------------------------------------------------------------------
+
     def exists(self, name: str) -> bool:
         """True when the object, or a folder of that name, exists."""
-        return os.path.exists(self.path(name))
+        return local.exists(self.path(name))
+
+    def stat(self, name: str) -> Stat | None:
+        """What is known of an object, or a folder of that name; None when it is missing."""
+        with storage_errors(self.path(name)):
+            found = local.stat(self.path(name))
+        return Stat._of(found) if found else None
 
     def get(self, name: str) -> bytes:
         """The object's bytes. Raises FileNotFoundError when it is missing."""
-        with _errors(self.path(name)):
-            return bytes(self.client.get(name).bytes())
-
-    def put_if_absent(self, name: str, data: bytes) -> None:
-        """Puts an object whole, or not at all.
-
-        On disk through a synced temporary file and a link: the name appears with its bytes, also after a
-        crash. (``O_EXCL`` would leave a torn file.) An answer that is not clear is settled by looking: it stands
-        when the name is a link to our own file. From then on nothing is told but success.
-
-        Raises:
-            AlreadyExists: another writer was first.
-            TrinityError: NOT_SUPPORTED on a file system without hard links.
-        """
-        target = Path(self.path(name))
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        with _errors(str(target)):
-            make_folder(target.parent)
-            try:
-                with open(temporary, "xb") as out:
-                    out.write(data)
-                    out.flush()
-                    os.fsync(out.fileno())
-                _link(temporary, target)
-            finally:
-                with contextlib.suppress(OSError):
-                    temporary.unlink()
-        after_commit(f"'{target}' is in place, its folder not synced", lambda: sync_folders([target.parent]))
+        with storage_errors(self.path(name)):
+            return local.read(self.path(name))
 
     def list(self, prefix: str = "", *, after: str | None = None) -> list[Entry]:
         """Objects below a folder, sorted by path; only those behind ``after`` when given."""
         if not self.exists(prefix):
             return []
-        with _errors(self.path(prefix)):
+        with storage_errors(self.path(prefix)):
             found = [
                 Entry(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
                 for page in self.client.list(prefix or None, offset=after)
@@ -166,80 +123,72 @@ class ObjectStore:
             ]
         return sorted(found, key=lambda e: e.path)
 
+    def names(self, folder: str) -> Sequence[str]:
+        """Names of the objects and folders right in a folder, in no order; none where there is no folder."""
+        with storage_errors(self.path(folder)):
+            return local.names_in(self.path(folder))
+
+    # -- writing ----------------------------------------------------------------------------------------
+
+    def put_if_absent(self, name: str, data: bytes) -> None:
+        """Puts an object whole, or not at all: the name appears with its bytes, also after a crash.
+
+        From then on nothing is told but success.
+
+        Raises:
+            AlreadyExists: another writer was first.
+            TrinityError: NOT_SUPPORTED on a file system without hard links.
+        """
+        with storage_errors(self.path(name)):
+            local.link_new(self.path(name), data)
+        self._sync_around(name)
+
+    def put(self, name: str, data: bytes, *, sync: bool = True) -> None:
+        """Puts an object, or another one in the place of one that is there, whole or not at all.
+
+        Args:
+            name: the object's, in a folder that is there.
+            data: its bytes.
+            sync: False for one that may be lost with a crash of the machine.
+        """
+        with storage_errors(self.path(name)):
+            local.replace(self.path(name), data, sync=sync)
+        if sync:
+            self._sync_around(name)
+
+    def _sync_around(self, name: str) -> None:
+        path = self.path(name)
+        after_commit(f"'{path}' is in place, its folder not synced", lambda: sync_folders([_folder(path)]))
+
     def delete(self, names: Iterable[str]) -> None:
         """Deletes objects; those already gone do not matter."""
         for name in names:
-            with _errors(self.path(name)):
-                Path(self.path(name)).unlink(missing_ok=True)
+            with storage_errors(self.path(name)):
+                local.remove(self.path(name))
+
+    def delete_below(self, folder: str) -> None:
+        """Deletes the objects below a folder, as far as they can be."""
+        local.remove_below(self.path(folder))
+
+    # -- what others than this store put; errors are the system's -----------------------------------------
+
+    def make_folder(self, name: str = "", *, sync: bool = True) -> None:
+        """Makes a folder, with those above it.
+
+        Args:
+            name: the folder's.
+            sync: whether it is on disk before this returns.
+        """
+        make_folder(self.path(name), sync=sync)
+
+    def sync(self, name: str) -> None:
+        """Waits until the bytes of an object are on disk."""
+        sync_file(self.path(name))
+
+    def sync_folders(self, names: Iterable[str]) -> None:
+        """Waits until the entries of folders are on disk, each once."""
+        sync_folders(map(self.path, names))
 
 
-class _errors:
-    """Maps the errors of the operating system and of obstore to FILESYSTEM_ERROR, at one seam."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, AlreadyExists | FileNotFoundError | TrinityError):
-            return
-        from obstore.exceptions import BaseError
-
-        if (trouble := system_trouble(error, self.path)) is not None:
-            raise trouble from error
-        if isinstance(error, OSError | BaseError):
-            raise TrinityError("FILESYSTEM_ERROR", f"'{self.path}' cannot be read or written: {error}.") from error
-
-
-def system_trouble(error: BaseException, path: str) -> TrinityError | None:
-    """For an error of reading a file: what the system lacks for it, where the file itself is not at fault.
-
-    That is permission, file handles, memory or space, a disk that answers. A missing or corrupt file gives None.
-    """
-    if isinstance(error, PermissionError):
-        return TrinityError("PERMISSION_DENIED", f"No permission for '{path}': {error}.")
-    short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _LACKING)
-    if short or any(sign in str(error) for sign in _SIGNS):
-        return TrinityError(
-            "FILESYSTEM_ERROR", f"'{path}' cannot be read now, for want of what the system has: {error}."
-        )
-    return None
-
-
-def _link(temporary: Path, target: Path) -> None:
-    try:
-        os.link(temporary, target)
-    except OSError as error:
-        if _same(temporary, target):  # NFS repeats a request whose answer was lost, and then says EEXIST
-            return
-        if isinstance(error, FileExistsError):
-            raise AlreadyExists(target.name) from error
-        if error.errno in _NO_LINKS:
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"'{target.parent}' is on a file system without hard links ({error.strerror}), on which of two writers "
-                "both could win; put the table on a local disk or on NFS.",
-            ) from error
-        raise
-
-
-def _same(temporary: Path, target: Path) -> bool:
-    try:
-        return os.path.samefile(temporary, target)
-    except OSError:
-        return False
-
-
-def after_commit(what: str, work: Callable[[], object]) -> None:
-    """Does what is useful after a commit and not part of it; when it fails, that is logged, and the commit stands.
-
-    Args:
-        what: what it means when the work fails.
-        work: the work.
-    """
-    try:
-        work()
-    except Exception as error:
-        _log.warning("%s: %s", what, error)
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -158,7 +158,7 @@ class VersionedMetadata(RowChanges):
     # -- versions ---------------------------------------------------------------------------------------
 
     def get_table_definition(self, table: TableHandle) -> TableDefinition:
-        return self._at(table).definition
+        return self.load_version(table).definition
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         at = self.load_version(table)

@@ -13,7 +13,6 @@ from textwrap import indent
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.reading import fold_by_column as by_column
@@ -29,7 +28,7 @@ from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.rows import SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
-from trinity.storage import FIELD_ID, columns_in, spark_path, system_trouble
+from trinity.storage import FIELD_ID, Location, columns_in, parquet_schema, system_trouble
 
 __all__ = ["merge_view_sql"]
 
@@ -185,7 +184,7 @@ class _Scans:
 
 def _schema(file: DataFile) -> pa.Schema:
     try:
-        return pq.read_schema(file.path)
+        return parquet_schema(file.path)
     except (OSError, MemoryError, pa.ArrowInvalid) as error:
         if (trouble := system_trouble(error, file.path)) is not None:
             raise trouble from error
@@ -265,7 +264,7 @@ def _in_spark(source: _Source) -> str:
         place = (
             f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if source.placed else ""
         )
-        scans.append(f"SELECT *{place} FROM parquet.{quoted(spark_path(file.path))}")
+        scans.append(f"SELECT *{place} FROM parquet.{quoted(Location.of(file.path).for_sql)}")
     return "\nUNION ALL\n".join(scans)
 
 

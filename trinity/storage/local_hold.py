@@ -1,4 +1,4 @@
-"""A hold on a table's folder: while one process commits to it, none drops it and makes another under its name.
+"""A hold on a table's folder on a local disk: while one process commits, none drops the folder and makes another.
 
 A commit looks at a table and then puts a file by its path. A folder that is replaced in between would get the file of
 a table that it is not.
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.storage.store import local_path
+from trinity.storage.location import local_path
 
 __all__ = ["held"]
 

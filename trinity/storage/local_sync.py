@@ -1,4 +1,4 @@
-"""What a commit names is on disk before the commit: files, the folders that list them, the folders above."""
+"""What a commit names is on a local disk before the commit: files, the folders that list them, the folders above."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-__all__ = ["folders_up_to", "make_folder", "sync_file", "sync_folders"]
+__all__ = ["make_folder", "sync_file", "sync_folders"]
 
 _CANNOT: Final = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 """What file systems answer that cannot sync a folder (SMB, FUSE), and ones that may not be listed."""
 
 
-def sync_file(path: str | Path) -> None:
+def sync_file(path: str | os.PathLike[str]) -> None:
     """Waits until a file's bytes are on disk. By path: whoever wrote it has closed it."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -24,9 +24,9 @@ def sync_file(path: str | Path) -> None:
         os.close(handle)
 
 
-def sync_folders(folders: Iterable[str | Path]) -> None:
+def sync_folders(folders: Iterable[str | os.PathLike[str]]) -> None:
     """Waits until the entries of folders are on disk, each once, as far as the file system can."""
-    for folder in dict.fromkeys(map(str, folders)):
+    for folder in dict.fromkeys(os.fspath(folder) for folder in folders):
         try:
             sync_file(folder)
         except OSError as error:
@@ -34,17 +34,14 @@ def sync_folders(folders: Iterable[str | Path]) -> None:
                 raise
 
 
-def make_folder(folder: str | Path) -> None:
-    """Makes a folder and those above it that are missing, on disk as entries of the ones above."""
+def make_folder(folder: str | os.PathLike[str], *, sync: bool = True) -> None:
+    """Makes a folder and those above it that are missing, on disk as entries of the ones above.
+
+    Args:
+        folder: the folder.
+        sync: False where a crash of the machine may take it.
+    """
     whole = Path(folder)
-    missing = list(takewhile(lambda f: not f.exists(), (whole, *whole.parents)))
+    missing = list(takewhile(lambda f: not f.exists(), (whole, *whole.parents))) if sync else []
     whole.mkdir(parents=True, exist_ok=True)
     sync_folders(made.parent for made in missing)
-
-
-def folders_up_to(root: str, folder: str) -> list[str]:
-    """The folder and those above it, of which ``root`` is the last."""
-    found = [folder]
-    while found[-1] != root and len(found[-1]) > len(root):
-        found.append(os.path.dirname(found[-1]))
-    return found

@@ -1,0 +1,71 @@
+"""What goes wrong with storage, as Trinity's errors."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any, Final
+
+from trinity.errors import TrinityError
+from trinity.secrets import logger
+
+__all__ = ["AlreadyExists", "after_commit", "storage_errors", "system_trouble"]
+
+_log = logger(__name__)
+_LACKING: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+)
+_SIGNS: Final = ("Too many open files", "No space left on device", "Cannot allocate memory", "OutOfMemoryError")
+"""The same as other libraries and Java say it."""
+
+
+class AlreadyExists(Exception):
+    """Another writer put this object first."""
+
+
+class storage_errors:
+    """Maps the errors of the operating system and of obstore to FILESYSTEM_ERROR, at one seam."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, AlreadyExists | FileNotFoundError | TrinityError):
+            return
+        from obstore.exceptions import BaseError
+
+        if (trouble := system_trouble(error, self.path)) is not None:
+            raise trouble from error
+        if isinstance(error, OSError | BaseError):
+            raise TrinityError("FILESYSTEM_ERROR", f"'{self.path}' cannot be read or written: {error}.") from error
+
+
+def system_trouble(error: BaseException, path: str) -> TrinityError | None:
+    """For an error of reading a file: what the system lacks for it, where the file itself is not at fault.
+
+    That is permission, file handles, memory or space, a disk that answers. A missing or corrupt file gives None.
+    """
+    if isinstance(error, PermissionError):
+        return TrinityError("PERMISSION_DENIED", f"No permission for '{path}': {error}.")
+    short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _LACKING)
+    if short or any(sign in str(error) for sign in _SIGNS):
+        return TrinityError(
+            "FILESYSTEM_ERROR", f"'{path}' cannot be read now, for want of what the system has: {error}."
+        )
+    return None
+
+
+def after_commit(what: str, work: Callable[[], object]) -> None:
+    """Does what is useful after a commit and not part of it; when it fails, that is logged, and the commit stands.
+
+    Args:
+        what: what it means when the work fails.
+        work: the work.
+    """
+    try:
+        work()
+    except Exception as error:
+        _log.warning("%s: %s", what, error)

@@ -1,0 +1,139 @@
+"""Files of a local disk as objects: put whole or not at all, by links and renames.
+
+Paths are absolute. Errors are the operating system's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity.storage.errors import AlreadyExists
+from trinity.storage.local_sync import make_folder
+
+__all__ = [
+    "exists",
+    "link_new",
+    "names_in",
+    "read",
+    "remove",
+    "remove_below",
+    "replace",
+    "stat",
+]
+
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
+"""What file systems without hard links answer."""
+_ABSENT: Final = (FileNotFoundError, NotADirectoryError)
+
+
+def read(path: str) -> bytes:
+    """A file's bytes. Raises FileNotFoundError."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def exists(path: str) -> bool:
+    """Whether a file or a folder is there."""
+    return os.path.exists(path)
+
+
+def stat(path: str) -> os.stat_result | None:
+    """What the disk knows of a file; None where there is none."""
+    try:
+        return os.stat(path)
+    except _ABSENT:
+        return None
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in a folder, in no order; none where there is no folder."""
+    try:
+        return os.listdir(folder)
+    except _ABSENT:
+        return []
+
+
+def link_new(path: str, data: bytes) -> None:
+    """Puts a file that is not there, through a synced temporary file and a hard link.
+
+    The name appears with its bytes, also after a crash: ``O_EXCL`` would leave a torn file. An answer that is not
+    clear is settled by looking: it stands when the name is a link to our own file. The folder is yet to sync.
+
+    Raises:
+        AlreadyExists: another writer was first.
+        TrinityError: NOT_SUPPORTED on a file system without hard links.
+    """
+    target = Path(path)
+    make_folder(target.parent)
+    with _temporary(target, data) as temporary:
+        _link(temporary, target)
+
+
+def replace(path: str, data: bytes, *, sync: bool) -> None:
+    """Puts a file in the place of what is there, through a temporary one that is renamed; the folder is yet to sync.
+
+    Args:
+        path: the file's.
+        data: its bytes.
+        sync: whether they are on disk before the name stands for them.
+    """
+    with _temporary(Path(path), data, sync=sync) as temporary:
+        temporary.replace(path)
+
+
+@contextmanager
+def _temporary(target: Path, data: bytes, *, sync: bool = True) -> Iterator[Path]:
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        with open(temporary, "xb") as out:
+            out.write(data)
+            out.flush()
+            if sync:
+                os.fsync(out.fileno())
+        yield temporary
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _link(temporary: Path, target: Path) -> None:
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        if _same(temporary, target):  # NFS repeats a request whose answer was lost, and then says EEXIST
+            return
+        if isinstance(error, FileExistsError):
+            raise AlreadyExists(target.name) from error
+        if error.errno in _NO_LINKS:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"'{target.parent}' is on a file system without hard links ({error.strerror}), on which of two writers "
+                "both could win; put the table on a local disk or on NFS.",
+            ) from error
+        raise
+
+
+def _same(temporary: Path, target: Path) -> bool:
+    try:
+        return os.path.samefile(temporary, target)
+    except OSError:
+        return False
+
+
+def remove(path: str) -> None:
+    """Removes a file; one already gone does not matter."""
+    Path(path).unlink(missing_ok=True)
+
+
+def remove_below(folder: str) -> None:
+    """Removes a folder with all that is in it, as far as that can be."""
+    shutil.rmtree(folder, ignore_errors=True)

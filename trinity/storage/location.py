@@ -1,0 +1,130 @@
+"""Where a table, a folder or a file lies: one value, and how it is written for each of those who read it.
+
+Nothing here touches a disk.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, unquote
+
+from trinity.errors import TrinityError
+
+__all__ = ["Location", "file_uri", "local_path", "spark_path"]
+
+_SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
+"""How a URI begins; ``pathlib`` makes one slash of two."""
+_NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
+_PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place on a local disk, in normal form: made by :meth:`of` or :meth:`of_uri`, equal when it is the same place.
+
+    As a text, which handles and lists of files have, it is an absolute path; :meth:`of` makes it of that again.
+
+    Attributes:
+        path: from the root of the store: ``/``, or ``/`` before each part and none at the end; no part is ``.`` or
+            ``..``.
+    """
+
+    path: str
+
+    @classmethod
+    def of(cls, text: str) -> Location:
+        """The location of a path, or of a ``file:`` URI as table formats write it: with nothing escaped.
+
+        A relative path begins at the working directory, ``~`` at a home.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED for other schemes.
+        """
+        if text.startswith("file:"):
+            text = "/" + text.removeprefix("file:").lstrip("/")
+        elif _SCHEME.match(text):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Location '{text}': only local paths and file: URIs are supported. Mount the store as a folder, or "
+                "write there by the format's own writers.",
+            )
+        return cls(_normal(os.path.abspath(os.path.expanduser(text))))
+
+    @classmethod
+    def of_uri(cls, text: str) -> Location:
+        """The location of a URI as Spark's ``_metadata.file_path`` has it: escaped. A path is taken as it is."""
+        return cls.of(unquote(text) if text.startswith("file:") else text)
+
+    def __str__(self) -> str:
+        return self.path
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    @property
+    def name(self) -> str:
+        """The last part; empty for the root."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def parent(self) -> Location:
+        """The location above this one; the root's is the root."""
+        return Location(self.path.rpartition("/")[0] or "/")
+
+    def join(self, *names: str) -> Location:
+        """A location below this one, by names with ``/`` between parts; ``..`` goes up."""
+        return Location(_normal(os.path.normpath("/".join((self.path, *names)))))
+
+    def relative(self, other: Location) -> str | None:
+        """The names by which :meth:`join` comes to the other location, which is this one or below; else None."""
+        if self == other:
+            return ""
+        above = self.path.rstrip("/") + "/"
+        return other.path.removeprefix(above) if other.path.startswith(above) else None
+
+    @property
+    def uri(self) -> str:
+        """The escaped URI, as Spark's ``_metadata.file_path`` writes it."""
+        return "file:" + _NOT_IN_URI.sub(lambda found: quote(found[0]), self.path)
+
+    @property
+    def format_uri(self) -> str:
+        """The URI as Iceberg's metadata has it: with nothing escaped."""
+        return f"file://{self.path}"
+
+    @property
+    def for_spark(self) -> str:
+        """What Spark's readers are given, told to expand no patterns."""
+        return self.path
+
+    @property
+    def for_sql(self) -> str:
+        """What SQL over files by their paths is given, which expands patterns."""
+        return _PATTERN.sub(r"\\\1", self.path)
+
+    @property
+    def for_arrow(self) -> str:
+        """What :attr:`~trinity.storage.ObjectStore.filesystem` is given."""
+        return self.path
+
+
+def _normal(path: str) -> str:
+    return "/" + path.lstrip("/")  # two slashes at the beginning stay two in POSIX's normal form
+
+
+def local_path(location: str) -> str:
+    """The text of :meth:`Location.of`."""
+    return Location.of(location).path
+
+
+def file_uri(path: str) -> str:
+    """The :attr:`~Location.uri` of a path."""
+    return Location.of(path).uri
+
+
+def spark_path(path: str) -> str:
+    """The path as :attr:`~Location.for_sql` says."""
+    return Location.of(path).for_sql
