@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TESTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon lint bench lock clean
+.PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon lint docs bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ lint: setup ## ruff, typos and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: setup ## docs/api, out of the docstrings
+	$(BIN)/python -m docs.reference
 
 bench: setup ## the ratios of docs/performance.md
 	$(BIN)/python -m benchmarks

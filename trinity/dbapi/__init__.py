@@ -42,6 +42,8 @@ __all__ = [
 ]  # fmt: skip
 
 apilevel: Final = "2.0"
+"""The version of PEP 249."""
 threadsafety: Final = 1
 """Threads may share the module, not connections."""
 paramstyle: Final = "qmark"
+"""Parameters are question marks."""

@@ -39,20 +39,28 @@ class TypeObject:
 STRING: Final = TypeObject(
     "STRING", (18, 19, 25, 114, 142, 705, 1042, 1043, 2950, 3802), ("string", "char", "varchar", "variant")
 )
+"""Texts, and what is shown as text: JSON, UUID, VARIANT."""
 BINARY: Final = TypeObject("BINARY", (17,), ("binary",))
+"""Bytes."""
 NUMBER: Final = TypeObject(
     "NUMBER",
     (16, 20, 21, 23, 700, 701, 790, 1700),
     ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
 )
+"""Numbers, and BOOLEAN."""
 DATETIME: Final = TypeObject(
     "DATETIME", (1082, 1083, 1114, 1184, 1186, 1266), ("date", "time", "timestamp", "timestamp_ntz", "interval")
 )
+"""Dates, times of day, timestamps and intervals."""
 ROWID: Final = TypeObject("ROWID", (26, 27), ())
+"""PostgreSQL's oid and tid; no column of a Trinity table."""
 
 Date = dt.date
+"""A date of year, month and day."""
 Time = dt.time
+"""A time of day of hour, minute and second."""
 Timestamp = dt.datetime
+"""A timestamp of year, month, day, hour, minute and second."""
 
 
 @api

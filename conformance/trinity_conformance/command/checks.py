@@ -195,6 +195,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {},
     ),
 )  # fmt: skip
+"""Every check of histories, in the order in which a run plays them."""
 
 
 def check_of(check_id: str) -> Check:

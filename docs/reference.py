@@ -1,0 +1,173 @@
+"""``python -m docs.reference`` writes docs/api/: a page for each public package, out of the docstrings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import griffe
+
+ROOT: Final = Path(__file__).parent.parent
+FOLDER: Final = ROOT / "docs/api"
+PACKAGES: Final = (
+    "trinity",
+    "trinity.errors",
+    "trinity.dbapi",
+    "trinity.spi",
+    "trinity.storage",
+    "trinity.merge.functions",
+    "trinity_conformance",
+)
+"""What others may import from; a page each."""
+_WIDTH: Final = 100
+
+
+def pages() -> Mapping[str, str]:
+    """Name of a file in docs/api -> its text."""
+    loaded = _loaded()
+    found = {f"{package}.md": _page(loaded[package]) for package in PACKAGES}
+    rows = (f"| [{p}]({p}.md) | {_summary(loaded[p])} |" for p in PACKAGES)
+    head = "# API reference\n\nOut of the docstrings, by `make docs`.\n\n| package | what it is for |\n|---|---|\n"
+    return {"README.md": head + "\n".join(rows) + "\n", **found}
+
+
+def undocumented() -> list[str]:
+    """The public names, and the public methods of public classes, that have no docstring, their own or a base's."""
+    return [
+        f"{package}.{name}"
+        for package, module in _loaded().items()
+        for name, found in _entries(module)
+        if not _docstring(found) and not found.is_module
+    ]
+
+
+def _loaded() -> dict[str, griffe.Module]:
+    loader = griffe.GriffeLoader(search_paths=[ROOT, ROOT / "conformance"], docstring_parser="google")
+    for package in dict.fromkeys(name.split(".")[0] for name in PACKAGES):
+        loader.load(package)
+    loader.resolve_aliases(external=False)
+    return {name: loader.modules_collection[name] for name in PACKAGES}
+
+
+def _entries(module: griffe.Module) -> Iterator[tuple[str, Any]]:
+    """(name, object) of each public name, and of each public method and property of a class (``Class.method``)."""
+    for name in map(str, module.exports or ()):
+        found = _target(module[name])
+        yield name, found
+        if found.is_class:
+            yield from ((f"{name}.{member.name}", member) for member in _methods(found))
+
+
+def _target(found: Any) -> Any:
+    return found.final_target if found.is_alias else found
+
+
+def _methods(owner: griffe.Class) -> list[Any]:
+    """The public methods and properties of a class, in the order in which they are written."""
+    members = (_target(m) for name, m in owner.members.items() if not name.startswith("_"))
+    return [m for m in members if m.is_function or "property" in m.labels]
+
+
+def _docstring(found: Any) -> griffe.Docstring | None:
+    """An object's docstring, or that of the method that it overrides."""
+    bases = found.parent.mro() if found.docstring is None and found.parent.is_class else ()
+    overridden = (base.members.get(found.name) for base in bases)
+    return found.docstring or next((m.docstring for m in overridden if m is not None and m.docstring), None)
+
+
+def _page(module: griffe.Module) -> str:
+    parts = [f"# {module.path}", *_prose(module.docstring)]
+    for name, found in _entries(module):
+        level = "###" if "." in name else "##"
+        if found.is_module:
+            parts += [f"{level} {name}", f"The module [{found.path}]({found.path}.md)."]
+        else:
+            parts += [f"{level} {name}", f"```python\n{_code(name, found)}\n```", *_prose(_docstring(found))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _code(name: str, found: Any) -> str:
+    if found.is_function:
+        return _broken(found.signature(return_type=True))
+    if found.is_class:
+        bases = f"({', '.join(map(str, found.bases))})" if found.bases else ""
+        fields = (_field(m) for m in found.members.values() if m.is_attribute and not m.name.startswith("_"))
+        return "\n".join([f"class {found.name}{bases}:", *(f"    {line}" for line in fields if line)])
+    kind = f": {found.annotation}" if found.annotation is not None else ""
+    return f"{name.split('.')[-1]}{kind}" + (
+        "" if found.value is None or found.labels & {"property"} else _value(found)
+    )
+
+
+def _value(found: Any) -> str:
+    text = str(found.value)
+    return f" = {text}" if len(text) < _WIDTH else " = ..."
+
+
+def _field(found: Any) -> str:
+    """``name: type``; nothing for properties, which have entries of their own, and for what only methods set."""
+    if "property" in found.labels or (found.annotation is None and "class-attribute" not in found.labels):
+        return ""
+    return f"{found.name}: {found.annotation}" if found.annotation is not None else f"{found.name}{_value(found)}"
+
+
+def _broken(signature: str) -> str:
+    """A signature with one parameter a line when it is long."""
+    name, _, rest = signature.partition("(")
+    depth, start, parts = 0, 0, []
+    for at, sign in enumerate(rest):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth < 0 or (sign == "," and depth == 0):
+            parts.append(rest[start:at].strip())
+            start = at + 1
+        if depth < 0:
+            break
+    if len(signature) < _WIDTH or not parts:
+        return f"def {signature}"
+    return f"def {name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){rest[start:]}"
+
+
+def _prose(docstring: griffe.Docstring | None) -> list[str]:
+    """A docstring's sections as paragraphs of Markdown."""
+    found = []
+    for section in docstring.parse("google", warnings=False) if docstring else ():
+        if section.kind is griffe.DocstringSectionKind.text:
+            found.append(_markdown(section.value))
+        elif section.kind is griffe.DocstringSectionKind.admonition:
+            found.append(f"**{section.title}** {_markdown(section.value.contents)}")
+        else:
+            items = "\n".join(f"- {_item(section.kind, item)}" for item in section.value)
+            found.append(f"{section.kind.value.capitalize()}:\n\n{items}")
+    return found
+
+
+def _item(kind: griffe.DocstringSectionKind, item: Any) -> str:
+    name = getattr(item, "name", "") if kind is not griffe.DocstringSectionKind.raises else str(item.annotation)
+    text = _markdown(item.description).replace("\n", "\n  ")
+    return f"`{name}`: {text}" if name else text
+
+
+def _markdown(text: str) -> str:
+    """Sphinx's roles and double backticks as Markdown."""
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
+    return re.sub(r"``(.+?)``", r"`\1`", text)
+
+
+def _summary(module: griffe.Module) -> str:
+    assert module.docstring is not None, module.path
+    return _markdown(module.docstring.value.split("\n\n")[0].replace("\n", " "))
+
+
+def write() -> None:
+    """Makes docs/api anew."""
+    FOLDER.mkdir(exist_ok=True)
+    for old in FOLDER.glob("*.md"):
+        old.unlink()
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text)
+
+
+if __name__ == "__main__":
+    write()
