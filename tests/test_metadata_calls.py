@@ -36,14 +36,16 @@ def _rows(*keys: int) -> pa.Table:
     return pa.table({"k": pa.array(keys, pa.int32()), "v": ["new"] * len(keys)})
 
 
-@pytest.fixture(params=["keyed", "plain"])
-def table(request: pytest.FixtureRequest, session: Session, fmt: str) -> Table:
-    """A table of two commits, in the current schema as ``t``, and beside it a table ``s`` of the same columns."""
-    session.use(fmt, "default")
+@pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
+def table(request: pytest.FixtureRequest, session: Session, tiered_fmt: str) -> Table:
+    """A table of two commits, in the current schema as ``t``, and another, ``beside``, of the same columns."""
+    session.use(tiered_fmt, "default")
     key = ["k"] if request.param == "keyed" else []
     made = [
-        session.create_table(f"{fmt}.default.{name}", [Column("k", "int"), Column("v", "string")], primary_key=key)
-        for name in ("s", "t")
+        session.create_table(
+            f"{tiered_fmt}.default.{name}", [Column("k", "int"), Column("v", "string")], primary_key=key
+        )
+        for name in ("beside", "t")
     ]
     for at in made:
         for keys in ((1, 2), (3,)):
@@ -77,14 +79,14 @@ _INSERTED: Final = {"get_table_definition": 1, **_APPEND}
 _MERGED: Final = "WHEN MATCHED THEN UPDATE SET v = n.v WHEN NOT MATCHED THEN INSERT (k, v) VALUES (n.k, n.v)"
 _SQL: Final = {
     "INSERT INTO t VALUES (4, 'new')": {**_INSERTED, "get_table": 1},
-    "INSERT INTO t SELECT k + 10, v FROM s": {**_INSERTED, "get_table": 2, "get_splits": 1},
+    "INSERT INTO t SELECT k + 10, v FROM beside": {**_INSERTED, "get_table": 2, "get_splits": 1},
     "INSERT INTO t SELECT k + 10, v FROM t": {**_CHANGE, "get_table": 2, "get_table_definition": 1},
     "UPDATE t SET v = 'changed' WHERE k = 1": {**_CHANGE, "get_table": 1},
     "DELETE FROM t WHERE k = 1": {**_CHANGE, "get_table": 1},
     "DELETE FROM t WHERE k IN (SELECT max(k) FROM t)": {**_CHANGE, "get_table": 2},
     f"MERGE INTO t USING (VALUES (1, 'a'), (9, 'b')) AS n (k, v) ON t.k = n.k {_MERGED}": {**_CHANGE, "get_table": 1},
     f"MERGE INTO t USING (SELECT k + 1 AS k, v FROM t) AS n ON t.k = n.k {_MERGED}": {**_CHANGE, "get_table": 2},
-    "MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN DELETE": {**_CHANGE, "get_table": 2, "get_splits": 2},
+    "MERGE INTO t USING beside b ON t.k = b.k WHEN MATCHED THEN DELETE": {**_CHANGE, "get_table": 2, "get_splits": 2},
     "SELECT count(*) FROM t": {"get_table": 1, "get_splits": 1},
     "SELECT a.v FROM t a JOIN t b ON a.k = b.k": {"get_table": 2, "get_splits": 1},
     "DESCRIBE EXTENDED t": {"get_table": 1, "get_table_definition": 1},
@@ -103,7 +105,7 @@ def test_sql_asks_once(session: Session, table: Table, statement: str, calls: di
 def test_a_translated_merge_asks_once(session: Session, table: Table) -> None:
     with _counting(table.connector.metadata) as found:
         session.sql(
-            "MERGE INTO t USING (SELECT k, concat(v, 'x') AS v FROM s) AS n ON t.k = n.k "
+            "MERGE INTO t USING (SELECT k, concat(v, 'x') AS v FROM beside) AS n ON t.k = n.k "
             "WHEN MATCHED THEN UPDATE SET v = n.v",
             dialect="trino",
         )
