@@ -117,6 +117,46 @@ class Table:
 
         return row_versions(self.session.spark, self.splits(version))
 
+    def changes(
+        self,
+        start: int | str | dt.datetime,
+        end: int | str | dt.datetime | None = None,
+        *,
+        start_inclusive: bool = False,
+        end_inclusive: bool = True,
+        deduplication_mode: str = "dropCarryovers",
+        compute_updates: bool = True,
+        preimages: bool = True,
+    ) -> DataFrame:
+        """The change feed: what changed in the merged rows after a version, up to another one (C1-C5); lazy.
+
+        Applied to the read of ``start``, it gives the read of ``end``. Its columns are those of the last version, with
+        ``_change_type`` STRING (``insert``, ``delete``, ``update_preimage``, ``update_postimage``),
+        ``_commit_version`` BIGINT and ``_commit_timestamp`` TIMESTAMP. Rows come in no order.
+
+        Args:
+            start: a version of :meth:`history`; or a time, ISO text (in the session's time zone unless it says
+                otherwise) or datetime.
+            end: likewise; the newest version without it.
+            start_inclusive: True for the changes of ``start`` itself, too.
+            end_inclusive: False to leave those of ``end`` itself out.
+            deduplication_mode: ``dropCarryovers``, or ``netChanges`` for one change per key over all the versions, of
+                the last one that changed it; Spark 4.2's words. What did not change is never shown.
+            compute_updates: False for a delete and an insert instead of an update's two images.
+            preimages: False to leave out the rows before an update.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for a version that is not there or was vacuumed, naming the oldest readable
+                one (L10), for an end before the start, for an unknown mode; DUPLICATE_COLUMN_NAME for a table that has
+                a column of one of the three names.
+        """
+        from trinity.engine.feed.change_feed import Form, change_feed
+        from trinity.engine.feed.interval import Bound
+
+        form = Form.of(deduplication_mode, compute_updates=compute_updates, preimages=preimages)
+        until = None if end is None else Bound(end, end_inclusive)
+        return change_feed(self, Bound(start, start_inclusive), until, form)
+
     def merge_view_sql(self, dialect: str) -> str:
         """The merged rows of the newest version as one SELECT, which needs nothing but the engine that runs it.
 

@@ -8,7 +8,7 @@ from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.zones import zone_of
 
-__all__ = ["version_at"]
+__all__ = ["epoch_ms", "version_at"]
 
 
 def version_at(table: Target, timestamp: str | dt.datetime) -> int:
@@ -21,7 +21,7 @@ def version_at(table: Target, timestamp: str | dt.datetime) -> int:
     Raises:
         TrinityError: INVALID_ARGUMENTS for a text that is no time, or one before the oldest readable version.
     """
-    wanted = _epoch_ms(timestamp, table.session.timezone)
+    wanted = epoch_ms(timestamp, table.session.timezone)
     entries = table.connector.metadata.history(table.handle)
     found = [e.version for e in entries if e.timestamp_ms <= wanted]
     if not found:
@@ -35,7 +35,12 @@ def version_at(table: Target, timestamp: str | dt.datetime) -> int:
     return found[-1]
 
 
-def _epoch_ms(timestamp: str | dt.datetime, timezone: str) -> int:
+def epoch_ms(timestamp: str | dt.datetime, timezone: str) -> int:
+    """Milliseconds since the epoch of ISO text or a datetime, of a zone unless it says otherwise.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a text that is no time.
+    """
     try:
         at = timestamp if isinstance(timestamp, dt.datetime) else dt.datetime.fromisoformat(timestamp)
         if at.tzinfo is None:

@@ -18,6 +18,7 @@ from trinity_conformance.model.tables import Model
 from trinity_conformance.model.values import POOLS, Json, decode, encode, equal_form, order_form
 from trinity_conformance.mutants.effects import DML_MUTANTS
 from trinity_conformance.mutants.engines import ENGINE_MUTANTS
+from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
 from trinity_conformance.mutants.selftest import self_test, trial
 from trinity_conformance.mutants.tables import MUTANTS, ModelSubject, TieToEarlier
@@ -198,7 +199,7 @@ def test_quotas_name_situations_and_checks_cite_rules() -> None:
 @pytest.mark.parametrize(
     ("mutants", "histories"),
     [
-        pytest.param({**MUTANTS, **DML_MUTANTS}, 60, marks=pytest.mark.full),
+        pytest.param({**MUTANTS, **FEED_MUTANTS, **DML_MUTANTS}, 60, marks=pytest.mark.full),
         ({name: ENGINE_MUTANTS[name] for name in TELLING}, 15),
         pytest.param({**ENGINE_MUTANTS, **FUNCTION_MUTANTS}, 60, marks=pytest.mark.full),
     ],

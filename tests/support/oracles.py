@@ -22,9 +22,9 @@ from trinity_conformance.model.expressions import literal_sql, type_sql
 from trinity_conformance.model.programs import Counts, DmlModel, Effect
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Statement
-from trinity_conformance.model.tables import Row
+from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json
-from trinity_conformance.play.subject import LogRow, Outcome, Writer
+from trinity_conformance.play.subject import LogRow, Outcome, Unsupported, Writer
 from trinity_conformance.play.traces import Upsert
 
 __all__ = [
@@ -110,6 +110,9 @@ class Oracle(ABC):
 
     def history(self) -> list[tuple[Any, datetime]]:
         return [(number, datetime(2024, 1, 1)) for number in range(self.commits)]
+
+    def changes(self, after: Any) -> list[Changed]:
+        raise Unsupported("a change feed, which no other engine has")
 
     def reopen(self) -> None:
         """Nothing: the table stays open."""

@@ -98,6 +98,13 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"upsert": 4, "read-past": 4, "compact": 1, "reopen": 1},
     ),
     Check(
+        "changes",
+        ("C1", "C2", "C3", "C4"),
+        "the change feed leads from the read of one version to that of another, change by change",
+        {"changes": 3, "changes-over-compaction": 1},
+        {"upsert": 6, "delete": 2, "compact": 2, "vacuum": 1, "read-past": 1},
+    ),
+    Check(
         "schema-change",
         ("L3", "L10"),
         "columns that are renamed, moved, widened, added or dropped leave every other value as it was",

@@ -18,7 +18,7 @@ from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.values import Json, Value, equal_form, order_form
 
-__all__ = ["Key", "Model", "Row", "Version"]
+__all__ = ["Changed", "Key", "Model", "Row", "Version"]
 
 Row = dict[str, Value]
 Key = tuple[Any, ...]
@@ -43,6 +43,21 @@ class Version:
     def names(self, column: str) -> bool:
         """True when the writer supplied a column."""
         return self.named is None or column in self.named
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One row of a change feed (C1).
+
+    Attributes:
+        kind: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage``.
+        version: the version that made the change.
+        row: its values by column name.
+    """
+
+    kind: str
+    version: Any
+    row: Row
 
 
 @dataclass
@@ -126,6 +141,24 @@ class Model:
         """The merged read after the first ``commits`` commits, by key; after all by default (L10)."""
         winners = self.winners(commits)
         return {key: winner.row for key, winner in winners.items() if not self.is_deleted(winner)}
+
+    def changes(self, after: int) -> list[Changed]:
+        """The changes of the merged read since the first ``after`` commits, commit by commit (C1)."""
+        found = []
+        for number in range(after + 1, len(self.commits) + 1):
+            before, now = self.merged(number - 1), self.merged(number)
+            for key in before.keys() | now.keys():
+                found += self.changed(number, before.get(key), now.get(key))
+        return found
+
+    def changed(self, version: int, before: Row | None, after: Row | None) -> list[Changed]:
+        """What one commit changed of one key's row."""
+        if before is None or after is None:
+            gone = [Changed("delete", version, before)] if before else []
+            return [*gone, *([Changed("insert", version, after)] if after else [])]
+        if all(equal_form(c.type, before[c.name]) == equal_form(c.type, after[c.name]) for c in self.shape.columns):
+            return []
+        return [Changed("update_preimage", version, before), Changed("update_postimage", version, after)]
 
     def query(self, condition: Condition) -> dict[Key, Row]:
         """The rows of the merged read on which a condition is true (L9)."""

@@ -14,7 +14,7 @@ from trinity_conformance.model.functions import OutOfRange
 from trinity_conformance.model.programs import Counts, DmlModel
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.statements import Statement
-from trinity_conformance.model.tables import Key, Model, Row, Version
+from trinity_conformance.model.tables import Changed, Key, Model, Row, Version
 from trinity_conformance.model.values import Json, Value, order_form
 from trinity_conformance.play.subject import LogRow, Outcome
 from trinity_conformance.play.traces import Upsert
@@ -97,6 +97,9 @@ class ModelSubject:
     def log(self) -> list[LogRow]:
         commits = self._model.arrived()
         return [LogRow(v.row, n, (n, i)) for n, commit in enumerate(commits) for i, v in enumerate(commit)]
+
+    def changes(self, after: Any) -> list[Changed]:
+        return self._model.changes(after)
 
     def history(self) -> list[tuple[Any, datetime]]:
         return [(n, _BEGINNING + timedelta(seconds=n)) for n in range(len(self._model.commits) + 1)]

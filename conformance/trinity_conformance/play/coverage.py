@@ -51,6 +51,8 @@ SITUATIONS: Final[dict[str, str]] = {
     "past-version": "a read of an earlier version",
     "past-timestamp": "a read as of an earlier time",
     "past-before-compaction": "a read of a version before a compaction",
+    "changes": "a change feed that was applied to the read of its first version",
+    "changes-over-compaction": "one that goes over a compaction",
     "log": "a comparison of log() with all arrivals",
     "history": "a comparison of history() with the commits",
     "other upsert": "a commit of another engine",

@@ -15,6 +15,7 @@ from trinity_conformance.model.shapes import DEDUPLICATE
 from trinity_conformance.model.tables import Key, Row
 from trinity_conformance.play.coverage import Coverage
 from trinity_conformance.play.differences import NonConformance, compare, compare_arrivals
+from trinity_conformance.play.feed import check_feed
 from trinity_conformance.play.past import Past
 from trinity_conformance.play.subject import Subject, Unsupported, Writer
 from trinity_conformance.play.traces import (
@@ -106,6 +107,7 @@ class _Run:
         self.since_read: list[str] = []
         self.past = Past(subject)
         self.compacted_at: int | None = None
+        self.altered_at = -1
         self.deduplicates = history.shape.engine == DEDUPLICATE
 
     def whole(self, every_step: bool) -> None:
@@ -123,6 +125,7 @@ class _Run:
             self.tally.coverage.saw("history")
             self.tally.observations["time-travel"] += 1
             self.past.check()
+        self.changes()
         self.tally.coverage.folded(self.model)
         self.tally.histories += 1
         self.tally.rows += self.history.rows
@@ -147,8 +150,8 @@ class _Run:
 
     def blame_by_events(self, op: str) -> str:
         """The same, as for a deduplicate table."""
-        if op in ("query", "read-past", "log"):
-            return {"query": "pushdown", "read-past": "time-travel", "log": "arrival-order"}[op]
+        if op in ("query", "read-past", "log", "changes"):
+            return {"query": "pushdown", "read-past": "time-travel", "log": "arrival-order", "changes": "changes"}[op]
         kinds = {*self.since_read, *([op] if op in _CARE or op == "delete" else [])}
         if kinds and kinds <= _CARE:
             return "care-invisible"
@@ -271,6 +274,7 @@ class _Run:
             self.tally.unsupported[str(reason)] += 1
             return
         self.model.alter(step.kind, step.columns)
+        self.altered_at = len(self.model.commits)
         self.tally.coverage.saw(f"alter {step.kind}")
         self.since_read.append("alter")
 
@@ -355,6 +359,25 @@ class _Run:
         if self.compacted_at is not None and commits <= self.compacted_at:
             self.tally.coverage.saw("past-before-compaction")
         self.expect("time-travel", self.model.merged(commits), found, f"version {version} by {step.by}")
+
+    def changes(self) -> None:
+        """The feed since the oldest version whose rows have the columns of now."""
+        if not self.history.shape.key or any(isinstance(s, Other) for s in self.history.steps):
+            return
+        listed = {version for version, _ in self.past.listed()}
+        known = [(v, n) for v, n in self.past.versions if n > self.altered_at and v in listed]
+        start = known[0][1] if known else 0
+        if len(known) < 2 or any(self.model.overflows(commits=n) for n in range(start, len(self.model.commits) + 1)):
+            return
+        try:
+            feed = self.guarded("changes", lambda: self.subject.changes(known[0][0]))
+        except Unsupported as reason:
+            self.tally.unsupported[str(reason)] += 1
+            return
+        check_feed(self.model, known, feed)
+        self.tally.observations["changes"] += 1
+        over = self.compacted_at is not None and self.compacted_at >= start
+        self.tally.coverage.saw("changes", *(["changes-over-compaction"] if over else []))
 
     def log(self) -> None:
         rows = self.guarded("log", self.subject.log)

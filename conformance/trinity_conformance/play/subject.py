@@ -19,7 +19,7 @@ from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.programs import Counts
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.statements import Statement
-from trinity_conformance.model.tables import Row
+from trinity_conformance.model.tables import Changed, Row
 from trinity_conformance.model.values import Json, decode
 from trinity_conformance.play.names import Names
 from trinity_conformance.play.traces import Upsert
@@ -95,6 +95,9 @@ class Subject(Writer, Protocol):
 
     def log(self) -> list[LogRow]:
         """All row versions, in arrival order."""
+
+    def changes(self, after: Any) -> list[Changed]:
+        """The change feed since a version, in no order. Raises :class:`Unsupported`."""
 
     def history(self) -> list[tuple[Any, datetime]]:
         """Version and time of the readable commits, by version."""
@@ -274,6 +277,13 @@ class TrinitySubject:
             for r in rows
         ]
         return sorted(found, key=lambda r: r.place)
+
+    def changes(self, after: Any) -> list[Changed]:
+        frame = self._table.changes(after)
+        frame = frame.select("_change_type", "_commit_version", *self._names.shown(self._shape.names, None))
+        with spark_errors():
+            rows = frame.toArrow().to_pylist()
+        return [Changed(r.pop("_change_type"), r.pop("_commit_version"), r) for r in rows]
 
     def another(self, how: int) -> Writer:
         raise Unsupported("a step of another engine, of which an adapter's player has none")

@@ -49,11 +49,18 @@ _ASIDE: Final = 1 << 40
 """Rows put aside arrive before the base, whose arrival is -1."""
 
 
-def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataFrame:
-    """The row versions to be folded, with :data:`~trinity.merge.fold.ARRIVAL`: base, sidecar and log."""
+def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
+    """The row versions to be folded, with :data:`~trinity.merge.fold.ARRIVAL`: base, sidecar and log.
+
+    Args:
+        spark: the session.
+        splits: the version.
+        spec: the table's options.
+        ordered: True for the true arrival, also where the fold does not need it.
+    """
     register_bitmap_unions(spark, spec)
     _, log = tiers(splits.files)
-    in_order = _may_have(splits, ROW_KIND) or not spec.folds_without_order
+    in_order = ordered or _may_have(splits, ROW_KIND) or not spec.folds_without_order
     rows = log_scan(spark, splits, spec, log, splits.sidecar, ordered=True, arrival=in_order)
     rows = carrying(rows, splits)
     # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key

@@ -42,7 +42,16 @@ if TYPE_CHECKING:
 
 _BASE_WINS: Final = "_trinity_base_wins"
 
-__all__ = ["filtered_read", "folded", "logical", "merged_read", "row_versions", "stored_winners", "with_key"]
+__all__ = [
+    "filtered_read",
+    "folded",
+    "logical",
+    "merged_read",
+    "met_with_base",
+    "row_versions",
+    "stored_winners",
+    "with_key",
+]
 
 
 def merged_read(
@@ -134,18 +143,27 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
     versions = log_scan(spark, splits, spec, log, splits.sidecar)
     versions = below.of(with_key(versions, splits, spec))
     buckets = well_bucketed(base, splits.definition)
+    earlier: DataFrame | None
     if buckets:
         versions = versions.repartition(buckets, *map(quoted, spec.key))
-    later = winners(versions, spec)
-    deleted = is_deleted(spec, later)
-    later = later.selectExpr(*_stored(splits.storage), f"{deleted} AS {DELETED}", SINCE)
-    if not base:
-        return later
-    if buckets:
         earlier = bucketed_scan(spark, base, splits.storage, spec.key, buckets)
     else:
-        earlier = plain_scan(spark, base, splits.storage)
-    return _meet(below.of(earlier), later, spec, splits.storage)
+        earlier = plain_scan(spark, base, splits.storage) if base else None
+    return met_with_base(below.of(earlier) if earlier else None, versions, spec, splits.storage)
+
+
+def met_with_base(earlier: DataFrame | None, versions: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
+    """The winning version of every key as :func:`folded` has it, of an engine that keeps rows whole.
+
+    Args:
+        earlier: base rows in storage form; None when there are none.
+        versions: row versions of log and sidecar, with their arrival.
+        spec: the table's options.
+        storage: the storage columns.
+    """
+    later = winners(versions, spec)
+    later = later.selectExpr(*_stored(storage), f"{is_deleted(spec, later)} AS {DELETED}", SINCE)
+    return later if earlier is None else _meet(earlier, later, spec, storage)
 
 
 def with_key(versions: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -18,6 +18,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from trinity.errors import TrinityError, nearest
 from trinity.spark_tree import UNREADABLE
+from trinity.sql.parsing.changes import TABLE_CHANGES, changes_clause, table_changes
 
 __all__ = ["MISSING", "Statement", "TrinitySpark", "only_one", "parse", "parse_tokens", "single", "split", "tokenize"]
 
@@ -33,6 +34,11 @@ class TrinitySpark(Spark):
     class Parser(SparkParser):
         """Spark's parser; a version clause knows its first and last character."""
 
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[[SparkParser], exp.Expr]]] = {
+            **SparkParser.FUNCTION_PARSERS,
+            TABLE_CHANGES: table_changes,
+        }
+
         VERSION_PHRASES = {  # noqa: RUF012 - sqlglot's own way to extend a parser
             **SparkParser.VERSION_PHRASES,
             ("FOR", "SYSTEM_VERSION"): "VERSION",
@@ -41,7 +47,7 @@ class TrinitySpark(Spark):
 
         def _parse_version(self) -> exp.Version | None:
             first = self._curr
-            version: exp.Version | None = super()._parse_version()
+            version = changes_clause(self) or super()._parse_version()
             if version is not None:
                 version.meta.update(start=first.start, end=self._prev.end)
             return version

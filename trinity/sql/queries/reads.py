@@ -21,9 +21,11 @@ from trinity.sql.queries.references import Edit, Reference, apply_edits, column_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from trinity.engine.feed.interval import Bound
     from trinity.names import TableName
     from trinity.session import Session
     from trinity.spi import SplitSource, TableDefinition, TableHandle
+    from trinity.sql.parsing.changes import ChangesClause, Edge
     from trinity.table import Table
 
 __all__ = ["Read", "Reads", "spelled_out"]
@@ -111,6 +113,8 @@ class Reads:
     def view(self, reference: Reference) -> str:
         """The name of the view with this reference's rows."""
         travel = reference.travel
+        if travel.changes is not None:
+            return self.register(self._changes(reference.table, travel.changes))
         wanted = travel.version if travel.timestamp is None else travel.timestamp
         return self._view(reference.table, wanted, lambda: self._splits_of(reference), reference.node)
 
@@ -160,18 +164,43 @@ class Reads:
             return reference.table.splits(travel.version)
         return reference.table.splits_at(None, self._instant(travel.timestamp))
 
+    def _changes(self, table: Table, clause: ChangesClause) -> DataFrame:
+        from trinity.engine.feed.change_feed import Form, change_feed
+
+        options = dict(clause.options)
+        mode = options.pop("deduplicationmode", "dropCarryovers")
+        updates = options.pop("computeupdates", "true").lower()
+        if options or updates not in ("true", "false"):
+            wrong = ", ".join(f"'{name}'" for name in options) or f"computeUpdates = '{updates}'"
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Changes of table '{table.name}': {wrong} is no option; there are deduplicationMode (dropCarryovers, "
+                "netChanges) and computeUpdates (true, false).",
+            )
+        start, end = self._bound(table, clause.start), self._bound(table, clause.end) if clause.end else None
+        return change_feed(table, start, end, Form.of(mode, compute_updates=updates == "true", preimages=True))
+
+    def _bound(self, table: Table, edge: Edge) -> Bound:
+        from trinity.engine.feed.interval import Bound
+
+        if edge.is_time:
+            return Bound(self._instant(edge.value), edge.inclusive)
+        if not edge.value.isdigit():
+            raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}': a version is a number, not '{edge.value}'.")
+        return Bound(int(edge.value), edge.inclusive)
+
     def _instant(self, text: str) -> dt.datetime:
-        """The time that a TIMESTAMP AS OF expression stands for."""
+        """The time that an expression stands for."""
         query = f"SELECT unix_micros(CAST({text} AS TIMESTAMP))"
         guard_statement(self.session, query)
         with spark_errors():
             value = self.session.spark.sql(query).head()
         if value is None or value[0] is None:
-            raise TrinityError("INVALID_ARGUMENTS", f"TIMESTAMP AS OF {text} is NULL; give a time.")
+            raise TrinityError("INVALID_ARGUMENTS", f"The time {text} is NULL; give another.")
         try:
             return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=value[0])
         except OverflowError as error:
-            message = f"TIMESTAMP AS OF {text} is beyond the years 1 to 9999; give a time within."
+            message = f"The time {text} is beyond the years 1 to 9999; give one within."
             raise TrinityError("INVALID_ARGUMENTS", message) from error
 
     def drop(self) -> None:

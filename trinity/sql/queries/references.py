@@ -11,6 +11,8 @@ from sqlglot import exp
 
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
+from trinity.names import split_name
+from trinity.sql.parsing.changes import CLAUSE, ChangesClause
 from trinity.sql.parsing.names import quoted_name
 from trinity.sql.parsing.parse import Statement
 
@@ -30,10 +32,11 @@ Edit = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Travel:
-    """A time travel clause: ``version`` is a number, ``timestamp`` SQL text or None."""
+    """A time travel clause: ``version`` is a number, ``timestamp`` SQL text; or the changes that are asked for."""
 
     version: int | None = None
     timestamp: str | None = None
+    changes: ChangesClause | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,9 @@ def find_references(session: Session, statement: Statement, common: Container[st
     """
     found: dict[int, Reference] = {}
     for node in statement.tree.find_all(exp.Table):
+        if (call := _changes_of_call(session, node)) is not None:
+            found[call.start] = call
+            continue
         identifiers = node.parts
         if not all(isinstance(p, exp.Identifier) and "start" in p.meta for p in identifiers):
             continue
@@ -111,7 +117,27 @@ def _reference(statement: Statement, node: exp.Table, table: Table) -> Reference
     return Reference(node, table, first.meta["start"], end, last.name, bool(node.alias), travel)
 
 
+def _changes_of_call(session: Session, node: exp.Table) -> Reference | None:
+    """The reference that ``table_changes('t', …)`` is; None for any other node.
+
+    Raises:
+        TrinityError: TABLE_NOT_FOUND, as Spark's own tables have no such function.
+    """
+    call = node.this
+    clause = call.meta.get(CLAUSE) if isinstance(call, exp.Anonymous) else None
+    if clause is None:
+        return None
+    parts = split_name(call.expressions[0].name)
+    table = resolve(session, parts)
+    if table is None:
+        raise session.table_missing(session.table_name(parts))
+    travel = Travel(changes=clause)
+    return Reference(node, table, call.meta["start"], call.meta["end"] + 1, call.name, bool(node.alias), travel)
+
+
 def _travel(name: TableName, version: exp.Version, clause: str) -> Travel:
+    if (changes := version.meta.get(CLAUSE)) is not None:
+        return Travel(changes=changes)
     if str(version.args.get("kind")) != "AS OF":
         raise TrinityError(
             "NOT_SUPPORTED", f"Table '{name}': '{clause}' is not supported; use VERSION AS OF or TIMESTAMP AS OF."

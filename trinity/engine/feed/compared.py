@@ -1,0 +1,39 @@
+"""The changes of a step of which only the two reads are known: each key's row before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.feed.images import AFTER, BEFORE, VERSION, differ, image
+from trinity.engine.feed.steps import Step
+from trinity.engine.reading.merged_read import merged_read
+from trinity.merge.quoting import quoted
+from trinity.spi import Column, SplitSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["compared_pairs"]
+
+
+def compared_pairs(spark: SparkSession, step: Step, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
+    """The pairs of images of a step.
+
+    Args:
+        spark: the session.
+        step: what may have rewritten files.
+        columns: the columns of the feed.
+        key: those of them that tell a row.
+    """
+
+    def images(splits: SplitSource, name: str) -> DataFrame:
+        return merged_read(spark, splits).selectExpr(f"{image(columns, splits.definition)} AS {name}")
+
+    before, after = images(step.before, BEFORE), images(step.after, AFTER)
+    same = [F.col(f"{BEFORE}.{quoted(name)}") == F.col(f"{AFTER}.{quoted(name)}") for name in key]
+    joined = before.join(after, same, "full_outer")
+    return joined.selectExpr(f"{step.version}L AS {VERSION}", BEFORE, AFTER).where(differ(columns))

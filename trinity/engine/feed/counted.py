@@ -1,0 +1,61 @@
+"""The changes of a plain table: rows that came and rows that went, counted, as nothing tells them apart (C5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.feed.images import CHANGE_TYPE, VERSION, comparable_image, image
+from trinity.engine.feed.steps import Step
+from trinity.engine.reading.merged_read import logical
+from trinity.engine.reading.scan import version_scan
+from trinity.merge.quoting import quoted
+from trinity.spi import Column, DataFile, SplitSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["counted_changes"]
+
+_ROW: Final = "_trinity_row_image"
+_SAME: Final = "_trinity_same"
+_COUNT: Final = "_trinity_count"
+
+
+def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequence[Column], *, net: bool) -> DataFrame:
+    """The rows of the feed.
+
+    Args:
+        spark: the session.
+        steps: in their order; at least one.
+        columns: the columns of the feed.
+        net: True to let a row that came in one version and went in another cancel out; a change is then of the last
+            version that had to do with its row.
+    """
+    moved = reduce(DataFrame.unionByName, [_moved(spark, step, columns) for step in steps])
+    rows = moved.selectExpr(VERSION, _ROW, _COUNT, f"{comparable_image(columns, _ROW)} AS {_SAME}")
+    counted = rows.groupBy(*([_SAME] if net else [_SAME, VERSION])).agg(
+        *([F.max(VERSION).alias(VERSION)] if net else []), F.first(_ROW).alias(_ROW), F.sum(_COUNT).alias(_COUNT)
+    )
+    each = f"explode(array_repeat({_ROW}, CAST(abs({_COUNT}) AS INT))) AS {_ROW}"
+    kind = f"IF({_COUNT} > 0, 'insert', 'delete') AS {CHANGE_TYPE}"
+    found = counted.where(f"{_COUNT} <> 0").selectExpr(VERSION, kind, each)
+    return found.selectExpr(*(f"{_ROW}.{quoted(c.name)}" for c in columns), CHANGE_TYPE, VERSION)
+
+
+def _moved(spark: SparkSession, step: Step, columns: Sequence[Column]) -> DataFrame:
+    """The rows that a step took and gave, each with how many."""
+
+    def rows(splits: SplitSource, files: Sequence[DataFile], count: int) -> DataFrame:
+        found = logical(version_scan(spark, files, splits), splits)
+        return found.selectExpr(
+            f"{step.version}L AS {VERSION}", f"{image(columns, splits.definition)} AS {_ROW}", f"{count} AS {_COUNT}"
+        )
+
+    before, after = step.before, step.after
+    gone, come = (before.files, after.files) if step.native else (step.removed, step.added)
+    return rows(after, come, 1).unionByName(rows(before, gone, -1))

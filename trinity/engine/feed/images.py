@@ -1,0 +1,129 @@
+"""Rows before and after a change: pairs of images, and the rows of the feed that they become.
+
+An image is a STRUCT of the columns of the feed, NULL where there is no row. The feed has the columns of its last
+version: what an older version lacks is NULL, and a column that was dropped since is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.spark.types import spark_type
+from trinity.merge.quoting import quoted, text_literal
+from trinity.spi import Column, DataType, TableDefinition, parse_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["AFTER", "BEFORE", "CHANGE_TYPE", "VERSION", "changed_rows", "differ", "image", "net_pairs"]
+
+VERSION: Final = "_commit_version"
+"""BIGINT: the version that made a change."""
+CHANGE_TYPE: Final = "_change_type"
+"""STRING: ``insert``, ``delete``, ``update_preimage`` or ``update_postimage`` (C1)."""
+BEFORE: Final = "_trinity_before"
+"""Image of a row as it was."""
+AFTER: Final = "_trinity_after"
+"""Image of a row as it became."""
+
+
+def image(columns: Sequence[Column], of: TableDefinition) -> str:
+    """Spark SQL: the image of a row.
+
+    Args:
+        columns: those of the feed.
+        of: the definition under which the row was read; its columns stand under their names.
+    """
+    return f"named_struct({', '.join(_field(column, _counterpart(column, of)) for column in columns)})"
+
+
+def _field(column: Column, old: Column | None) -> str:
+    kind = spark_type(column.type)
+    if old is None:
+        value = f"CAST(NULL AS {kind})"
+    else:
+        value = quoted(old.name) if spark_type(old.type) == kind else f"CAST({quoted(old.name)} AS {kind})"
+    return f"{text_literal(column.name)}, {value}"
+
+
+def _counterpart(column: Column, of: TableDefinition) -> Column | None:
+    """The same column in another version, whatever its name is there."""
+    known: Mapping[object, Column] = {_identity(c): c for c in of.visible}
+    return known.get(_identity(column))
+
+
+def _identity(column: Column) -> object:
+    return column.name.lower() if column.field_id is None else column.field_id
+
+
+def differ(columns: Sequence[Column]) -> str:
+    """Spark SQL: true where the images of a pair are not the same (C1); two absent rows are."""
+    before, after = (f"IF({side} IS NULL, NULL, {comparable_image(columns, side)})" for side in (BEFORE, AFTER))
+    return f"NOT ({before} <=> {after})"
+
+
+def comparable_image(columns: Sequence[Column], of: str) -> str:
+    """Spark SQL: what two images have alike when they are equal; Spark compares no maps."""
+    return f"struct({', '.join(_comparable(parse_type(c.type), f'{of}.{quoted(c.name)}') for c in columns)})"
+
+
+def _comparable(kind: DataType, value: str) -> str:
+    if not _has_map(kind):
+        return value
+    if kind.name == "array":
+        return f"transform({value}, e -> {_comparable(kind.children[0], 'e')})"
+    if kind.name == "map":
+        entry = f"struct({_comparable(kind.children[0], 'e.key')}, {_comparable(kind.children[1], 'e.value')})"
+        return f"array_sort(transform(map_entries({value}), e -> {entry}))"
+    fields = (
+        _comparable(child, f"{value}.{quoted(name)}") for name, child in zip(kind.fields, kind.children, strict=True)
+    )
+    return f"IF({value} IS NULL, NULL, struct({', '.join(fields)}))"
+
+
+def _has_map(kind: DataType) -> bool:
+    return kind.name == "map" or any(map(_has_map, kind.children))
+
+
+def net_pairs(pairs: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
+    """One pair for each key, of its row before the first change and after the last, unless these are the same."""
+    by = [f"coalesce({AFTER}, {BEFORE}).{quoted(name)} AS {quoted(f'_trinity_key_{n}')}" for n, name in enumerate(key)]
+    names = [f"_trinity_key_{n}" for n in range(len(key))]
+    found = (
+        pairs.selectExpr("*", *by)
+        .groupBy(*names)
+        .agg(
+            F.expr(f"max({VERSION}) AS {VERSION}"),
+            F.expr(f"min_by({BEFORE}, {VERSION}) AS {BEFORE}"),
+            F.expr(f"max_by({AFTER}, {VERSION}) AS {AFTER}"),
+        )
+    )
+    return found.where(differ(columns)).drop(*names)
+
+
+def changed_rows(pairs: DataFrame, columns: Sequence[Column], *, updates: bool, preimages: bool) -> DataFrame:
+    """The rows of the feed: its columns, :data:`CHANGE_TYPE` and :data:`VERSION`.
+
+    Args:
+        pairs: :data:`VERSION`, :data:`BEFORE` and :data:`AFTER`, which differ.
+        columns: the columns of the feed.
+        updates: False for a delete and an insert instead of the two images of an update.
+        preimages: False to leave out the rows before an update.
+    """
+    before = _change("update_preimage" if updates else "delete", BEFORE)
+    after = _change("update_postimage" if updates else "insert", AFTER)
+    both = f"array({before}, {after})" if preimages or not updates else f"array({after})"
+    rows = (
+        f"CASE WHEN {BEFORE} IS NULL THEN array({_change('insert', AFTER)}) "
+        f"WHEN {AFTER} IS NULL THEN array({_change('delete', BEFORE)}) ELSE {both} END"
+    )
+    found = pairs.selectExpr(VERSION, f"inline({rows})")
+    return found.selectExpr(*(f"row.{quoted(c.name)}" for c in columns), f"kind AS {CHANGE_TYPE}", VERSION)
+
+
+def _change(kind: str, of: str) -> str:
+    return f"named_struct('kind', '{kind}', 'row', {of})"

@@ -1,0 +1,124 @@
+"""The steps of a table from version to version, taken apart by how their changes are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import Final
+
+from trinity.engine.reading.arrival_order import is_lost
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, HistoryEntry, SplitSource, Tier
+
+__all__ = ["Step", "runs", "steps"]
+
+_KEEPS_ROWS: Final = frozenset({"compact", "optimize", "replace", "vacuum", "vacuum start", "vacuum end"})
+"""What ``history()`` calls commits that leave the rows as they were, Trinity's and the formats' own (C3)."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One commit that may have changed rows.
+
+    Attributes:
+        before: the version before it.
+        after: its own.
+    """
+
+    before: SplitSource
+    after: SplitSource
+
+    @property
+    def version(self) -> int:
+        """Number of the version that the commit made."""
+        return self.after.version
+
+    @property
+    def native(self) -> bool:
+        """True when the format's own reader is needed, so that files do not tell which rows changed."""
+        return self.after.native is not None or self.before.native is not None
+
+    @cached_property
+    def added(self) -> list[DataFile]:
+        """Files that the version before did not have."""
+        return _beyond(self.after.files, self.before.files)
+
+    @cached_property
+    def removed(self) -> list[DataFile]:
+        """Files that only the version before had."""
+        return _beyond(self.before.files, self.after.files)
+
+    @property
+    def appends(self) -> bool:
+        """True when the commit only added row versions, and their files tell which came when."""
+        after, before = self.after, self.before
+        if self.native or self.removed or is_lost(after):
+            return False
+        return all(file.tier is Tier.LOG for file in self.added) and _paths(after.sidecar) == _paths(before.sidecar)
+
+    def follows(self, other: Step) -> bool:
+        """True when no files were rewritten between the other step and this one."""
+        before, after = self.before, other.after
+        same = _paths(before.files) == _paths(after.files) and _paths(before.sidecar) == _paths(after.sidecar)
+        return same and before.definition.primary_key == after.definition.primary_key
+
+
+def steps(target: Target, before: HistoryEntry | None, entries: Sequence[HistoryEntry]) -> list[Step]:
+    """The steps that may have changed rows.
+
+    Args:
+        target: the table.
+        before: the commit after which they begin; None for before the table was made, when it had no rows.
+        entries: the commits, in their order.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED where another table took the name in between.
+    """
+    splits = cache(target.splits)
+    found = []
+    for earlier, later in pairwise([before, *entries]):
+        if later is None or later.operation.lower() in _KEEPS_ROWS:
+            continue
+        after = splits(later.version)
+        step = Step(splits(earlier.version) if earlier else _emptied(after), after)
+        if step.added or step.removed or step.native:
+            found.append(_checked(step, target))
+    return found
+
+
+def _checked(step: Step, target: Target) -> Step:
+    old, new = step.before.definition.id, step.after.definition.id
+    if old and new and old != new:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Version {step.version} made another table of '{target.name}'; ask for changes from there on.",
+        )
+    return step
+
+
+def runs(found: Iterable[Step]) -> list[list[Step]]:
+    """Steps that can be looked at together: appends one after the other; every other step by itself."""
+    together: list[list[Step]] = []
+    for step in found:
+        last = together[-1][-1] if together else None
+        if last and last.appends and step.appends and step.follows(last):
+            together[-1].append(step)
+        else:
+            together.append([step])
+    return together
+
+
+def _emptied(splits: SplitSource) -> SplitSource:
+    return replace(splits, files=(), sidecar=(), native=None)
+
+
+def _beyond(files: Iterable[DataFile], others: Iterable[DataFile]) -> list[DataFile]:
+    known = _paths(others)
+    return [file for file in files if file.path not in known]
+
+
+def _paths(files: Iterable[DataFile]) -> frozenset[str]:
+    return frozenset(file.path for file in files)
