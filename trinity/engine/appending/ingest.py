@@ -28,7 +28,7 @@ _ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 
 @dataclass(frozen=True)
 class _ColumnPlan:
-    """How one stored column is filled: from the input column at ``source``, or with ``value``."""
+    """A stored column and what fills it: the input column at ``source``, or ``value``."""
 
     column: Column
     type: DataType

@@ -52,7 +52,7 @@ from trinity.spi import (
 __all__ = ["Attempt"]
 
 _ROWS_PER_TASK: Final = 100_000
-"""Of an upsert, which goes to the sinks as the source's tasks have it: of many small ones come fewer files."""
+"""Rows of an upsert per task. It goes to the sinks as the source's tasks have it; small tasks are put together."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Attempt:
         return [f for f in files if within.concerns(f) and self.source.may_touch(f, columns)]
 
     def scope(self) -> ReadScope:
-        """What the statement read of its target (L7)."""
+        """The part of its target that the statement read (L7)."""
         keyed = self.definition.keyed
         files = frozenset() if keyed else frozenset(f.path for f in self.files)
         target = self.merge.table
@@ -230,7 +230,7 @@ class Attempt:
         return [removal(f.path) for f in files], {"updated": 0, "deleted": sum(f.rows for f in files), "inserted": 0}
 
     def _upserted(self) -> tuple[list[bytes], dict[str, int]] | None:
-        """What a MERGE that is an upsert writes; None for another, or where the join has to say what is wrong."""
+        """Fragments and counts of a MERGE that is an upsert; None for another, or when the join has to say an error."""
         keys = self._upsert_keys()
         if keys is None or keys.dropna().distinct().count() < (self.source.rows or 0):
             return None
@@ -281,7 +281,7 @@ class Attempt:
         return Distribution(self.layout, metadata.update_layout(target), sinks, self._together())
 
     def _together(self) -> bool:
-        """Whether a row that replaces another goes where that one goes; text is padded only in storage form."""
+        """True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
         if not self.definition.keyed:
             return not self.layout
         texts = [k for k in self.layout if parse_type(self.definition.column(k).type).name in ("char", "varchar")]

@@ -27,7 +27,7 @@ _judged: Final[set[str]] = set()
 _constant: Final[set[str]] = set()
 """Texts that may be a DEFAULT."""
 _CALLED: Final = re.compile(r"([\w.`]+)\s*\(")
-"""What may be the name of a function: Spark's parser is asked about one that is not Spark's own."""
+"""A name that may be a function's: Spark's parser is asked about one that is not Spark's own."""
 _COMMENT: Final = re.compile(r"--|/\*")
 _NOW: Final = frozenset({
     "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
@@ -132,7 +132,7 @@ def _check_functions(spark: SparkSession, tree: Any, text: str, what: str) -> No
 
 
 def _is_own(spark: SparkSession, name: str) -> bool:
-    """Whether a name is of a function of Spark's own that reaches nothing beyond its arguments."""
+    """True when a name is of a function of Spark's own that reaches nothing beyond its arguments."""
     if name.lower() in FUNCTIONS:
         return False
     known = spark._jsparkSession.sessionState().functionRegistry()
