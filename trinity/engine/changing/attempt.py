@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
-from trinity.engine.appending.ingest import PageConformer, plan_ingest
+from trinity.engine.appending.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.engine.appending.live_keys import check_keys
 from trinity.engine.appending.run_sinks import REFUSAL
 from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts
@@ -36,7 +36,6 @@ from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge import quoted
-from trinity.merge.parse import merge_spec
 from trinity.spi import (
     DataFile,
     MergeTableHandle,
@@ -288,8 +287,7 @@ class Attempt:
         return not self.plan.moving and not texts
 
     def _conformers(self, changes: DataFrame) -> tuple[PageConformer, PageConformer | None]:
-        definition, name, zone = self.definition, str(self.table.name), self.table.session.timezone
-        storage = self.merge.insert.target.storage
+        definition, storage = self.definition, self.merge.insert.target.storage
         given = arrow_schema(changes.schema)
         data = self._conformer(pa.schema(list(given.field(MERGE_ROW).type)[: len(definition.columns)]))
         if not definition.keyed:
@@ -297,13 +295,11 @@ class Attempt:
         held = list(given.field(self.row_id).type)
         columns = [definition.column(f.name) for f in held]
         stored = [storage.field(definition.columns.index(c)) for c in columns]
-        only = definition.with_columns(columns)
-        return data, plan_ingest(name, only, None, pa.schema(stored), pa.schema(held), {}, zone)
+        only = replace(definition, columns=tuple(columns), primary_key=())  # as they are: what is stored has its key
+        return data, plan_ingest(StoredForm.of(self.table, only, pa.schema(stored)), pa.schema(held))
 
     def _conformer(self, given: pa.Schema) -> PageConformer:
-        spec = merge_spec(self.definition) if self.definition.keyed else None
-        storage, zone = self.merge.insert.target.storage, self.table.session.timezone
-        return plan_ingest(str(self.table.name), self.definition, spec, storage, given, {}, zone)
+        return plan_ingest(StoredForm.of(self.table, self.definition, self.merge.insert.target.storage), given)
 
     # -- EXPLAIN ------------------------------------------------------------------------------------------
 
