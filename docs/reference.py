@@ -20,7 +20,7 @@ PACKAGES: Final = (
     "trinity.merge.functions",
     "trinity_conformance",
 )
-"""What others may import from; a page each."""
+"""The packages that others may import from; a page each."""
 _WIDTH: Final = 100
 
 

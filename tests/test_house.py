@@ -28,21 +28,13 @@ ADAPTER_FILES = {
 }
 
 
-def imports(path: Path) -> Iterator[str]:
+def imports(path: Path) -> Iterator[tuple[str, str]]:
+    """(module, full name) of each import of a module, anywhere in it; both are one for a module as a whole."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-
-
-def imported_names(path: Path) -> Iterator[str]:
-    """Full names of what a module imports, anywhere in it: ``module.name``, or a module as a whole."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from ((node.module, f"{node.module}.{alias.name}") for alias in node.names)
 
 
 OPEN: Final = ("trinity.errors", "trinity.spi", "trinity.storage")
@@ -59,7 +51,7 @@ def modules() -> list[Path]:
 def test_packages_import_downwards_only(package: str) -> None:
     others = set(PACKAGES) - {package, "trinity"}
     for path in PACKAGES[package].rglob("*.py"):
-        wrong = {name for name in imports(path) if name.split(".")[0] in others}
+        wrong = {name for name, _ in imports(path) if name.split(".")[0] in others}
         assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
 
 
@@ -71,7 +63,7 @@ def test_packages_import_downwards_only(package: str) -> None:
 def test_adapters_import_what_a_stranger_may(folder: Path) -> None:
     public = {f"{module}.{name}" for module in OPEN for name in importlib.import_module(module).__all__}
     paths = [path for path in folder.rglob("*.py") if "tests" not in path.relative_to(folder).parts]
-    found = {(path.name, name) for path in paths for name in imported_names(path) if name.split(".")[0] == "trinity"}
+    found = {(path.name, name) for path in paths for _, name in imports(path) if name.split(".")[0] == "trinity"}
     assert found
     assert {(path, name) for path, name in found if name not in public} == set()
 
@@ -79,14 +71,15 @@ def test_adapters_import_what_a_stranger_may(folder: Path) -> None:
 def test_an_import_of_something_inner_is_found(tmp_path: Path) -> None:
     module = tmp_path / "m.py"
     module.write_text("import trinity.merge\ndef f():\n    from trinity.storage.store import ObjectStore\n")
-    assert set(imported_names(module)) == {"trinity.merge", "trinity.storage.store.ObjectStore"}
+    store = "trinity.storage.store"
+    assert set(imports(module)) == {("trinity.merge", "trinity.merge"), (store, f"{store}.ObjectStore")}
 
 
 def test_the_spi_depends_on_pyarrow_only() -> None:
     allowed = {"pyarrow", "__future__", *sys.stdlib_module_names}
     below = {"trinity.spi", "trinity.errors", "trinity.calls", "trinity.hidden"}
     for path in (ROOT / "trinity/spi").glob("*.py"):
-        names = {name for name in imports(path) if name.split(".")[0] not in allowed}
+        names = {name for name, _ in imports(path) if name.split(".")[0] not in allowed}
         wrong = {name for name in names if not any(f"{name}.".startswith(f"{known}.") for known in below)}
         assert wrong <= {"pyspark.sql"}, f"{path.name} imports {wrong}"  # a type in ConnectorContext, never at run time
 
@@ -98,13 +91,7 @@ def modules_imported(package: str) -> dict[str, set[str]]:
     paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
     found: dict[str, set[str]] = {}
     for name, path in paths.items():
-        wanted: set[str] = set()
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                inside = {f"{node.module}.{alias.name}" for alias in node.names}
-                wanted |= inside & paths.keys() if inside & paths.keys() else {node.module}
-            elif isinstance(node, ast.Import):
-                wanted |= {alias.name for alias in node.names}
+        wanted = {full if full in paths else module for module, full in imports(path)}
         found[name] = wanted & paths.keys() - {name}
     return found
 

@@ -26,6 +26,7 @@ _COUNTED: Final = (
     "finish_merge",
     "begin_rewrite",
     "finish_rewrite",
+    "alter_table",
 )
 _APPEND: Final = {"begin_insert": 1, "finish_insert": 1}
 _CHANGE: Final = {"get_splits": 1, "begin_merge": 1, "begin_insert": 1, "finish_merge": 1}
@@ -140,6 +141,14 @@ def test_reads_and_compaction_ask_once(table: Table) -> None:
     with _counting(metadata) as found:
         assert not table.compact(full=True).skipped
     assert found == {"get_splits": 1, "begin_rewrite": 1, "finish_rewrite": 1}
+
+
+def test_constraints_look_before_the_commit_and_within_it(table: Table) -> None:
+    metadata = table.connector.metadata
+    for constrain in (lambda: table.set_not_null("v"), lambda: table.add_check("short", "length(v) < 9")):
+        with _counting(metadata) as found:
+            constrain()
+        assert found == {"get_splits": 2, "alter_table": 1}
 
 
 def test_a_definition_lists_no_files(table: Table) -> None:

@@ -77,7 +77,7 @@ class Catalogs(Mapping[str, Connector]):
         return found if found and ("://" not in found or found.startswith("file:")) else None
 
     def requirements(self) -> list[SparkRequirements]:
-        """What the formats need of Spark."""
+        """The formats' requirements of Spark."""
         return [f.spark for f in self._formats.values()]
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ ErrorCode = Literal[
     "BAD_DATA",
     "GENERIC_INTERNAL_ERROR",
 ]
-"""What went wrong, by Trino's names of standard errors; docs/errors.md has causes and remedies."""
+"""The codes of errors: Trino's names of standard errors. docs/errors.md has causes and remedies."""
 
 CODES: Final[frozenset[str]] = frozenset(get_args(ErrorCode))
 """All of them."""

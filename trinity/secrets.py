@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 HIDDEN: Final = "***"
-"""What stands in the place of a secret."""
+"""The text that stands in the place of a secret."""
 
 _SHORTEST: Final = 6
 """Characters of a secret that is looked for in texts; a shorter one is part of other words, hidden by form alone."""
@@ -168,7 +168,7 @@ def scrub(error: BaseException) -> None:
 
 @contextmanager
 def scrubbing() -> Iterator[None]:
-    """Whatever error leaves this has nothing secret behind it; see :func:`scrub`."""
+    """Scrubs any error that leaves this, so that nothing secret is behind it; see :func:`scrub`."""
     try:
         yield
     except Exception as error:

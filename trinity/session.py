@@ -29,7 +29,7 @@ __all__ = ["Session", "Statements"]
 
 
 class Statements(Protocol):
-    """What runs SQL on a session."""
+    """Runs SQL on a session."""
 
     def run(self, session: Session, text: str, dialect: str = "spark", params: Any = None) -> DataFrame:
         """Runs one statement."""
@@ -100,7 +100,7 @@ class Session:
 
     @property
     def timezone(self) -> str:
-        """What a timestamp without zone means for a TIMESTAMP column: Spark's session time zone."""
+        """Spark's session time zone, by which a TIMESTAMP column takes a timestamp without zone."""
         if self._spark is None and not _spark_runs():
             return normal_zone(self._settings.get("spark.sql.session.timeZone", "UTC"))
         return normal_zone(self.spark.conf.get("spark.sql.session.timeZone") or "UTC")

@@ -13,7 +13,7 @@ from trinity.depth import room
 __all__ = ["UNREADABLE", "spark_tree"]
 
 UNREADABLE: Final = (SqlglotError, ValueError, LookupError, TypeError, AttributeError)
-"""What sqlglot raises of a text: its builders stumble over a wrong number of arguments, as in ``map(1)``."""
+"""Errors that sqlglot raises of a text: its builders stumble over a wrong number of arguments, as in ``map(1)``."""
 
 
 @room()

@@ -383,12 +383,13 @@ class Table:
             TrinityError: CONSTRAINT_VIOLATION for NULL there; and as :func:`trinity.definition.evolve.with_not_null`.
         """
         change = partial(evolve.with_not_null, name=name, not_null=not_null)
-        if not_null:
-            column = change(self.definition).column(name).name
-            refusal = f"Column '{column}' of table '{self.name}' is NULL in some rows; fill them before it is NOT NULL."
-            self._demand(change, f"{quoted(column)} IS NULL", refusal)
-        else:
+        if not not_null:
             self.alter(change)
+            return
+        splits = self.splits()
+        column = change(splits.definition).column(name).name
+        refusal = f"Column '{column}' of table '{self.name}' is NULL in some rows; fill them before it is NOT NULL."
+        self._demand(splits, change, f"{quoted(column)} IS NULL", refusal)
 
     def add_check(self, name: str, condition: str) -> None:
         """Adds a CHECK constraint: no row for which it is false is stored from now on (M6).
@@ -403,27 +404,31 @@ class Table:
         refusal = (
             f"Some rows of table '{self.name}' do not meet CHECK ({condition}); change them before '{name}' is added."
         )
-        self._demand(partial(with_check, check=Check(name, condition)), f"NOT (\n{condition}\n)", refusal)
+        change = partial(with_check, check=Check(name, condition))
+        self._demand(self.splits(), change, f"NOT (\n{condition}\n)", refusal)
 
-    def _demand(self, change: evolve.Change, violated: str, refusal: str) -> None:
+    def _demand(self, splits: SplitSource, change: evolve.Change, violated: str, refusal: str) -> None:
         """Makes a change unless a condition holds for some row, which raises CONSTRAINT_VIOLATION.
 
-        The rows are looked at before the commit, and again within it where there is a newer version by then.
+        The rows of ``splits`` are looked at before the commit, and those of a newer version within it.
         """
         from trinity.engine.reading.merged_read import merged_read
 
         looked: tuple[str, int] | None = None
 
-        def look(definition: TableDefinition) -> TableDefinition:
+        def look(splits: SplitSource) -> None:
             nonlocal looked
-            splits = self.splits()
             seen, looked = looked, (splits.definition.id, splits.version)
             if looked != seen and not merged_read(self.session.spark, splits).where(violated).isEmpty():
                 raise TrinityError("CONSTRAINT_VIOLATION", refusal)
+
+        def look_again(definition: TableDefinition) -> TableDefinition:
+            look(self.splits())
             return definition
 
-        look(self._altered(self.definition, [change]))
-        self.alter(change, look)
+        self._altered(splits.definition, [change])
+        look(splits)
+        self.alter(change, look_again)
 
     def drop_check(self, name: str, *, if_exists: bool = False) -> None:
         """Drops a CHECK constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""

@@ -68,7 +68,7 @@ def from_spark(error: PySparkException) -> TrinityError:
 
 
 _RAISED: Final = re.compile(r"([A-Z_]+): (.*)", re.DOTALL)
-"""What a fold's own raise_error says: a code of Trinity's, then the message."""
+"""The text of an error that a fold raises by raise_error: a code of Trinity's, then the message."""
 
 
 def _message(error: PySparkException) -> str:

@@ -23,7 +23,7 @@ from trinity.journal.model import load_model
 __all__ = ["Shell", "interactive"]
 
 _PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*|(\. )+)> ?")
-"""What sqlline prints before a line, so that a session can be pasted."""
+"""The prompt of sqlline before a line, so that a session can be pasted."""
 
 _HELP: Final = """\
 !connect MODEL | WAREHOUSE | jdbc:calcite:model=MODEL   open another connection

@@ -39,7 +39,7 @@ Change = Callable[[TableDefinition], TableDefinition]
 FIRST: Final = ""
 
 Place = str | None
-"""Where a column goes: behind the column of that name, or before all others (:data:`FIRST`); None: at the end."""
+"""A column's place: behind the column of that name, or before all others (:data:`FIRST`); None: at the end."""
 
 _MEANING: Final = (
     "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",

@@ -163,7 +163,7 @@ def _versions(flights: pa.Table, state: str) -> tuple[pa.Table, npt.NDArray[np.i
 
 
 def _event_time(part: pa.Table, departure: pa.ChunkedArray, state: str) -> pa.ChunkedArray:
-    """When the state was known: a day ahead, at the gate, after the flight; a cancellation when it should have left."""
+    """The time when the state was known: a day ahead, at the gate, after the flight; a cancellation at departure."""
     if state == "scheduled":
         return _plus_minutes(departure, pa.scalar(-24 * 60))
     if state == "cancelled":

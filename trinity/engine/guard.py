@@ -1,4 +1,4 @@
-"""What session.sql lets a statement reach: tables, unless the session was opened for code and files too (N2)."""
+"""Limits of session.sql: a statement reaches only tables, unless the session was opened for code and files too (N2)."""
 
 from __future__ import annotations
 

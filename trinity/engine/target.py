@@ -1,4 +1,4 @@
-"""What the engine sees of a table, and of the session that it belongs to."""
+"""A table, and the session that it belongs to, as the engine sees them."""
 
 from __future__ import annotations
 

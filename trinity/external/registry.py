@@ -27,7 +27,7 @@ _SUFFIX: Final = ".json"
 _MOST: Final = 200
 """Letters of a file's or folder's name, so that a disk takes it with what is added to it."""
 _DIGEST: Final = "%-"
-"""What a longer name's digest begins with, and no quoted text."""
+"""The beginning of the digest of a longer name, and of no quoted text."""
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R
 _OF_QUERIES: Final = frozenset({
     TokenType.SELECT, TokenType.VALUES, TokenType.TABLE, TokenType.OVER, TokenType.DISTINCT, TokenType.ALL,
 })  # fmt: skip
-"""What means something else in a row of VALUES than in a SELECT over rows."""
+"""Words that mean something else in a row of VALUES than in a SELECT over rows."""
 
 
 def _is_word(token: Token) -> bool:

@@ -14,7 +14,7 @@ from trinity.journal.tables import JournalTable
 __all__ = ["VERSION", "latest_of_key", "live_rows"]
 
 VERSION: Final = "_trinity_version"
-"""What the version column is called inside of rewritten writes, so that users cannot name it."""
+"""The version column's name inside of rewritten writes, so that users cannot name it."""
 
 
 def live_rows(

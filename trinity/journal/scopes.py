@@ -15,7 +15,7 @@ from trinity.journal.tables import JournalModel, JournalTable
 __all__ = ["Scopes"]
 
 _CARRIED: Final = ("joins", "laterals")
-"""What sqlglot hangs on a table in FROM that belongs to the FROM clause."""
+"""Arguments that sqlglot hangs on a table in FROM, and that belong to the FROM clause."""
 
 
 class Scopes:

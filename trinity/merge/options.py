@@ -59,7 +59,7 @@ COLUMN_OPTIONS: Final[dict[str, str]] = {
     "nested-sequence-field": "nested_update: fields 'a[,b]'; only a row that is not older replaces",
     "count-limit": "nested_update: how many rows are kept",
 }
-"""What a property ``fields.<columns>.<option>`` may say of columns (G1, A1, A3), with a line about it."""
+"""Options of columns, in a property ``fields.<columns>.<option>`` (G1, A1, A3) -> a line about each."""
 
 PropertyValue = str | int | float | bool
 Properties = Mapping[str, PropertyValue]

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 ENTRY_POINT_GROUP = "trinity.formats"
-"""Where packages name the classes of their formats."""
+"""The entry points by which packages name the classes of their formats."""
 
 
 @dataclass(frozen=True)

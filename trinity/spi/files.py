@@ -32,11 +32,11 @@ class Tier(str, Enum):
     LOG = "log"
     """Row versions as they were appended, or folded by a minor compaction."""
     SIDECAR = "sidecar"
-    """What must outlive compaction: tombstones. Read only when there is a log."""
+    """Rows that must outlive compaction, such as tombstones. Read only when there is a log."""
 
 
 class Origin(str, Enum):
-    """Who made a file, and so whether its commit number tells the order of its rows (L3)."""
+    """The maker of a file. It decides whether the file's commit number tells the order of its rows (L3)."""
 
     OWN = "own"
     """Trinity."""

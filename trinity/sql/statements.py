@@ -120,7 +120,7 @@ _WORDS: Final[dict[str, _Handler]] = {
 
 
 _LAZY: Final = (query.run_query, _create, create.cache)
-"""Of statements whose rows, or those of a view, are made later."""
+"""Handlers of statements whose rows, or those of a view, are made later."""
 
 
 def _handler(statement: Statement) -> _Handler:

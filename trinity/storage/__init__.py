@@ -1,4 +1,4 @@
-"""What adapters share: the storage seam, the Parquet sink, the commit loop, folder catalogs, vacuum.
+"""The code that adapters share: the storage seam, the Parquet sink, the commit loop, folder catalogs, vacuum.
 
 With ``trinity.spi`` and ``trinity.errors`` all that an adapter may import. A few names come from deeper down: options
 of tables and catalogs, quoting, logs and messages that show no secrets (N4).

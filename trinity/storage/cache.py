@@ -1,4 +1,4 @@
-"""What was used last of what never changes: versions, manifests."""
+"""A cache of values that never change, such as versions and manifests."""
 
 from __future__ import annotations
 

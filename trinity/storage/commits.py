@@ -16,7 +16,7 @@ from trinity.storage.local_hold import held
 __all__ = ["COMMIT_TIMEOUT_S", "CommitRaced", "commit_loop", "next_timestamp_ms", "statement_turn"]
 
 COMMIT_TIMEOUT_S: Final = 600.0
-"""How long a commit is retried: ``commit.retry.timeout``, seconds."""
+"""The time for which a commit is retried, seconds: ``commit.retry.timeout``."""
 
 _T = TypeVar("_T")
 

@@ -1,4 +1,4 @@
-"""What goes wrong with storage, as Trinity's errors."""
+"""Failures of storage, as Trinity's errors."""
 
 from __future__ import annotations
 

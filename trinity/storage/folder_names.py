@@ -40,7 +40,7 @@ def escaped(text: str, special: re.Pattern[str]) -> str:
 
 
 def unescaped(text: str) -> str:
-    """What :func:`escaped` was given. Raises UnicodeDecodeError for what it never returned."""
+    """The text that :func:`escaped` was given. Raises UnicodeDecodeError for a text that it never returned."""
     return _ESCAPES.sub(lambda found: bytes.fromhex(found[0].replace("~", "")).decode(), text)
 
 

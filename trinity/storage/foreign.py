@@ -1,4 +1,4 @@
-"""What other engines say of a table: the definitions of those that they made, and what they changed in Trinity's."""
+"""Tables of other engines: the definitions of those that they made, and what they changed in Trinity's."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def adopted_properties(
 
 
 def keeps_aside(definition: TableDefinition) -> bool:
-    """Whether what counts of compacted rows are the row versions that they were folded from, which lie aside (E3)."""
+    """True when compacted rows count by the row versions that they were folded from, which lie aside (E3)."""
     return definition.keyed and merge_spec(definition).keeps_history
 
 

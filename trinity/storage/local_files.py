@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
-"""What file systems without hard links answer."""
+"""Error numbers of file systems without hard links."""
 _ABSENT: Final = (FileNotFoundError, NotADirectoryError)
 
 
@@ -42,12 +42,12 @@ def read(path: str) -> bytes:
 
 
 def exists(path: str) -> bool:
-    """Whether a file or a folder is there."""
+    """True when a file or a folder is there."""
     return os.path.exists(path)
 
 
 def stat(path: str) -> os.stat_result | None:
-    """What the disk knows of a file; None where there is none."""
+    """The disk's facts about a file; None where there is none."""
     try:
         return os.stat(path)
     except _ABSENT:

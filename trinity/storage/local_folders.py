@@ -22,7 +22,7 @@ Folder = str | os.PathLike[str]
 
 
 def is_folder(folder: Folder) -> bool:
-    """Whether there is a folder, or a link to one."""
+    """True when there is a folder, or a link to one."""
     return os.path.isdir(folder)
 
 

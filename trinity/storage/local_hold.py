@@ -69,7 +69,7 @@ def _locked(handle: int, alone: bool) -> bool:
 
 
 def _same(handle: int, folder: str) -> bool:
-    """Whether the folder is still the one that was opened."""
+    """True when the folder is still the one that was opened."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(folder))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a commit names is on a local disk before the commit: files, the folders that list them, the folders above."""
+"""Syncing to a local disk, before a commit, of what it names: files, the folders that list them, the folders above."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 __all__ = ["make_folder", "sync_file", "sync_folders"]
 
 _CANNOT: Final = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
-"""What file systems answer that cannot sync a folder (SMB, FUSE), and ones that may not be listed."""
+"""Error numbers of file systems that cannot sync a folder (SMB, FUSE), and of folders that may not be listed."""
 
 
 def sync_file(path: str | os.PathLike[str]) -> None:

@@ -1,4 +1,4 @@
-"""Where a table, a folder or a file lies: one value, and how it is written for each of those who read it.
+"""The place of a table, a folder or a file: one value, and how it is written for each of those who read it.
 
 Nothing here touches a disk.
 """
@@ -16,7 +16,7 @@ from trinity.errors import TrinityError
 __all__ = ["Location", "file_uri", "local_path", "spark_path"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
-"""How a URI begins; ``pathlib`` makes one slash of two."""
+"""The beginning of a URI; ``pathlib`` makes one slash of two."""
 _NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
 _PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
@@ -97,17 +97,17 @@ class Location:
 
     @property
     def for_spark(self) -> str:
-        """What Spark's readers are given, told to expand no patterns."""
+        """The text for Spark's readers, which are told to expand no patterns."""
         return self.path
 
     @property
     def for_sql(self) -> str:
-        """What SQL over files by their paths is given, which expands patterns."""
+        """The text for SQL over files by their paths, which expands patterns."""
         return _PATTERN.sub(r"\\\1", self.path)
 
     @property
     def for_arrow(self) -> str:
-        """What :attr:`~trinity.storage.ObjectStore.filesystem` is given."""
+        """The text for :attr:`~trinity.storage.ObjectStore.filesystem`."""
         return self.path
 
 

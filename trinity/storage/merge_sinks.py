@@ -60,7 +60,7 @@ def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId
 
 
 class _ParquetMergeSink(MergeSink):
-    """What both have in common: pages are checked and split, new rows go to a page sink."""
+    """The common part of both merge sinks: pages are checked and split, new rows go to a page sink."""
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         self._provider = provider
@@ -188,7 +188,7 @@ class VersionMergeSink(_ParquetMergeSink):
     """
 
     _filling_replaces = True
-    """Whether a new row forgets what was stored under its key, so that a tombstone before it would be in vain."""
+    """True when a new row replaces what was stored under its key, so that a tombstone before it would be in vain."""
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, sink)

@@ -1,4 +1,4 @@
-"""What data files call their columns: by stored name, or by field id (see :class:`~trinity.spi.Column`)."""
+"""The names of columns in data files: by stored name, or by field id (see :class:`~trinity.spi.Column`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READ_BY_ID: Final = {b"trinity.read_by": b"field_id"}
 
 
 def stored_name(storage: pa.Schema, column: str) -> str:
-    """What files of a storage schema call a column; what is none of its columns keeps its name."""
+    """The name of a column in files of a storage schema; one that the schema lacks keeps its name."""
     index = storage.get_field_index(column)
     return column if index < 0 else _stored(storage.field(index))
 

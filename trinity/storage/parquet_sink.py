@@ -48,13 +48,13 @@ _LEGACY_CALENDAR: Final = b"org.apache.spark.legacyDateTime"
 
 
 def attempt_id() -> str:
-    """What keeps the files of two attempts of one task apart (S6)."""
+    """A new id, which keeps the files of two attempts of one task apart (S6)."""
     return uuid.uuid4().hex[:8]
 
 
 @dataclass(frozen=True)
 class SinkFile:
-    """Which of a sink's files it is.
+    """One of a sink's files.
 
     Attributes:
         attempt: see :func:`attempt_id`.
@@ -80,7 +80,7 @@ def file_name(statement: str, sink: SinkId, file: SinkFile) -> str:
 
 
 def is_sink_file(name: str) -> bool:
-    """Whether :func:`file_name` gave the name, as no other engine gives names."""
+    """True when :func:`file_name` gave the name; no other engine gives such names."""
     return _SINK_FILE.fullmatch(name) is not None
 
 
@@ -230,7 +230,7 @@ def _leaves(storage: pa.Schema) -> dict[str, str]:
 
 
 def _repeats(rows: pa.Table, path: str) -> bool:
-    """Whether a dictionary is worth its bytes: not for a column whose first values hardly repeat.
+    """True when a dictionary is worth its bytes: not for a column whose first values hardly repeat.
 
     Arrow keeps a dictionary until it is full, which costs a quarter more than plain values if all differ.
     """

@@ -1,4 +1,4 @@
-"""Which versions of a table can be read, and what is said of those that cannot (L10)."""
+"""Versions of a table that can be read, and the errors for those that cannot (L10)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def version_at(
 
 
 def no_such_version(table: TableHandle, oldest: int, newest: int) -> TrinityError:
-    """What a read says of a version that there is not, or is not any more."""
+    """The error of a read of a version that there is not, or is not any more."""
     return TrinityError(
         "INVALID_ARGUMENTS",
         f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one is "
@@ -62,7 +62,7 @@ def no_such_version(table: TableHandle, oldest: int, newest: int) -> TrinityErro
 
 
 def no_readable_version(table: TableHandle) -> TrinityError:
-    """What a repair says that finds nothing to go back to."""
+    """The error of a repair that finds nothing to go back to."""
     return TrinityError(
         "BAD_DATA",
         f"Table '{table.full_name}' has no version that can be read; restore its metadata from a copy, or drop it.",

@@ -40,7 +40,7 @@ class RowChanges(ConnectorMetadata):
             raise
 
     def left_by_trinity(self, table: TableHandle) -> bool:
-        """Whether what is left of a table that cannot be read proves that Trinity made it."""
+        """True when what is left of a table that cannot be read proves that Trinity made it."""
         return False
 
     def row_change_paradigm(self, table: TableHandle) -> RowChangeParadigm:
@@ -86,7 +86,7 @@ class _BegunTable(TableHandle):
 
 
 def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
-    """What the merge engine asks for, or the property ``row-change-paradigm``; delete and insert by default."""
+    """The paradigm by the merge engine, or else by the property ``row-change-paradigm``; else delete and insert."""
     if definition.keyed and merge_spec(definition).by_column:
         return RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
     wanted = definition.properties.get("row-change-paradigm")
@@ -95,7 +95,7 @@ def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
 
 @dataclass(frozen=True)
 class FileChange:
-    """What one commit did to the files of a table. Compactions do nothing: the rows after one are those before it (L3).
+    """One commit's change of a table's files. Compactions change nothing: the rows after one are those before it (L3).
 
     Attributes:
         version: the commit's.

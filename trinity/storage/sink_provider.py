@@ -1,4 +1,4 @@
-"""Which sink takes the rows of a table that stores Parquet files."""
+"""The choice of the sink that takes the rows of a table of Parquet files."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _FIELD: Final = pa.field(STAMP, pa.int64())
 def stamped(
     definition: TableDefinition, target: WriteTarget, stamp: int, field: pa.Field = _FIELD
 ) -> tuple[TableDefinition, WriteTarget]:
-    """What sinks are told, whose files have a column for stamps, whether or not the table has.
+    """Definition and target for sinks whose files have a column for stamps, whether or not the table has one.
 
     Args:
         definition: the table.
@@ -42,14 +42,14 @@ def stamped(
 
 
 def stamps_missing(insert: InsertTableHandle, now: TableDefinition) -> bool:
-    """Whether the commit of a row change has to add the column to a table."""
+    """True when the commit of a row change has to add the column for stamps to the table."""
     return insert.target.stamp is not None and not now.stamped
 
 
 def order_with(
     insert: InsertTableHandle, order: RowOrder, newest: int, live: Callable[[], Iterable[DataFile]]
 ) -> RowOrder:
-    """What is remembered once an append is committed.
+    """The order of rows that is remembered once an append is committed.
 
     Args:
         insert: the append.

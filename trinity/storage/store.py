@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Stat:
-    """What a store knows of an object without reading it; another object under its name has another one.
+    """Facts about an object that a store knows without reading it; another object under its name has others.
 
     Attributes:
         size: bytes.
@@ -77,7 +77,7 @@ class ObjectStore:
 
     @cached_property
     def filesystem(self) -> FileSystem:
-        """What pyarrow opens the store's objects with, by :attr:`Location.for_arrow`."""
+        """The file system with which pyarrow opens the store's objects, by :attr:`Location.for_arrow`."""
         from pyarrow.fs import LocalFileSystem
 
         return LocalFileSystem()
@@ -101,7 +101,7 @@ class ObjectStore:
         return local.exists(self.path(name))
 
     def stat(self, name: str) -> Stat | None:
-        """What is known of an object, or a folder of that name; None when it is missing."""
+        """Facts about an object, or a folder of that name; None when it is missing."""
         with storage_errors(self.path(name)):
             found = local.stat(self.path(name))
         return Stat._of(found) if found else None

@@ -1,4 +1,4 @@
-"""Where and how the sinks of a statement write, and what the commit of their files is said to have done."""
+"""Targets that the sinks of a statement write to, and the results of commits of their files."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def write_target(
 
 
 def commit_result(version: int, files: Collection[DataFile]) -> CommitResult:
-    """What the commit of some files did. Rows of a sidecar do not count: they are none of the table's."""
+    """The result of a commit of some files. Rows of a sidecar do not count: they are none of the table's."""
     rows = sum(f.rows for f in files if f.tier is not Tier.SIDECAR)
     return CommitResult(version, rows, len(files), sum(f.size for f in files))

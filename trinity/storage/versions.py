@@ -126,7 +126,7 @@ class VersionedMetadata(RowChanges):
                 raise
 
     def has_version(self, table: TableHandle, version: TableVersion) -> bool:
-        """Whether a version is there that this writer has written."""
+        """True when a version is there that this writer has written."""
         try:
             return self.read_version(table, version.number).commit == version.commit
         except (TrinityError, LookupError):
@@ -176,7 +176,7 @@ class VersionedMetadata(RowChanges):
         return [_entry(version) for version in self._readable(table)]
 
     def changes_since(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
-        """What was committed since a version, compactions left out; None once vacuum has forgotten that version."""
+        """The changes committed since a version, compactions left out; None once vacuum has forgotten that version."""
         first = pinned.version or 0
         if first < newest.oldest:
             return None

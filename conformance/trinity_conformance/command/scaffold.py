@@ -12,7 +12,7 @@ __all__ = ["scaffold", "template"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS: Final = frozenset({".md", ".py", ".toml", ".typed"})
-"""What a template consists of; a folder in which it was run holds more."""
+"""Endings of the files of a template; a folder in which it was run holds others too."""
 
 
 def template() -> Path:

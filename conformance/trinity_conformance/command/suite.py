@@ -83,7 +83,7 @@ class Budget:
 
 
 _RESPLIT: Final = 3
-"""Of so many histories of merge engines one is played again."""
+"""One of so many histories of merge engines is played again."""
 BUDGETS: Final[Mapping[str, Budget]] = {
     b.name: b
     for b in (

@@ -32,7 +32,7 @@ ENGINE_GENERAL: Final[Mapping[str, int]] = {
     "upsert": 7, "delete": 1, "change": 4, "compact": 3, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 1,
     "read": 1, "log": 1,
 }  # fmt: skip
-"""How often each kind of step is drawn."""
+"""The weight with which each kind of step is drawn."""
 
 _RETRACTING_MODES: Final = ("sequence-group", "remove-record-on-sequence-group", "retract")
 _PAYLOADS: Final = ("int", "string", "bigint", "boolean", "double", "decimal(10,2)")

@@ -77,7 +77,7 @@ LANES: Final[tuple[tuple[str, bool, str], ...]] = (
 """Merge engine, whether it has sequence groups, and how it deletes."""
 
 _FEATURES: Final = ("plain", "buckets", "wide", "default-function", "partitioned", "plain", "wide", "plain")
-"""What else the table has; ``wide`` has values so large that totals leave the range of their column (A4)."""
+"""Further features of the table; ``wide`` has values so large that totals leave the range of their column (A4)."""
 
 _WINDOW: Final = 6
 _WITH_FUNCTIONS: Final = [n for n, (engine, groups, _) in enumerate(LANES) if groups or engine == "aggregation"]

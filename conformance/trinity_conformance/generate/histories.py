@@ -40,7 +40,7 @@ GENERAL: Final[Mapping[str, int]] = {
     "upsert": 5, "delete": 2, "compact": 3, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 3, "read": 1, "log": 1,
     "alter": 3,
 }  # fmt: skip
-"""How often each kind of step is drawn."""
+"""The weight with which each kind of step is drawn."""
 
 _KEYS_AT_MOST: Final = 28
 _PAYLOADS: Final = tuple(sorted(POOLS))

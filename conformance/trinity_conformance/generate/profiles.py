@@ -69,7 +69,7 @@ TOMBSTONES: Final[tuple[tuple[str, str | None] | None, ...]] = (
 FEATURES: Final[tuple[str, ...]] = (
     "plain", "descending", "row-kind", "alias", "buckets", "ignore-delete", "partitioned",
 )  # fmt: skip
-"""What else the table has (U8, D1, K5)."""
+"""Further features of the table (U8, D1, K5)."""
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class EngineModel(DmlModel):
     # -- what the table refuses -------------------------------------------------------------------------
 
     def refusal(self, version: Version) -> str | None:
-        """Why the table must refuse an ingested row, or None (D2, D4, E2, P1)."""
+        """The reason why the table must refuse an ingested row, or None (D2, D4, E2, P1)."""
         row, shape = version.row, self.shape
         for column in shape.columns:
             if not column.nullable and row[column.name] is None:
@@ -158,7 +158,7 @@ class EngineModel(DmlModel):
         return [g for g in self.shape.groups if names & {*g.sequence, *g.columns}]
 
     def losing(self, row: Selected, version: Version, names: frozenset[str]) -> list[Fault]:
-        """Why an UPDATE of a row would not be seen (M9, M11)."""
+        """The faults for which an UPDATE of a row would not be seen (M9, M11)."""
         assert row.old is not None
         number = frozenset([row.target]) if row.target is not None else frozenset()
         for group in self.touched(names):

@@ -52,7 +52,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a statement must be refused.
+    """The reason why a statement must be refused.
 
     Attributes:
         rule: id of the rule.

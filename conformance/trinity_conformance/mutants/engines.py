@@ -71,7 +71,7 @@ class NullPartLargest(PartialUpdateFold):
 
 
 class FirstPartDecides(PartialUpdateFold):
-    """Of a composite sequence only the first column counts (against G1)."""
+    """A composite sequence counts by its first column only (against G1)."""
 
     def accepts(self, group: Group, sequence: Tuple) -> bool:
         return sequence[0] >= self.sequences[group][0]

@@ -112,7 +112,7 @@ class MapKeyMoves(MergeMap):
 
 
 class KeytimeTieReplaces(MergeMapWithKeytime):
-    """Of equal times the later row wins (against A3)."""
+    """The later row wins among equal times (against A3)."""
 
     def newer(self, entry: Value, stored: Value) -> bool:
         return self.text(entry) >= self.text(stored)

@@ -161,7 +161,7 @@ class SortOrderIgnored(Model):
 
 
 class FirstPartOnly(Model):
-    """Of a composite watermark only the first column counts (against K3)."""
+    """A composite watermark counts by its first column only (against K3)."""
 
     def compare(self, one: Row, other: Row) -> int:
         first = self.shape.watermark[:1]

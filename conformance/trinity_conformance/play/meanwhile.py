@@ -94,7 +94,7 @@ _DEMANDS: Final = (
 
 
 _GONE: Final = ("TRANSACTION_CONFLICT", "TABLE_NOT_FOUND")
-"""What a statement may say of a table that is not there any more."""
+"""Codes of errors that a statement may raise for a table that is not there any more."""
 
 
 def _expect(table: Any, expected: list[tuple[int, str | None]], what: str, where: str | None = None) -> None:
@@ -114,7 +114,7 @@ def _both_appends_are_kept(bench: _Bench) -> None:
 
 
 def _the_later_commit_wins(bench: _Bench) -> None:
-    """Of two appends, the one that is committed later is later, whichever began first (K4)."""
+    """The append that is committed later is later, whichever of two began first (K4)."""
     table = bench.make(keyed=True)
     with bench.within("begin_insert", lambda: table.upsert(_data((1, 1, "meanwhile")))):
         table.upsert(_data((1, 1, "a")))
@@ -134,7 +134,7 @@ def _a_transaction_is_recorded_once(bench: _Bench) -> None:
 
 
 def _compaction_counts_as_earlier(bench: _Bench) -> None:
-    """What comes while a compaction runs stays, and is later than all that it folded (K6)."""
+    """Rows that come while a compaction runs stay, and are later than all that it folded (K6)."""
     table = bench.make(keyed=True)
     table.upsert(_data(*((k, 1, "a") for k in range(_MANY))))
     for full in (True, False):  # everything; then a log that is small beside its base, and folded by itself
@@ -206,7 +206,7 @@ def _compaction_is_no_conflict(bench: _Bench) -> None:
 
 
 def _a_write_stays_with_its_table(bench: _Bench) -> None:
-    """What was written for a table does not go into another that has its name by then (L7)."""
+    """Rows written for a table do not go into another that has its name by then (L7)."""
     writes: dict[str, Callable[[Any], object]] = {
         "begin_insert": lambda table: table.upsert(_data((1, 1, "b"))),
         "begin_merge": lambda table: bench.sql(f"UPDATE {table.name} SET v = 'b' WHERE k = 1"),

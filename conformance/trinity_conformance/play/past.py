@@ -37,7 +37,7 @@ class Past:
         return self.versions[max(0, len(self.versions) - 1 - back)]
 
     def time_of(self, version: Any) -> datetime | None:
-        """When a version was committed; None when vacuum removed it, as it may."""
+        """The time when a version was committed; None when vacuum removed it, as it may."""
         found = dict(self.listed()).get(version)
         if found is None:
             self.gone(version)

@@ -51,7 +51,7 @@ _SHOWN_BY_A_READ = {
     "alter": "schema-change",
     "retract": "retracts",
 }
-"""What happened -> the check that a good read afterwards speaks for, beside read-equality."""
+"""A step that was played -> the check that a good read afterwards speaks for, beside read-equality."""
 
 
 @dataclass

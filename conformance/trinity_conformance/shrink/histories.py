@@ -28,7 +28,7 @@ Trial = Callable[[History], "NonConformance | None"]
 
 @dataclass(frozen=True)
 class ShrinkBudget:
-    """When to stop: after so many seconds, or so many tries."""
+    """The limits of shrinking: it stops after so many seconds, or so many tries."""
 
     seconds: float = 60.0
     tries: int = 60

@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.defaults import default_values
-from trinity.engine.appending.ingest import PageConformer, plan_ingest
+from trinity.engine.appending.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.engine.appending.run_sinks import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, arrow_schema
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge.parse import merge_spec
 from trinity.messages import shown_value
 from trinity.spi import (
     STAMP,
@@ -154,15 +153,8 @@ def _conformer(table: Target, insert: InsertTableHandle, given: pa.Schema) -> Pa
             f"The data for table '{table.name}' has a column '{STAMP}', which is Trinity's own; leave it out.",
         )
     omitted = [c for c in definition.columns if c.name.lower() not in present]
-    return plan_ingest(
-        str(table.name),
-        definition,
-        merge_spec(definition) if definition.keyed else None,
-        insert.target.storage,
-        given,
-        default_values(omitted, lambda: table.session.spark),
-        table.session.timezone,
-    )
+    defaults = default_values(omitted, lambda: table.session.spark)
+    return plan_ingest(StoredForm.of(table, definition, insert.target.storage), given, defaults)
 
 
 def is_spark_frame(data: Any) -> bool:

@@ -23,7 +23,7 @@ __all__ = ["check_defaults", "default_text", "default_values"]
 
 _OTHER: Final = object()
 _MARKS: Final = ("--", "/*", ";")
-"""Of comments and of several statements, which sqlglot passes over."""
+"""Marks of comments and of several statements, which sqlglot passes over."""
 
 
 def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:

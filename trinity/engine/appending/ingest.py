@@ -14,21 +14,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.appending.casts import assignable, cast_array
+from trinity.engine.target import Target
 from trinity.errors import TrinityError, nearest
 from trinity.merge.carried import ingested_columns
 from trinity.merge.engine import MergeEngine
-from trinity.merge.spec import MergeSpec
+from trinity.merge.parse import merge_spec
 from trinity.merge.write_rules import WriteRules
 from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_type, type_text
 
-__all__ = ["PageConformer", "plan_ingest"]
+__all__ = ["PageConformer", "StoredForm", "plan_ingest"]
 
 _ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 
 
 @dataclass(frozen=True)
+class StoredForm:
+    """The form in which a table stores the rows that it ingests.
+
+    Attributes:
+        table: full name, for messages.
+        definition: the columns to be stored; without a key they are stored as those of a plain table.
+        storage: physical schema of the files, a field for each of these columns.
+        timezone: see :class:`PageConformer`.
+    """
+
+    table: str
+    definition: TableDefinition
+    storage: pa.Schema
+    timezone: str
+
+    @classmethod
+    def of(cls, table: Target, definition: TableDefinition, storage: pa.Schema) -> StoredForm:
+        """The form of a table's rows, or of some columns of them. Arguments as the attributes."""
+        return cls(str(table.name), definition, storage, table.session.timezone)
+
+
+@dataclass(frozen=True)
 class _ColumnPlan:
-    """How one stored column is filled: from the input column at ``source``, or with ``value``."""
+    """A stored column and what fills it: the input column at ``source``, or ``value``."""
 
     column: Column
     type: DataType
@@ -136,33 +159,23 @@ def _one_zero(array: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), array.type), plain)
 
 
-def plan_ingest(
-    name: str,
-    definition: TableDefinition,
-    spec: MergeSpec | None,
-    storage: pa.Schema,
-    given: pa.Schema,
-    defaults: Mapping[str, Any],
-    timezone: str,
-) -> PageConformer:
+def plan_ingest(form: StoredForm, given: pa.Schema, defaults: Mapping[str, Any] | None = None) -> PageConformer:
     """Plans the ingest of data with schema ``given``.
 
     Columns are matched by name, any case (M10). A column that the data leaves out takes its DEFAULT, else NULL,
     as in an INSERT with a column list.
 
     Args:
-        name: full name of the table, for messages.
-        definition: the table.
-        spec: its merge options, or None for a plain table.
-        storage: physical schema of the files.
+        form: the form in which the table stores them.
         given: schema of the data.
-        defaults: column name -> value of its DEFAULT.
-        timezone: see :class:`PageConformer`.
+        defaults: column name -> value of its DEFAULT; the others have none.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH, or CONSTRAINT_VIOLATION for a missing
             key or NOT NULL column.
     """
+    name, definition, defaults = form.table, form.definition, defaults or {}
+    spec = merge_spec(definition) if definition.keyed else None
     source = _match(name, definition, given.names)
     if spec and spec.engine is MergeEngine.PARTIAL_UPDATE:
         # what is left out is not carried (P1)
@@ -176,7 +189,7 @@ def plan_ingest(
             )
     key = spec.key if spec else ()
     plans = []
-    for column, field in zip(definition.columns, storage, strict=True):
+    for column, field in zip(definition.columns, form.storage, strict=True):
         index = source.get(column.name.lower())
         value = defaults.get(column.name)
         if index is None and value is None and (column.name in key or not column.nullable):
@@ -194,7 +207,7 @@ def plan_ingest(
     rules = None
     if spec and spec.engine is not MergeEngine.DEDUPLICATE:
         rules = WriteRules(name, spec, {c.name: n for n, c in enumerate(definition.columns)})
-    return PageConformer(name, tuple(plans), storage, timezone, rules)
+    return PageConformer(name, tuple(plans), form.storage, form.timezone, rules)
 
 
 def _match(name: str, definition: TableDefinition, names: Sequence[str]) -> dict[str, int]:

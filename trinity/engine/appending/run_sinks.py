@@ -206,5 +206,5 @@ def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
 
 
 def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:
-    """Where a rewrite puts its tombstones: beside the table's metadata, out of sight of other readers."""
+    """The target of a rewrite's tombstones: a folder beside the table's metadata, out of sight of other readers."""
     return replace(target, folder=folder, storage=storage, statistics=(), partition_by=())

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
-from trinity.engine.appending.ingest import PageConformer, plan_ingest
+from trinity.engine.appending.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.engine.appending.live_keys import check_keys
 from trinity.engine.appending.run_sinks import REFUSAL
 from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts
@@ -36,7 +36,6 @@ from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge import quoted
-from trinity.merge.parse import merge_spec
 from trinity.spi import (
     DataFile,
     MergeTableHandle,
@@ -52,7 +51,7 @@ from trinity.spi import (
 __all__ = ["Attempt"]
 
 _ROWS_PER_TASK: Final = 100_000
-"""Of an upsert, which goes to the sinks as the source's tasks have it: of many small ones come fewer files."""
+"""Rows of an upsert per task. It goes to the sinks as the source's tasks have it; small tasks are put together."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ class Attempt:
         return [f for f in files if within.concerns(f) and self.source.may_touch(f, columns)]
 
     def scope(self) -> ReadScope:
-        """What the statement read of its target (L7)."""
+        """The part of its target that the statement read (L7)."""
         keyed = self.definition.keyed
         files = frozenset() if keyed else frozenset(f.path for f in self.files)
         target = self.merge.table
@@ -230,7 +229,7 @@ class Attempt:
         return [removal(f.path) for f in files], {"updated": 0, "deleted": sum(f.rows for f in files), "inserted": 0}
 
     def _upserted(self) -> tuple[list[bytes], dict[str, int]] | None:
-        """What a MERGE that is an upsert writes; None for another, or where the join has to say what is wrong."""
+        """Fragments and counts of a MERGE that is an upsert; None for another, or when the join has to say an error."""
         keys = self._upsert_keys()
         if keys is None or keys.dropna().distinct().count() < (self.source.rows or 0):
             return None
@@ -281,15 +280,14 @@ class Attempt:
         return Distribution(self.layout, metadata.update_layout(target), sinks, self._together())
 
     def _together(self) -> bool:
-        """Whether a row that replaces another goes where that one goes; text is padded only in storage form."""
+        """True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
         if not self.definition.keyed:
             return not self.layout
         texts = [k for k in self.layout if parse_type(self.definition.column(k).type).name in ("char", "varchar")]
         return not self.plan.moving and not texts
 
     def _conformers(self, changes: DataFrame) -> tuple[PageConformer, PageConformer | None]:
-        definition, name, zone = self.definition, str(self.table.name), self.table.session.timezone
-        storage = self.merge.insert.target.storage
+        definition, storage = self.definition, self.merge.insert.target.storage
         given = arrow_schema(changes.schema)
         data = self._conformer(pa.schema(list(given.field(MERGE_ROW).type)[: len(definition.columns)]))
         if not definition.keyed:
@@ -297,13 +295,11 @@ class Attempt:
         held = list(given.field(self.row_id).type)
         columns = [definition.column(f.name) for f in held]
         stored = [storage.field(definition.columns.index(c)) for c in columns]
-        only = definition.with_columns(columns)
-        return data, plan_ingest(name, only, None, pa.schema(stored), pa.schema(held), {}, zone)
+        only = replace(definition, columns=tuple(columns), primary_key=())  # as they are: what is stored has its key
+        return data, plan_ingest(StoredForm.of(self.table, only, pa.schema(stored)), pa.schema(held))
 
     def _conformer(self, given: pa.Schema) -> PageConformer:
-        spec = merge_spec(self.definition) if self.definition.keyed else None
-        storage, zone = self.merge.insert.target.storage, self.table.session.timezone
-        return plan_ingest(str(self.table.name), self.definition, spec, storage, given, {}, zone)
+        return plan_ingest(StoredForm.of(self.table, self.definition, self.merge.insert.target.storage), given)
 
     # -- EXPLAIN ------------------------------------------------------------------------------------------
 

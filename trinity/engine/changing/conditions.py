@@ -1,4 +1,4 @@
-"""What the text of a condition tells about the rows of the target that can meet it.
+"""Facts about the rows of the target that can meet a condition, by the condition's text.
 
 Only AND-ed comparisons are understood: of a target column with a literal, and of a target column with an expression
 over the source. What is found prunes files and narrows joins; the condition itself is evaluated all the same.
@@ -25,7 +25,7 @@ Bound = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Names:
-    """Which names of an expression mean the target, and which the source.
+    """The names of an expression that mean the target, and those that mean the source.
 
     Attributes:
         target: alias of the target.
@@ -53,7 +53,7 @@ class Names:
 
 @dataclass(frozen=True)
 class ConditionFacts:
-    """What follows from a condition.
+    """Facts that follow from a condition.
 
     Attributes:
         comparisons: target column -> Spark SQL over it alone (bare name) that must hold.
@@ -74,7 +74,7 @@ class ConditionFacts:
 
 @room()
 def condition_facts(condition: object, definition: TableDefinition, names: Names) -> ConditionFacts:
-    """What a condition tells; nothing for a Column, or text that sqlglot cannot parse."""
+    """The facts that follow from a condition; none from a Column, or from text that sqlglot cannot parse."""
     if not isinstance(condition, str):
         return ConditionFacts()
     tree = spark_tree(condition)

@@ -1,4 +1,4 @@
-"""What SQL must not do to a table that folds by column, or keeps the first row (M9, M11)."""
+"""Row changes that SQL must not make in a table that folds by column, or keeps the first row (M9, M11)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _check_updatable(column: str, program: Program, definition: TableDefinition,
 
 
 def omitted_value(definition: TableDefinition, column: TableColumn, spark: SparkSession) -> str:
-    """What an INSERT writes into a column that it leaves out: DEFAULT; under partial-update nothing (P1).
+    """Spark SQL of a column that an INSERT leaves out: its DEFAULT; under partial-update NULL (P1).
 
     Raises:
         TrinityError: as :func:`~trinity.engine.appending.defaults.default_text`.

@@ -33,7 +33,7 @@ _HELD: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallin
 
 @dataclass(frozen=True)
 class Equality:
-    """What ON says that a target column equals.
+    """The value that ON says a target column equals.
 
     Attributes:
         expression: over the source.
@@ -106,7 +106,7 @@ def _compared_type(condition: Any) -> str:
 
 
 def _tells(own: str, given: str, common: str) -> bool:
-    """Whether a comparison in a common type tells the value in the column's own type."""
+    """True when a comparison in a common type tells the value in the column's own type."""
     if given != own and given.startswith("string"):  # many texts say one number or time
         return False
     if own == common:
@@ -117,7 +117,7 @@ def _tells(own: str, given: str, common: str) -> bool:
 
 
 def _holds(common: str, own: str) -> bool:
-    """Whether a DECIMAL holds all numbers of another exact type."""
+    """True when a DECIMAL holds all numbers of another exact type."""
     if not common.startswith("decimal") or not (own in _DIGITS or own.startswith("decimal")):
         return False
     precision, scale = parse_type(common).arguments

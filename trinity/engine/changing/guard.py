@@ -1,4 +1,4 @@
-"""What must not happen in a row-changing statement, found where all changes of a row come together (M2, M4)."""
+"""Changes that a statement must not make, found where all changes of a row come together (M2, M4)."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class MergePlan:
         return changes
 
     def upserted(self, number: int) -> DataFrame:
-        """What an INSERT case makes of every row of the source: the columns of the table, and refusal. Not run yet."""
+        """The rows of an INSERT case, one for each row of the source: the table's columns, and refusal. Not run yet."""
         assert self.program.source is not None
         source = self.program.source.alias(self.program.source_alias)
         row, errors = self._row_of(number, self.program.cases[number], source)
@@ -328,7 +328,7 @@ class MergePlan:
         return changes.withColumn(REFUSAL, refusal)
 
     def _may_lose(self, case: Case) -> bool:
-        """Whether an UPDATE case sets the ordering otherwise than an upsert: from the source of a MERGE."""
+        """True when an UPDATE case sets the ordering, and not from the source of a MERGE, as an upsert does."""
         spec = self.spec
         if spec is None or case.operation is not Operation.UPDATE or self._moves(case):
             return False  # a move is checked against the winner of its new key
@@ -336,7 +336,7 @@ class MergePlan:
         return bool(given) and not (self.program.statement == "MERGE" and all(map(self.from_source, given)))
 
     def from_source(self, value: Expression) -> bool:
-        """Whether a value is a column of the source, and nothing else."""
+        """True when a value is a column of the source, and nothing else."""
         text = value if isinstance(value, str) else str(value).removeprefix("Column<'").removesuffix("'>")
         qualifier, _, name = text.replace("`", "").rpartition(".")
         columns = [c.lower() for c in self.program.source.columns] if self.program.source is not None else []

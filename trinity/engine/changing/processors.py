@@ -137,7 +137,7 @@ class ChangeOnlyUpdatedColumnsMergeProcessor(RowChangeProcessor):
 
 
 def _same(old: pa.Array, new: pa.Array) -> np.ndarray:
-    """Where two columns hold one key value: all NaNs are one (K2)."""
+    """True for each row in which two columns hold one key value: all NaNs are one (K2)."""
     same = pc.fill_null(pc.equal(old, new), False)
     if pa.types.is_floating(old.type):
         same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))

@@ -25,7 +25,7 @@ subqueries over views of the session."""
 
 
 class When(str, Enum):
-    """Which rows of the join a WHEN clause is about."""
+    """The rows of the join that a WHEN clause is about."""
 
     MATCHED = "MATCHED"
     NOT_MATCHED = "NOT MATCHED"

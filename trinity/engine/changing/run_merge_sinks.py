@@ -38,7 +38,7 @@ _ERROR: Final = "_trinity_error"
 
 @dataclass(frozen=True)
 class Distribution:
-    """How changes are distributed to sinks.
+    """The distribution of changes to sinks.
 
     Attributes:
         insert: columns by whose hash new rows go; empty: with the row that they replace, else anywhere.

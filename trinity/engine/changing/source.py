@@ -30,7 +30,7 @@ _BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "
 
 @dataclass(frozen=True)
 class Source:
-    """What is known of a source.
+    """Facts about the source of a statement.
 
     Attributes:
         rows: number of rows, or None where there is no source.

@@ -76,7 +76,7 @@ def _attempt(table: Target, prepare: Prepare) -> Counts:
 
 
 def explain(table: Target, prepare: Prepare) -> str:
-    """What a statement would do: paradigm, layouts, join, cases, and Spark's plan. Nothing is written."""
+    """Describes what a statement would do: paradigm, layouts, join, cases, and Spark's plan. Nothing is written."""
     with _begun(table, prepare) as attempt:
         return attempt.described()
 

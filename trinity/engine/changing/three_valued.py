@@ -18,7 +18,7 @@ __all__ = ["Use", "three_valued", "three_valued_text"]
 
 
 class Use(Enum):
-    """What an expression is for."""
+    """The use of an expression."""
 
     FILTER = "filter"
     JOIN = "join"
@@ -135,7 +135,7 @@ def _quantifier(node: exp.Expr) -> str:
 
 
 def _as_filter(node: exp.Expr, holder: exp.Expr, use: Use) -> bool:
-    """Whether NULL does what FALSE does there, and Spark's join says one of them."""
+    """True when NULL has the effect of FALSE in the predicate's place, and Spark's join gives one of them."""
     if not isinstance(node, exp.In):
         return False  # Spark has no ANY
     place = _outside_parentheses(node)
@@ -184,7 +184,7 @@ def _refuse_random(node: exp.Expr) -> None:
 
 
 def _spelled_out(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
-    """Whether it is TRUE, else whether it is NULL, else FALSE.
+    """A predicate as CASE: TRUE when it is TRUE, else NULL when it is NULL, else FALSE.
 
     The subquery's columns get names that occur nowhere else, so that none beside it means another column now.
     """
@@ -202,7 +202,7 @@ def _spelled_out(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
 
 
 def _unknown(node: exp.Expr, query: exp.Subquery, parts: list[exp.Expr], names: list[exp.Column]) -> list[exp.Expr]:
-    """When a predicate that is not TRUE is NULL."""
+    """The conditions under which a predicate that is not TRUE is NULL."""
     if isinstance(node, exp.In) and len(parts) == 1:  # without a comparison: nothing depends on the row but the NULL
         null_value = exp.Is(this=_operand(parts[0]), expression=exp.Null())
         return [

@@ -16,7 +16,7 @@ __all__ = ["insert_case", "is_upsert"]
 
 
 def is_upsert(plan: MergePlan) -> bool:
-    """Whether every row of the source is written as it is, as long as the source has no key twice, and none is NULL.
+    """True when every row of the source is written as it is, if the source has no key twice, and none is NULL.
 
     Keys that ON would convert, or that are padded when they are stored, are left to the join.
     """

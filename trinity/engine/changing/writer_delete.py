@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
 from trinity.engine.appending.append import arrow_reader, is_spark_frame
-from trinity.engine.appending.ingest import plan_ingest
+from trinity.engine.appending.ingest import StoredForm, plan_ingest
 from trinity.engine.changing import statement as dml
 from trinity.engine.changing.assignment import as_stored, check_assignable
 from trinity.engine.changing.equalities import in_type
@@ -80,8 +80,7 @@ def _key_frame(table: Target, definition: TableDefinition, what: Any) -> DataFra
     keys = arrow_reader(what).read_all()
     _check_keys(table, spec, [name.lower() for name in keys.column_names])
     only = TableDefinition(definition.schema, definition.name, tuple(columns), spec.key)
-    key = MergeSpec(spec.key)
-    conformer = plan_ingest(str(table.name), only, key, only.to_arrow(), keys.schema, {}, table.session.timezone)
+    conformer = plan_ingest(StoredForm.of(table, only, only.to_arrow()), keys.schema)
     pages = [conformer.conform(page) for page in keys.to_batches()]
     return arrow_frame(table.session.spark, pa.Table.from_batches(pages, conformer.storage)).distinct()
 

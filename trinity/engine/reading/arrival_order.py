@@ -30,7 +30,7 @@ _BEFORE: Final = -2
 
 
 def is_lost(splits: SplitSource) -> bool:
-    """Whether files alone do not tell the order of rows that say when they were written."""
+    """True when files alone do not tell the order of rows, and rows have stamps that say when they were written."""
     lost = (Origin.REWRITTEN, Origin.UNSURE)
     return splits.definition.stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
 

@@ -1,4 +1,4 @@
-"""What the bounds of a version's files say of its fold: order and sums that fit into a BIGINT.
+"""Facts about a version's fold by the bounds of its files: order and sums that fit into a BIGINT.
 
 A hash aggregation keeps a BIGINT; of the pair (sequence, place) Spark makes a struct, by which it has to sort.
 """
@@ -104,6 +104,6 @@ def small_sums(splits: SplitSource, spec: MergeSpec) -> frozenset[str]:
 
 
 def _most(file: DataFile, column: str) -> int | None:
-    """What a column's values in a file can add up to, whatever their signs; None where that is not known."""
+    """The most that a column's values in a file can add up to, whatever their signs; None where that is not known."""
     bounds = _bounds([file], column)
     return None if bounds is None or not file.rows else file.rows * max(map(abs, bounds))

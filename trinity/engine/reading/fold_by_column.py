@@ -140,7 +140,7 @@ def _may_have(splits: SplitSource, column: str) -> bool:
 
 
 def remembers(spec: MergeSpec) -> bool:
-    """Whether compaction may put rows aside: history, cuts that late rows meet, keys with nothing but retracts."""
+    """True when compaction may put rows aside: history, cuts that late rows meet, keys with nothing but retracts."""
     return spec.by_column and (spec.keeps_history or bool(spec.ordering) or bool(spec.row_kind))
 
 
@@ -216,7 +216,7 @@ class _Rewrite:
         return f"row_number() OVER (PARTITION BY {key} ORDER BY {PLACE}) - {_ASIDE}L"
 
     def _aside(self) -> DataFrame:
-        """What late rows, or later rows of keys that are not visible, have to meet (E3)."""
+        """The rows that late rows, or later rows of keys that are not visible, have to meet (E3)."""
         spec = self.spec
         # in arrival order nothing can come before a cut or a revival any more
         rows = self.counted if spec.ordering else self.fold.counting(self.counted)

@@ -14,7 +14,7 @@ __all__ = ["lasting"]
 
 @contextmanager
 def lasting(connector: Connector, pinned: TableHandle) -> Iterator[None]:
-    """Whatever fails once the table is gone fails for that: its files are missing then.
+    """Raises the error of a missing table in place of any other, once the table is gone: its files are missing then.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, or TRANSACTION_CONFLICT for a table made anew.

@@ -54,7 +54,7 @@ def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lamb
 
 
 def _kept(found: Any, cast: str, kind: str) -> bool:
-    """Whether a number is compared as it is: not cut by its cast, nor rounded with the column to fit 38 digits."""
+    """True when a number is compared as it is: not cut by its cast, nor rounded with the column to fit 38 digits."""
     if cast in _INTEGER_CASTS:
         bits = 8 << _INTEGER_CASTS.index(cast)
         return bool(-(2 ** (bits - 1)) <= found < 2 ** (bits - 1))

@@ -34,7 +34,7 @@ __all__ = ["merge_view_sql"]
 
 _FILE: Final = "_trinity_file"
 _PATTERN: Final = re.compile(r"([\[*?])")
-"""What DuckDB expands in a path, and reads as itself within brackets."""
+"""Characters that DuckDB expands in a path, and reads as themselves within brackets."""
 
 
 def merge_view_sql(splits: SplitSource, dialect: str) -> str:
@@ -134,7 +134,7 @@ class _Source:
 
 
 class _Scans:
-    """What a view reads.
+    """The files that a view reads.
 
     Args:
         foreign: whether others wrote the files: they come in arrival order, and without their partition values.

@@ -93,7 +93,7 @@ def filtered_read(session: Host, splits: SplitSource, where: str | None) -> Data
 
 @dataclass(frozen=True)
 class _Below:
-    """What may be left out below the fold (L9).
+    """The rows that may be left out below the fold (L9).
 
     Attributes:
         where: rows that do not meet it.
@@ -183,7 +183,7 @@ def _meet(earlier: DataFrame, later: DataFrame, spec: MergeSpec, storage: pa.Sch
 
 
 def row_versions(spark: SparkSession, splits: SplitSource) -> DataFrame:
-    """What ``log()`` shows: stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos``, ``_tier``."""
+    """The rows of ``log()``: stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos``, ``_tier``."""
     with pinned(spark):
         rows = _with_origin(spark, [*splits.files, *splits.sidecar], splits)
         return logical(rows, splits, ("_commit_version", "_file", "_pos", "_tier"))

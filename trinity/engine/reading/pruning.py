@@ -88,7 +88,7 @@ class _Compiler:
         return self._comparison(tree)
 
     def _negated(self, tree: exp.Expr) -> _Test:
-        """What stands under a NOT: as much as is of use for partitions."""
+        """The test of a NOT, by the tree under it: as much as is of use for partitions."""
         if isinstance(tree, exp.Column):
             return self._flag(tree, False)
         if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):

@@ -243,7 +243,7 @@ def bucketed_scan(
 
 
 def _file_schema(spark: SparkSession, storage: pa.Schema) -> StructType:
-    """What Spark asks of files: their names, and with ids where it is to go by these."""
+    """The schema that Spark asks of files: their names, and ids where it is to go by these."""
     schema = spark_schema(stored_schema(storage))
     if not (storage.metadata or {}).items() & READ_BY_ID.items():
         return schema

@@ -18,7 +18,7 @@ __all__ = ["translated"]
 
 class _Parser(SparkParser):
     STRICT_CAST = True
-    """What does not fit is an error, as under Spark's ANSI mode, not NULL."""
+    """True: a value that does not fit is an error, as under Spark's ANSI mode, not NULL."""
 
 
 class _Spark(Spark):
@@ -95,7 +95,7 @@ def _reduce(node: exp.Reduce) -> exp.Expr:
 
 
 def _is_variable(name: exp.Identifier) -> bool:
-    """Whether a name is a variable of a lambda, not the name of a field, a column or an argument."""
+    """True when a name is a variable of a lambda, not the name of a field, a column or an argument."""
     parent = name.parent
     if isinstance(parent, exp.Dot):
         return name.arg_key == "this"
@@ -132,7 +132,7 @@ def _distinct(node: exp.ArrayDistinct) -> exp.Expr:
 
 
 def _position(node: exp.ArrayPosition) -> exp.Expr:
-    """Of what is not there DuckDB's position is NULL, Spark's 0."""
+    """The position in an array, 0 for a missing value as Spark has it; DuckDB's own is NULL."""
     found = exp.func("LIST_POSITION", node.this.copy(), node.expression.copy())
     return exp.Coalesce(this=found, expressions=[exp.Literal.number(0)])
 

@@ -1,4 +1,4 @@
-"""What pyspark asks the JVM for with every Column, and need not.
+"""Questions that pyspark asks the JVM with every Column, and need not.
 
 Each time that pyspark names a class, py4j looks for it by its short name first, in every JAR on the path; and each
 time that it calls a static method, py4j asks whether there is one. And with every Column it tells the JVM which line

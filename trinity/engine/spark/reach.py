@@ -1,4 +1,4 @@
-"""What a text of SQL reaches beyond the rows of tables: code, files, commands (N2).
+"""The reach of a text of SQL beyond the rows of tables: code, files, commands (N2).
 
 Spark's own parser decides what is in a text. It is asked only of one that holds a word which such a thing needs, or
 that is no plain query; of any other nothing is asked.
@@ -65,7 +65,7 @@ _SETTINGS: Final = re.compile(r"spark\.(?:sql|databricks\.delta)\.(?!catalog\.)(
 
 
 def reach_of_statement(spark: SparkSession, text: str) -> str | None:
-    """What a statement reaches beyond rows, as the beginning of a sentence; None for nothing.
+    """The reach of a statement beyond rows, as the beginning of a sentence; None when it reaches nothing.
 
     Args:
         spark: the session, whose parser is asked.
@@ -82,7 +82,7 @@ def reach_of_statement(spark: SparkSession, text: str) -> str | None:
 
 
 def reach_of_expression(spark: SparkSession, text: str) -> str | None:
-    """What an expression reaches beyond rows, its subqueries included. See :func:`reach_of_statement`.
+    """The reach of an expression beyond rows, its subqueries included. See :func:`reach_of_statement`.
 
     Raises:
         TrinityError: SYNTAX_ERROR for a text that might reach something, and is no expression by itself.
@@ -110,7 +110,7 @@ def _parsed(spark: SparkSession, text: str, way: str) -> Any:
 
 
 def _found(spark: SparkSession, root: Any, closely: bool) -> Iterator[str]:
-    """What the nodes of a plan reach; the expressions in them are looked at ``closely``, or not at all."""
+    """The reach of each node of a plan; the expressions in them are looked at ``closely``, or not at all."""
     plans = [root]
     while plans:
         plan = plans.pop()
@@ -153,7 +153,7 @@ def _function(name: str) -> Iterator[str]:
 
 
 def _command(spark: SparkSession, plan: Any, kind: str) -> str | None:
-    """What a command reaches; None for a query's node, and for a command that is let through."""
+    """The reach of a command; None for a query's node, and for a command that is let through."""
     if kind == "SetCommand":
         return _setting(plan)
     if kind in _COMMANDS or kind.startswith("Show"):
@@ -193,7 +193,7 @@ def _node(spark: SparkSession, plan: Any, kind: str) -> str | None:
 
 
 def _is_path(spark: SparkSession, parts: list[str]) -> bool:
-    """Whether Spark takes a name for a data source and a path, as in text.`/path`; its own tables come first."""
+    """True when Spark takes a name for a data source and a path, as in text.`/path`; its own tables come first."""
     source, name = parts[-2:]
     if source.lower() not in _FORMATS and not _is_source(spark, source):
         return False

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 _ARCHIVES: Final = re.compile(r"pyspark\.zip|py4j-.*-src\.zip|spark-core_.*\.jar")
 _IMPORTED: Final = ("pyspark.worker", "pyarrow.parquet", "trinity.engine.appending.run_sinks")
-"""What the workers of Trinity's tasks begin with."""
+"""Modules that the workers of Trinity's tasks begin with."""
 
 
 def _leave_out_archives() -> None:

@@ -85,11 +85,11 @@ class AggregateFunction(ABC):
         return dialect == "spark" or self.translates
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
-        """Why a column of this type cannot have the function with these options, or None."""
+        """The reason why a column of this type cannot have the function with these options, or None."""
         return None
 
     def bad_value(self, values: pa.Array, options: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
-        """Why some of the values must not be written: (code of the error, reason), or None (L8).
+        """The reason why some of the values must not be written, as (code of the error, reason), or None (L8).
 
         Args:
             values: values of the column, none of them NULL; at least one.
@@ -98,7 +98,7 @@ class AggregateFunction(ABC):
         return None
 
     def bad_retract(self, values: pa.Array) -> str | None:
-        """Why some of the values cannot be taken back, or None. Arguments as of :meth:`bad_value`."""
+        """The reason why some of the values cannot be taken back, or None. Arguments as of :meth:`bad_value`."""
         return None
 
     @abstractmethod

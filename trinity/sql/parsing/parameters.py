@@ -207,7 +207,7 @@ def literal(value: Any) -> str:
 
 
 _DIGITS: Final = 38
-"""Of Spark's widest DECIMAL."""
+"""Digits of Spark's widest DECIMAL."""
 
 
 def _text(value: str) -> str:

@@ -59,7 +59,7 @@ class TrinitySpark(Spark):
 
 
 MISSING: Final = "something is missing after this word"
-"""What a syntax error says about a clause without its expression."""
+"""The text of a syntax error about a clause without its expression."""
 
 _DIALECTS: Final[dict[str, type[Dialect] | str]] = {
     "spark": TrinitySpark,

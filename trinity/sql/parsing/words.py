@@ -23,7 +23,7 @@ _STATEMENTS: Final = (
     "LIST", "DFS", "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD", "CHECKPOINT", "CLOSE", "FETCH", "MOVE", "REASSIGN",
     "SECURITY", "ATTACH", "DETACH", "INSTALL", "FORCE", "PRAGMA", "SUMMARIZE", "PIVOT", "UNPIVOT", "KILL",
 )  # fmt: skip
-"""Those of Spark with Delta and Iceberg, Trino, PostgreSQL and DuckDB; the most usual ones first."""
+"""First words of statements: Spark with Delta and Iceberg, Trino, PostgreSQL and DuckDB; the most usual first."""
 
 
 def check_first_word(tokens: Sequence[Token]) -> None:

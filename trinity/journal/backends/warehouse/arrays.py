@@ -47,7 +47,7 @@ _PROMOTED: Final = (
 """Kinds that a list of VALUES brings to one type, and its kind."""
 
 _DIGITS: Final = 38
-"""Of Spark's widest DECIMAL."""
+"""Digits of Spark's widest DECIMAL."""
 
 
 def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.DataType | None = None) -> pa.Array:
