@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trinity.calls import public
-from trinity.definition import evolve
-from trinity.definition.checks import with_check, without_check
-from trinity.definition.define import check_types
+from trinity.definition import altering, evolve
+from trinity.definition.checks import without_check
 from trinity.engine.changing.program import Counts, Expression
 from trinity.errors import TrinityError
 from trinity.merge import Properties, duration_ms
-from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted
 from trinity.names import TableName
 from trinity.spi import (
     Check,
@@ -339,18 +336,7 @@ class Table:
         Raises:
             TrinityError: what a change, or the resulting definition (V1), refuses; the table is then as it was.
         """
-        self.connector.metadata.alter_table(self.handle, lambda definition: self._altered(definition, changes))
-
-    def _altered(self, definition: TableDefinition, changes: Iterable[evolve.Change]) -> TableDefinition:
-        if definition.external:
-            from trinity.storage import not_ours
-
-            raise not_ours(str(self.name), "its columns")
-        for change in changes:
-            definition = evolve.changed(definition, change)
-        merge_spec(definition)
-        check_types(definition, lambda: self.session.spark)
-        return definition
+        altering.alter(self, *changes)
 
     def add_column(self, column: Column, after: str | None = None) -> None:
         """Adds a nullable column; older rows read NULL there, also when a column of that name was dropped before.
@@ -382,14 +368,10 @@ class Table:
         Raises:
             TrinityError: CONSTRAINT_VIOLATION for NULL there; and as :func:`trinity.definition.evolve.with_not_null`.
         """
-        change = partial(evolve.with_not_null, name=name, not_null=not_null)
-        if not not_null:
-            self.alter(change)
-            return
-        splits = self.splits()
-        column = change(splits.definition).column(name).name
-        refusal = f"Column '{column}' of table '{self.name}' is NULL in some rows; fill them before it is NOT NULL."
-        self._demand(splits, change, f"{quoted(column)} IS NULL", refusal)
+        if not_null:
+            altering.set_not_null(self, name)
+        else:
+            self.alter(partial(evolve.with_not_null, name=name, not_null=False))
 
     def add_check(self, name: str, condition: str) -> None:
         """Adds a CHECK constraint: no row for which it is false is stored from now on (M6).
@@ -401,34 +383,7 @@ class Table:
         Raises:
             TrinityError: CONSTRAINT_VIOLATION when a row fails it; and as :func:`trinity.definition.checks.with_check`.
         """
-        refusal = (
-            f"Some rows of table '{self.name}' do not meet CHECK ({condition}); change them before '{name}' is added."
-        )
-        change = partial(with_check, check=Check(name, condition))
-        self._demand(self.splits(), change, f"NOT (\n{condition}\n)", refusal)
-
-    def _demand(self, splits: SplitSource, change: evolve.Change, violated: str, refusal: str) -> None:
-        """Makes a change unless a condition holds for some row, which raises CONSTRAINT_VIOLATION.
-
-        The rows of ``splits`` are looked at before the commit, and those of a newer version within it.
-        """
-        from trinity.engine.reading.merged_read import merged_read
-
-        looked: tuple[str, int] | None = None
-
-        def look(splits: SplitSource) -> None:
-            nonlocal looked
-            seen, looked = looked, (splits.definition.id, splits.version)
-            if looked != seen and not merged_read(self.session.spark, splits).where(violated).isEmpty():
-                raise TrinityError("CONSTRAINT_VIOLATION", refusal)
-
-        def look_again(definition: TableDefinition) -> TableDefinition:
-            look(self.splits())
-            return definition
-
-        self._altered(splits.definition, [change])
-        look(splits)
-        self.alter(change, look_again)
+        altering.add_check(self, Check(name, condition))
 
     def drop_check(self, name: str, *, if_exists: bool = False) -> None:
         """Drops a CHECK constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""

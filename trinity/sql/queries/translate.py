@@ -86,9 +86,10 @@ def _annotate(holder: exp.Paren, dialect: str, tables: TableTypes, columns: Type
             if column.type is None:
                 _set_type(column, known)
         _infer(select, dialect)
-    for column in _columns_outside(exp.Query, holder) if columns is not None else ():
-        kind = columns(column)
-        column.type = exp.DataType.build(kind, dialect="spark") if kind else None
+    if columns is not None:
+        for column in _columns_outside(exp.Query, holder):
+            kind = columns(column)
+            column.type = exp.DataType.build(kind, dialect="spark") if kind else None
     _infer(holder, dialect)
 
 
