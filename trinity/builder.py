@@ -11,7 +11,7 @@ from trinity.calls import public
 from trinity.engine.changing.program import Case, Counts, Expression, Program, When
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.spi import Operation
+from trinity.spi import Operation, TransactionId
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,8 +68,11 @@ class MergeBuilder:
         """WHEN NOT MATCHED BY SOURCE THEN DELETE."""
         return self._with(When.NOT_MATCHED_BY_SOURCE, Operation.DELETE, condition, None)
 
-    def execute(self) -> Counts:
+    def execute(self, *, txn: TransactionId | None = None) -> Counts:
         """Runs the MERGE.
+
+        Args:
+            txn: (application, version): a retry with the same or a lower version does nothing (L4).
 
         Returns:
             rows updated, deleted and inserted, and the version of the table after it.
@@ -87,7 +90,7 @@ class MergeBuilder:
 
         program = Program("MERGE", self.cases, self.source, self.on, source_alias=_alias(self.source) or "s")
         guard_program(self.table.session, program)
-        return dml.run(self.table, lambda _: nullcontext(program))
+        return dml.run(self.table, lambda _: nullcontext(program), txn)
 
     def _with(
         self,

@@ -17,7 +17,7 @@ from trinity.errors import TrinityError, nearest
 from trinity.merge import Properties, canonical_properties
 from trinity.names import TableName, checked_name, split_name
 from trinity.secrets import keep
-from trinity.spi import CommitResult, Connector, ConnectorContext
+from trinity.spi import CommitResult, Connector, ConnectorContext, TransactionId
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
@@ -31,7 +31,14 @@ __all__ = ["Session", "Statements"]
 class Statements(Protocol):
     """Runs SQL on a session."""
 
-    def run(self, session: Session, text: str, dialect: str = "spark", params: Any = None) -> DataFrame:
+    def run(
+        self,
+        session: Session,
+        text: str,
+        dialect: str = "spark",
+        params: Any = None,
+        txn: TransactionId | None = None,
+    ) -> DataFrame:
         """Runs one statement."""
         ...
 
@@ -325,7 +332,12 @@ class Session:
     # -- SQL --------------------------------------------------------------------------------------------
 
     def sql(
-        self, text: str, params: Sequence[Any] | Mapping[str, Any] | None = None, *, dialect: str = "spark"
+        self,
+        text: str,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
+        *,
+        dialect: str = "spark",
+        txn: TransactionId | None = None,
     ) -> DataFrame:
         """Runs one statement.
 
@@ -333,6 +345,8 @@ class Session:
             text: the statement; a trailing ``;`` or comment is fine.
             params: a value for each ``?`` of the text, or a mapping with those of its ``:name``.
             dialect: ``spark`` or ``trino``; ``postgres`` and ``duckdb`` as far as types are known.
+            txn: of an INSERT, MERGE, UPDATE or DELETE: (application, version); a retry with the same or a lower version
+                does nothing (L4).
 
         Returns:
             for a query a lazy DataFrame of merged rows; for DML one row of counts ``num_affected_rows``,
@@ -341,7 +355,7 @@ class Session:
         Raises:
             TrinityError: SYNTAX_ERROR, PERMISSION_DENIED (without ``allow_code``), and what the statement may raise.
         """
-        return self._statements().run(self, text, dialect, params)
+        return self._statements().run(self, text, dialect, params, txn)
 
     def script(self, text: str, *, dialect: str = "spark") -> list[DataFrame]:
         """Runs several statements in order; stops at the first error."""

@@ -225,13 +225,16 @@ class Table:
 
         return append_rows(self, data, txn, keyed=False)
 
-    def delete(self, condition_or_keys: str | SparkColumn | Any = None) -> CommitResult:
+    def delete(
+        self, condition_or_keys: str | SparkColumn | Any = None, *, txn: TransactionId | None = None
+    ) -> CommitResult:
         """Deletes rows: from a keyed table by appending their tombstones (U5), from a plain one by rewriting files.
 
         Args:
             condition_or_keys: a predicate (Spark SQL text or Column) over the rows; of a keyed table also keys: data as
                 in :meth:`upsert` with the key columns, a list of dicts, or a list of values for a single key column.
                 All rows without it.
+            txn: as of :meth:`upsert`.
 
         Returns:
             the commit; ``rows`` is the number of rows that were there and now are not.
@@ -242,18 +245,21 @@ class Table:
         """
         from trinity.engine.changing.writer_delete import delete_rows
 
-        return delete_rows(self, condition_or_keys)
+        return delete_rows(self, condition_or_keys, txn)
 
     def update(
         self,
         condition: Expression | None = None,
         set: Mapping[str, Expression] | None = None,  # noqa: A002 - as in Delta's DeltaTable
+        *,
+        txn: TransactionId | None = None,
     ) -> Counts:
         """Changes rows, as SQL's UPDATE does (M9).
 
         Args:
             condition: which rows, Spark SQL text or Column; all without it.
             set: column -> new value, Spark SQL text or Column over the old row.
+            txn: as of :meth:`upsert`.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, CONSTRAINT_VIOLATION, NUMERIC_VALUE_OUT_OF_RANGE,
@@ -263,7 +269,7 @@ class Table:
 
         if not set or not isinstance(set, Mapping):
             raise TrinityError("INVALID_ARGUMENTS", f"update() of '{self.name}' needs set={{column: value}}.")
-        return update_rows(self, set, condition)
+        return update_rows(self, set, condition, txn)
 
     def merge(self, source: Any, on: Expression) -> MergeBuilder:
         """A MERGE of data into this table, to be given its WHEN clauses and executed.

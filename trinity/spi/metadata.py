@@ -255,7 +255,11 @@ class ConnectorMetadata(ABC):
         raise not_supported(table, "modifying table rows")
 
     def finish_merge(
-        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+        self,
+        merge: MergeTableHandle,
+        sources: Sequence[TableHandle],
+        fragments: Sequence[bytes],
+        txn: TransactionId | None = None,
     ) -> CommitResult:
         """Commits what the merge sinks wrote as one version: files added, files removed. Called once per attempt.
 
@@ -263,7 +267,9 @@ class ConnectorMetadata(ABC):
             merge: the handle of ``begin_merge``, its ``scope`` set.
             sources: pinned handles of the tables that were read beside the target.
             fragments: of all sinks, each once: :meth:`DataFile.to_fragment` and :func:`~trinity.spi.files.removal`.
-                Never empty: a statement that changes nothing is not finished (M5).
+                Never empty: a statement that changes nothing is not finished (M5), but for its ``txn``, which
+                ``finish_insert`` records.
+            txn: as of ``finish_insert``.
 
         Raises:
             TrinityError: TRANSACTION_CONFLICT when a file of the scope is no longer live, or rows that it concerns

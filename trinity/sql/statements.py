@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trinity.session import Session
+    from trinity.spi import TransactionId
 
 __all__ = ["run", "split"]
 
 
 @room()
-def run(session: Session, text: str, dialect: str = "spark", params: Any = None) -> DataFrame:
+def run(
+    session: Session, text: str, dialect: str = "spark", params: Any = None, txn: TransactionId | None = None
+) -> DataFrame:
     """Runs exactly one statement.
 
     Args:
@@ -36,6 +40,7 @@ def run(session: Session, text: str, dialect: str = "spark", params: Any = None)
         text: the statement; a trailing ``;`` and comments are fine.
         dialect: ``spark``, ``trino``, ``postgres`` or ``duckdb``.
         params: values of its parameters; see :func:`trinity.sql.parsing.parameters.with_values`.
+        txn: as of :meth:`trinity.Table.upsert`, for INSERT, MERGE, UPDATE and DELETE.
 
     Returns:
         a lazy DataFrame for a query, one row of counts for DML, the rows of SHOW and DESCRIBE, else nothing.
@@ -48,7 +53,7 @@ def run(session: Session, text: str, dialect: str = "spark", params: Any = None)
     only, tokens = only_one(text, dialect)
     check_first_word(tokens)
     if (changing := dml.row_change(only, dialect, tokens)) is not None:
-        return dml.run(session, changing)
+        return dml.run(session, changing, txn)
     try:
         statement = parse(only, dialect)
     except TrinityError as error:
@@ -59,6 +64,10 @@ def run(session: Session, text: str, dialect: str = "spark", params: Any = None)
                 return query.run_unparsed(session, split(text)[0], error)
         raise
     handler = _handler(statement)
+    if txn is not None:
+        if handler is not insert.insert:
+            raise TrinityError("INVALID_ARGUMENTS", "Only INSERT, MERGE, UPDATE and DELETE take a txn.")
+        handler = partial(insert.insert, txn=txn)
     if statement.words(1)[0] in ("SET", "RESET"):
         return query.run_as_set(session, statement.text)
     if handler in _LAZY:

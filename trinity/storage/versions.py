@@ -220,19 +220,26 @@ class VersionedMetadata(RowChanges):
     # -- row changes ------------------------------------------------------------------------------------
 
     def finish_merge(
-        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+        self,
+        merge: MergeTableHandle,
+        sources: Sequence[TableHandle],
+        fragments: Sequence[bytes],
+        txn: TransactionId | None = None,
     ) -> CommitResult:
         files, gone = from_merge_fragments(fragments)
 
-        def change(newest: TableVersion) -> TableVersion:
+        def change(newest: TableVersion) -> TableVersion | None:
+            if txn and newest.txns.get(txn[0], -1) >= txn[1]:
+                return None
             check_present(merge.table, files)
             merge.insert.check_demands(newest.definition)
             check_scope(merge, self.changes_since(merge.table, newest), {f.path for f in newest.files}, gone)
             kept = [f for f in newest.files if f.path not in gone]
-            return replace(newest, operation="merge", files=(*kept, *files))
+            txns = {**newest.txns, **dict([txn] if txn else [])}
+            return replace(newest, operation="merge", files=(*kept, *files), txns=txns)
 
-        version, _ = self._commit(merge.table, change)
-        return commit_result(version.number, files)
+        version, committed = self._commit(merge.table, change)
+        return commit_result(version.number, files) if committed else CommitResult(version.number, skipped=True)
 
     def truncate(self, table: TableHandle) -> CommitResult:
         removed: list[DataFile] = []

@@ -159,10 +159,8 @@ class DeltaMetadata(FolderMetadata):
         store = ObjectStore(table.location)
 
         def change(state: State, started: DeltaTransaction) -> CommitResult:
-            if txn:
-                started.read_txn(txn[0])
-                if state.txns.get(txn[0], -1) >= txn[1]:
-                    return CommitResult(state.version, skipped=True)
+            if _is_recorded(state, started, txn):
+                return CommitResult(state.version, skipped=True)
             # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
             started.read_whole_table()
             self._check_columns(insert.table, insert.definition, state)
@@ -184,13 +182,19 @@ class DeltaMetadata(FolderMetadata):
     # -- row changes ------------------------------------------------------------------------------------
 
     def finish_merge(
-        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+        self,
+        merge: MergeTableHandle,
+        sources: Sequence[TableHandle],
+        fragments: Sequence[bytes],
+        txn: TransactionId | None = None,
     ) -> CommitResult:
         table = replace(merge.table, version=None)
         files, gone = from_merge_fragments(fragments)
         store = ObjectStore(table.location)
 
         def change(state: State, started: DeltaTransaction) -> CommitResult:
+            if _is_recorded(state, started, txn):
+                return CommitResult(state.version, skipped=True)
             started.read_whole_table()
             live = {f.path for f in state.files.values()}
             check_scope(merge, self._snapshots.changes(merge.table, state), live, gone)
@@ -209,6 +213,7 @@ class DeltaMetadata(FolderMetadata):
                 started.update({"schemaString": schema, **settings})
             actions += [add(f, store, merge.insert.definition, order=state.version + 1) for f in files]
             actions += order_actions(definition, state.order, state.version + 1)
+            actions += [transaction(txn)] if txn else []
             return commit_result(started.commit(actions, operation="Update"), files)
 
         return self._commit(table, change)
@@ -377,3 +382,11 @@ def _record(state: State, started: DeltaTransaction) -> None:
     if state.changed:
         recorded = {DEFINITION: definition_text(state.definition)}
         started.alter({"configuration": {**state.metadata["configuration"], **recorded}})
+
+
+def _is_recorded(state: State, started: DeltaTransaction, txn: TransactionId | None) -> bool:
+    """True when nothing is left to do for a ``txn`` (L4); one that others record meanwhile conflicts."""
+    if txn is None:
+        return False
+    started.read_txn(txn[0])
+    return bool(state.txns.get(txn[0], -1) >= txn[1])

@@ -193,8 +193,7 @@ class IcebergMetadata(RowChanges):
 
         def attempt(loaded: Table) -> CommitResult:
             current = version_of(loaded.metadata.current_snapshot())
-            kept = carried(loaded.metadata)
-            recorded = json.loads(kept.get(TXN, "{}"))
+            recorded = _recorded(loaded)
             if txn and recorded.get(txn[0], -1) >= txn[1]:
                 return CommitResult(current, skipped=True)
             if not files and not txn:
@@ -211,17 +210,23 @@ class IcebergMetadata(RowChanges):
         return self._commit(insert.table, attempt, insert.definition)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
-        recorded: dict[str, int] = json.loads(carried(self._load(table).metadata).get(TXN, "{}"))
-        return recorded.get(application)
+        return _recorded(self._load(table)).get(application)
 
     # -- row changes ------------------------------------------------------------------------------------
 
     def finish_merge(
-        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+        self,
+        merge: MergeTableHandle,
+        sources: Sequence[TableHandle],
+        fragments: Sequence[bytes],
+        txn: TransactionId | None = None,
     ) -> CommitResult:
         files, gone = from_merge_fragments(fragments)
 
         def attempt(loaded: Table) -> CommitResult:
+            recorded = _recorded(loaded)
+            if txn and recorded.get(txn[0], -1) >= txn[1]:
+                return CommitResult(version_of(loaded.metadata.current_snapshot()), skipped=True)
             definition, live = self._definition(loaded), {f.path for f in self._snapshots.live(merge.table, loaded)}
             check_scope(merge, self._snapshots.changes(merge.table, loaded), live, gone)
             check_present(merge.table, files)
@@ -229,7 +234,8 @@ class IcebergMetadata(RowChanges):
             added = named_now(files, merge.insert.definition, loaded)
             updates, requirements = stamp_updates(loaded, definition, merge.insert)
             order = RowOrder() if updates else None  # the first that there is to remember
-            change = Change("merge", added, gone, order=order, updates=updates, requirements=requirements)
+            summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
+            change = Change("merge", added, gone, summary, updates, order=order, requirements=requirements)
             return commit_result(commit_change(loaded, change), files)
 
         return self._commit(merge.table, attempt, merge.insert.definition)
@@ -356,3 +362,9 @@ class IcebergMetadata(RowChanges):
         target = write_target(folder, definition, storage_schema(schema), statistics=statistics)
         pinned = table.pinned(version_of(snapshot), definition.id)
         return (pinned, *stamped(definition, target, stamp(version_of(snapshot)), STAMP_FIELD))
+
+
+def _recorded(loaded: Table) -> dict[str, int]:
+    """Application -> its highest version (L4)."""
+    recorded: dict[str, int] = json.loads(carried(loaded.metadata).get(TXN, "{}"))
+    return recorded

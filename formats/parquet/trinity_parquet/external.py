@@ -95,20 +95,20 @@ class FolderTable(SingleTable):
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
     ) -> CommitResult:
-        if txn is not None:
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Table '{insert.table.full_name}' is a folder of Parquet files, which has no place for a txn; use "
-                "Delta or Iceberg, or a table that Trinity makes.",
-            )
+        _refuse_txn(insert.table, txn)
         return self._publish(insert, from_fragments(list(fragments)), lambda _: None)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return None
 
     def finish_merge(
-        self, merge: MergeTableHandle, sources: Sequence[TableHandle], fragments: Sequence[bytes]
+        self,
+        merge: MergeTableHandle,
+        sources: Sequence[TableHandle],
+        fragments: Sequence[bytes],
+        txn: TransactionId | None = None,
     ) -> CommitResult:
+        _refuse_txn(merge.table, txn)
         files, gone = from_merge_fragments(fragments)
 
         def check(listing: Listing) -> None:
@@ -229,3 +229,12 @@ class _FolderScan(NativeScan):
     @property
     def as_written(self) -> bool:
         return True
+
+
+def _refuse_txn(table: TableHandle, txn: TransactionId | None) -> None:
+    if txn is not None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{table.full_name}' is a folder of Parquet files, which has no place for a txn; use Delta or "
+            "Iceberg, or a table that Trinity makes.",
+        )

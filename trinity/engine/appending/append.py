@@ -38,6 +38,8 @@ __all__ = [
     "append_rows",
     "arrow_reader",
     "check_rows",
+    "checked_txn",
+    "is_recorded",
     "is_spark_frame",
     "source_frame",
     "write_rows",
@@ -60,9 +62,8 @@ def append_rows(
     """
     metadata = table.connector.metadata
     if txn is not None:
-        txn = _checked(txn)
-        recorded = metadata.recorded_txn(table.handle, txn[0])
-        if recorded is not None and recorded >= txn[1]:
+        txn = checked_txn(txn)
+        if is_recorded(table, txn):
             return CommitResult(table.splits().version, skipped=True)
     insert = metadata.begin_insert(table.handle)
     if keyed not in (None, insert.definition.keyed):
@@ -71,7 +72,9 @@ def append_rows(
     return metadata.finish_insert(insert, write_rows(table, insert, data), txn)
 
 
-def append_own(table: Target, rows: DataFrame, at: TableHandle, splits: SplitSource) -> CommitResult:
+def append_own(
+    table: Target, rows: DataFrame, at: TableHandle, splits: SplitSource, txn: TransactionId | None = None
+) -> CommitResult:
     """Appends rows that were made of the table's own, as these were at a version (L7).
 
     Args:
@@ -79,20 +82,30 @@ def append_own(table: Target, rows: DataFrame, at: TableHandle, splits: SplitSou
         rows: what to append.
         at: the table's handle, pinned to that version.
         splits: the version.
+        txn: see :meth:`Table.upsert`.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT when others have changed rows since; what ingest refuses.
     """
     metadata = table.connector.metadata
+    if txn is not None and is_recorded(table, txn := checked_txn(txn)):
+        return CommitResult(at.version or 0, skipped=True)
     merge = metadata.begin_merge(at, {})
     fragments = write_rows(table, merge.insert, rows)
     if not fragments:
-        return CommitResult(at.version or 0)
+        return metadata.finish_insert(merge.insert, [], txn) if txn else CommitResult(at.version or 0)
     read = frozenset() if merge.insert.definition.keyed else frozenset(f.path for f in splits.files)
-    return metadata.finish_merge(replace(merge, scope=ReadScope(read)), [at], fragments)
+    return metadata.finish_merge(replace(merge, scope=ReadScope(read)), [at], fragments, txn)
 
 
-def _checked(txn: TransactionId) -> TransactionId:
+def is_recorded(table: Target, txn: TransactionId) -> bool:
+    """True when the table has recorded the version, or a higher one, of the application (L4)."""
+    recorded = table.connector.metadata.recorded_txn(table.handle, txn[0])
+    return recorded is not None and recorded >= txn[1]
+
+
+def checked_txn(txn: TransactionId) -> TransactionId:
+    """A ``txn`` as it is recorded. Raises INVALID_ARGUMENTS."""
     try:
         application, version = txn
         if not isinstance(application, str) or not application or operator.index(version) >= 2**63:

@@ -78,12 +78,19 @@ class Program:
 @public
 @dataclass(frozen=True)
 class Counts:
-    """Rows that a statement changed, by kind (M5), and the version of the table after it."""
+    """Rows that a statement changed, by kind (M5).
+
+    Attributes:
+        version: version of the table after it.
+        updated, deleted, inserted: rows.
+        skipped: True when ``txn`` had been recorded before, so that nothing was done (L4).
+    """
 
     version: int
     updated: int = 0
     deleted: int = 0
     inserted: int = 0
+    skipped: bool = False
 
     @property
     def affected(self) -> int:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TypeVar
 
+from trinity.engine.appending.append import checked_txn, is_recorded
 from trinity.engine.changing.attempt import Attempt
 from trinity.engine.changing.program import Counts, Program
 from trinity.engine.reading.lasting import lasting
@@ -16,7 +17,7 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s
-from trinity.spi import SplitSource
+from trinity.spi import SplitSource, TransactionId
 from trinity.storage import statement_turn
 
 __all__ = ["Prepare", "explain", "rerun", "run"]
@@ -28,12 +29,13 @@ Prepare = Callable[[SplitSource], AbstractContextManager[Program]]
 changed, which is the one to be read as well."""
 
 
-def run(table: Target, prepare: Prepare) -> Counts:
+def run(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Counts:
     """Runs a statement.
 
     Args:
         table: the target.
         prepare: makes the program; entered once for each attempt.
+        txn: (application, version): with the same or a lower version nothing is done (L4).
 
     Returns:
         the rows changed, by kind, and the table's version after it. A statement that selects nothing makes no commit.
@@ -43,7 +45,12 @@ def run(table: Target, prepare: Prepare) -> Counts:
             ``commit.retry.timeout``; MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION, TYPE_MISMATCH, ...; the
             table is then as it was.
     """
-    return rerun(table, lambda: _attempt(table, prepare))
+    if txn is None:
+        return rerun(table, lambda: _attempt(table, prepare))
+    txn = checked_txn(txn)
+    if is_recorded(table, txn):
+        return Counts(table.splits().version, skipped=True)
+    return rerun(table, lambda: _attempt(table, prepare, txn))
 
 
 def rerun(table: Target, attempt: Callable[[], T]) -> T:
@@ -65,14 +72,20 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
                     raise
 
 
-def _attempt(table: Target, prepare: Prepare) -> Counts:
+def _attempt(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Counts:
+    metadata = table.connector.metadata
     with _begun(table, prepare) as attempt:
         fragments, counts = attempt.write()
-        if not fragments:
+        if not fragments and txn is None:
             return Counts(attempt.merge.table.version or 0)
-        merge = replace(attempt.merge, scope=attempt.scope())
-        done = table.connector.metadata.finish_merge(merge, list(attempt.program.reads), fragments)
-        return Counts(done.version, **counts)
+        if not fragments:
+            done = metadata.finish_insert(attempt.merge.insert, [], txn)
+        else:
+            merge = replace(attempt.merge, scope=attempt.scope())
+            done = metadata.finish_merge(merge, list(attempt.program.reads), fragments, txn)
+        if done.skipped:
+            return Counts(done.version, skipped=True)
+        return Counts(done.version, counts["updated"], counts["deleted"], counts["inserted"])
 
 
 def explain(table: Target, prepare: Prepare) -> str:

@@ -23,21 +23,21 @@ from trinity.merge import MergeSpec
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.spi import Column as TableColumn
-from trinity.spi import CommitResult, Operation, SplitSource, TableDefinition
+from trinity.spi import CommitResult, Operation, SplitSource, TableDefinition, TransactionId
 
 __all__ = ["delete_rows", "update_rows"]
 
 
-def delete_rows(table: Target, condition_or_keys: Any) -> CommitResult:
+def delete_rows(table: Target, condition_or_keys: Any, txn: TransactionId | None = None) -> CommitResult:
     """Deletes the rows that a condition or keys select; None: all of them."""
     if condition_or_keys is None or isinstance(condition_or_keys, str | Column):
         case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
         program = Program("DELETE", (case,), target_alias=table.name.table)
         guard_program(table.session, program)
-        counts = dml.run(table, lambda _: nullcontext(program))
+        counts = dml.run(table, lambda _: nullcontext(program), txn)
     else:
-        counts = dml.run(table, _by_keys(table, condition_or_keys))
-    return CommitResult(counts.version, counts.deleted)
+        counts = dml.run(table, _by_keys(table, condition_or_keys), txn)
+    return CommitResult(counts.version, counts.deleted, skipped=counts.skipped)
 
 
 def _by_keys(table: Target, what: Any) -> dml.Prepare:
@@ -54,12 +54,17 @@ def _by_keys(table: Target, what: Any) -> dml.Prepare:
     return prepare
 
 
-def update_rows(table: Target, values: Mapping[str, Expression], condition: Expression | None) -> Counts:
+def update_rows(
+    table: Target,
+    values: Mapping[str, Expression],
+    condition: Expression | None,
+    txn: TransactionId | None = None,
+) -> Counts:
     """Updates the rows that a condition selects; None: all of them."""
     case = Case(When.MATCHED, Operation.UPDATE, condition, values)
     program = Program("UPDATE", (case,), target_alias=table.name.table)
     guard_program(table.session, program)
-    return dml.run(table, lambda _: nullcontext(program))
+    return dml.run(table, lambda _: nullcontext(program), txn)
 
 
 def _key_frame(table: Target, definition: TableDefinition, what: Any) -> DataFrame:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from trinity.engine.changing.program import Counts, Program
     from trinity.session import Session
-    from trinity.spi import SplitSource, TableHandle
+    from trinity.spi import SplitSource, TableHandle, TransactionId
     from trinity.table import Table
 
     Beside = Callable[[SplitSource], AbstractContextManager[Sequence[TableHandle]]]
@@ -41,12 +41,13 @@ def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None
     return piece if row_change_word(piece) is not None else None
 
 
-def run(session: Session, piece: Piece) -> DataFrame:
+def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> DataFrame:
     """Runs a row-changing statement.
 
     Args:
         session: where names are resolved.
         piece: what :func:`row_change` found.
+        txn: as of :meth:`trinity.Table.upsert`; not for TRUNCATE.
 
     Returns:
         one row of counts (M5).
@@ -56,13 +57,19 @@ def run(session: Session, piece: Piece) -> DataFrame:
             :func:`trinity.sql.changing.build_program.program` refuses, and what the engine raises.
     """
     if row_change_word(piece) == "TRUNCATE":
+        if txn is not None:
+            raise TrinityError("INVALID_ARGUMENTS", "TRUNCATE takes no txn: run twice it does what it does once.")
         return _truncate(session, piece)
-    done = changed(session, piece)
+    done = changed(session, piece, txn=txn)
     return counts(session, updated=done.updated, deleted=done.deleted, inserted=done.inserted)
 
 
 def changed(
-    session: Session, piece: Piece, beside: Beside | None = None, unique: tuple[tuple[str, ...], ...] = ()
+    session: Session,
+    piece: Piece,
+    beside: Beside | None = None,
+    unique: tuple[tuple[str, ...], ...] = (),
+    txn: TransactionId | None = None,
 ) -> Counts:
     """Runs a MERGE, UPDATE or DELETE.
 
@@ -72,6 +79,7 @@ def changed(
         beside: entered for each attempt, to make views that the statement names: given the version of the target that
             is changed, gives the tables that they read, pinned.
         unique: further columns of a keyed target whose values no two live rows may share.
+        txn: as of :func:`run`.
 
     Returns:
         the counts, and the version that was committed. Raises as :func:`run`.
@@ -89,7 +97,7 @@ def changed(
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    return run_program(table, prepared)
+    return run_program(table, prepared, txn)
 
 
 def explain(session: Session, piece: Piece) -> DataFrame:

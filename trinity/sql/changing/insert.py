@@ -13,7 +13,7 @@ from trinity.engine.appending.defaults import default_text
 from trinity.engine.changing.assignment import assigned_rows
 from trinity.engine.changing.statement import rerun
 from trinity.errors import TrinityError, nearest
-from trinity.spi import Column, CommitResult, TableDefinition
+from trinity.spi import Column, CommitResult, TableDefinition, TransactionId
 from trinity.sql.parsing.names import existing_table
 from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.queries.query import run_query_of
@@ -41,8 +41,13 @@ _REFUSED: Final = {
 }
 
 
-def insert(session: Session, statement: Statement) -> DataFrame:
+def insert(session: Session, statement: Statement, txn: TransactionId | None = None) -> DataFrame:
     """INSERT INTO t [(columns)] [BY NAME] query. Into a keyed table it is an upsert of its engine (M4).
+
+    Args:
+        session: where names are resolved.
+        statement: the statement.
+        txn: as of :meth:`trinity.Table.upsert`.
 
     Returns:
         one row of counts.
@@ -69,7 +74,7 @@ def insert(session: Session, statement: Statement) -> DataFrame:
         rows = assigned_rows(rows.toDF(*[c.name for c in filled]), filled, str(table.name), "INSERT")
         if query.words(1) == ("VALUES",):
             rows = rows.coalesce(1)  # a handful of rows: one file, in their order
-        return _write(table, rows, reads)
+        return _write(table, rows, reads, txn)
 
     return counts(session, inserted=rerun(table, attempt).rows)
 
@@ -83,13 +88,13 @@ def _check_width(table: Table, targets: Sequence[Column], rows: DataFrame) -> No
         )
 
 
-def _write(table: Table, rows: DataFrame, reads: Sequence[Read]) -> CommitResult:
+def _write(table: Table, rows: DataFrame, reads: Sequence[Read], txn: TransactionId | None) -> CommitResult:
     """An append, blind unless the rows are made of the table's own."""
     with spark_errors():
         own = next((read for read in reads if read.handle.same_place(table.handle)), None)
         if own is not None:
-            return append_own(table, rows, own.handle, own.splits)
-        return append_rows(table, rows)
+            return append_own(table, rows, own.handle, own.splits, txn)
+        return append_rows(table, rows, txn)
 
 
 def _refuse(node: exp.Insert) -> None:

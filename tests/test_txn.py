@@ -1,0 +1,96 @@
+"""A recorded ``txn`` makes a retry of any statement a no-op, on every format (L4)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.changes import rows_at
+from trinity import Session, Table, TransactionId, TrinityError
+
+Run = Callable[[Session, Table, TransactionId], Any]
+
+
+def _merge(session: Session, table: Table, txn: TransactionId) -> Any:
+    source = pa.table({"id": pa.array([1, 3], pa.int32())})
+    merge = table.merge(source, "t.id = s.id").when_matched_update({"n": "t.n + 1"})
+    return merge.when_not_matched_insert({"id": "s.id", "n": "0"}).execute(txn=txn)
+
+
+STATEMENTS: dict[str, Run] = {
+    "delete by condition": lambda session, table, txn: table.delete("n > 15", txn=txn),
+    "delete by keys": lambda session, table, txn: table.delete([{"id": 1}], txn=txn),
+    "update": lambda session, table, txn: table.update(set={"n": "n + 1"}, txn=txn),
+    "merge": _merge,
+    "UPDATE": lambda session, table, txn: session.sql(f"UPDATE {table.name} SET n = n + 1", txn=txn),
+    "DELETE": lambda session, table, txn: session.sql(f"DELETE FROM {table.name} WHERE id = ?", [2], txn=txn),
+    "MERGE": lambda session, table, txn: session.sql(
+        f"MERGE INTO {table.name} t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = t.n * 2",
+        txn=txn,
+    ),
+    "INSERT": lambda session, table, txn: session.sql(f"INSERT INTO {table.name} VALUES (9, 9)", txn=txn),
+    "INSERT of its own": lambda session, table, txn: session.sql(
+        f"INSERT INTO {table.name} SELECT id + 100, n FROM {table.name}", txn=txn
+    ),
+}
+
+
+@pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
+def table(request: pytest.FixtureRequest, session: Session, fmt: str) -> Table:
+    key = ", PRIMARY KEY (id)" if request.param == "keyed" else ""
+    session.sql(f"CREATE TABLE {fmt}.default.t (id INT, n BIGINT{key})")
+    session.sql(f"INSERT INTO {fmt}.default.t VALUES (1, 10), (2, 20)")
+    return session.table(f"{fmt}.default.t")
+
+
+def test_a_retry_of_a_statement_changes_nothing(session: Session, table: Table) -> None:
+    for number, (name, run) in enumerate(STATEMENTS.items()):
+        if name == "delete by keys" and not table.definition.keyed:
+            continue
+        before = rows_at(table)
+        first = run(session, table, ("app", number))
+        assert not getattr(first, "skipped", False)
+        done, version = rows_at(table), table.splits().version
+        assert done != before, name
+        again = run(session, table, ("app", number))
+        assert getattr(again, "skipped", True) is True or sum(again.first()) == 0
+        assert (rows_at(table), table.splits().version) == (done, version), name
+        run(session, table, ("other", number))  # of another application
+        session.sql(f"DELETE FROM {table.name}")
+        session.sql(f"INSERT INTO {table.name} VALUES (1, 10), (2, 20)")
+
+
+def test_a_statement_that_selects_nothing_is_recorded(session: Session, table: Table) -> None:
+    assert not table.delete("id = 77", txn=("app", 1)).skipped
+    session.sql(f"INSERT INTO {table.name} VALUES (77, 1)")
+    assert table.delete("id = 77", txn=("app", 1)).skipped
+    assert (77, 1) in rows_at(table)
+
+
+def test_two_of_one_txn_at_once(table: Table) -> None:
+    done: list[Any] = []
+    ready = threading.Barrier(3)
+
+    def increment() -> None:
+        ready.wait()
+        done.append(table.update("id = 1", {"n": "n + 1"}, txn=("app", 1)))
+
+    threads = [threading.Thread(target=increment) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(counts.skipped for counts in done) == [False, True, True]
+    assert rows_at(table) == {(1, 11): 1, (2, 20): 1}
+
+
+@pytest.mark.parametrize("text", ["SELECT 1", "TRUNCATE TABLE t", "CREATE SCHEMA x"])
+def test_other_statements_take_no_txn(session: Session, text: str) -> None:
+    session.sql("CREATE TABLE t (id INT)")
+    with pytest.raises(TrinityError, match="txn") as raised:
+        session.sql(text, txn=("app", 1))
+    assert raised.value.code == "INVALID_ARGUMENTS"

@@ -1,0 +1,77 @@
+"""Changes of a table's definition, committed; those that stored rows must meet are made only where they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from trinity.definition import evolve
+from trinity.definition.checks import with_check
+from trinity.definition.define import check_types
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted
+from trinity.spi import Check, SplitSource, TableDefinition
+
+__all__ = ["add_check", "alter", "set_not_null"]
+
+
+def alter(target: Target, *changes: evolve.Change) -> None:
+    """Makes changes in their order, in one commit. Raises as :meth:`trinity.Table.alter`."""
+    target.connector.metadata.alter_table(target.handle, lambda definition: _altered(target, definition, changes))
+
+
+def _altered(target: Target, definition: TableDefinition, changes: Iterable[evolve.Change]) -> TableDefinition:
+    if definition.external:
+        from trinity.storage import not_ours
+
+        raise not_ours(str(target.name), "its columns")
+    for change in changes:
+        definition = evolve.changed(definition, change)
+    merge_spec(definition)
+    check_types(definition, lambda: target.session.spark)
+    return definition
+
+
+def set_not_null(target: Target, name: str) -> None:
+    """Declares a column NOT NULL. Raises as :meth:`trinity.Table.set_not_null`."""
+    change = partial(evolve.with_not_null, name=name, not_null=True)
+    splits = target.splits()
+    column = change(splits.definition).column(name).name
+    refusal = f"Column '{column}' of table '{target.name}' is NULL in some rows; fill them before it is NOT NULL."
+    _demand(target, splits, change, f"{quoted(column)} IS NULL", refusal)
+
+
+def add_check(target: Target, check: Check) -> None:
+    """Adds a CHECK constraint. Raises as :meth:`trinity.Table.add_check`."""
+    refusal = (
+        f"Some rows of table '{target.name}' do not meet CHECK ({check.expression}); change them before "
+        f"'{check.name}' is added."
+    )
+    change = partial(with_check, check=check)
+    _demand(target, target.splits(), change, f"NOT (\n{check.expression}\n)", refusal)
+
+
+def _demand(target: Target, splits: SplitSource, change: evolve.Change, violated: str, refusal: str) -> None:
+    """Makes a change unless a condition holds for some row, which raises CONSTRAINT_VIOLATION.
+
+    The rows of ``splits`` are looked at before the commit, and those of a newer version within it.
+    """
+    from trinity.engine.reading.merged_read import merged_read
+
+    looked: tuple[str, int] | None = None
+
+    def look(splits: SplitSource) -> None:
+        nonlocal looked
+        seen, looked = looked, (splits.definition.id, splits.version)
+        if looked != seen and not merged_read(target.session.spark, splits).where(violated).isEmpty():
+            raise TrinityError("CONSTRAINT_VIOLATION", refusal)
+
+    def look_again(definition: TableDefinition) -> TableDefinition:
+        look(target.splits())
+        return definition
+
+    _altered(target, splits.definition, [change])
+    look(splits)
+    alter(target, change, look_again)
