@@ -94,8 +94,9 @@ def _inserted(then: exp.Insert, table: JournalTable, source: exp.Identifier, dia
 
 def _of_source(node: exp.Expr, source: exp.Identifier) -> exp.Expr:
     """An expression in which an unqualified column is the source's; the target has no row there."""
-    for column in list(node.find_all(exp.Column)):
-        if column.args.get("table") is None and column.find_ancestor(exp.Query) is None:
+    outside = node.walk(prune=lambda inner: isinstance(inner, exp.Query))
+    for column in [found for found in outside if isinstance(found, exp.Column)]:
+        if column.args.get("table") is None:
             column.set("table", source.copy())
     return node
 

@@ -82,15 +82,21 @@ def _annotate(holder: exp.Paren, dialect: str, tables: TableTypes, columns: Type
         null.type = exp.DataType.build("null")
     for select in reversed(list(holder.find_all(exp.Select))):
         known = _relations(select, tables)
-        for column in select.find_all(exp.Column):
-            if column.type is None and column.find_ancestor(exp.Select) is select:
+        for column in _columns_outside(exp.Select, select):
+            if column.type is None:
                 _set_type(column, known)
         _infer(select, dialect)
-    for column in holder.find_all(exp.Column):
-        if columns is not None and column.find_ancestor(exp.Query) is None:
+    if columns is not None:
+        for column in _columns_outside(exp.Query, holder):
             kind = columns(column)
             column.type = exp.DataType.build(kind, dialect="spark") if kind else None
     _infer(holder, dialect)
+
+
+def _columns_outside(kind: type[exp.Expr], root: exp.Expr) -> list[exp.Column]:
+    """The columns below a node, but for those within another node of a kind; found from above, in linear time."""
+    nodes = root.walk(prune=lambda node: isinstance(node, kind) and node is not root)
+    return [node for node in nodes if isinstance(node, exp.Column)]
 
 
 def _infer(tree: exp.Expr, dialect: str) -> None:
