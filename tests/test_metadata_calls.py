@@ -145,7 +145,7 @@ def test_reads_and_compaction_ask_once(table: Table) -> None:
 
 def test_constraints_look_before_the_commit_and_within_it(table: Table) -> None:
     metadata = table.connector.metadata
-    for constrain in (lambda: table.set_not_null("v"), lambda: table.add_check("short", "length(v) < 9")):
+    for constrain in (partial(table.set_not_null, "v"), partial(table.add_check, "short", "length(v) < 9")):
         with _counting(metadata) as found:
             constrain()
         assert found == {"get_splits": 2, "alter_table": 1}
