@@ -16,15 +16,17 @@ from trinity.engine.spark.reach import FUNCTIONS, elements
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.spark_tree import spark_tree
+from trinity.storage import Cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["check_constant", "check_stored", "one_expression", "refuse_subquery"]
 
-_judged: Final[set[str]] = set()
+_REMEMBERED: Final = 1000
+_judged: Final[Cache[str, None]] = Cache(_REMEMBERED)
 """Texts that may be stored."""
-_constant: Final[set[str]] = set()
+_constant: Final[Cache[str, None]] = Cache(_REMEMBERED)
 """Texts that may be a DEFAULT."""
 _CALLED: Final = re.compile(r"([\w.`]+)\s*\(")
 """A name that may be a function's: Spark's parser is asked about one that is not Spark's own."""
@@ -83,13 +85,14 @@ def check_stored(spark: SparkSession, text: str, what: str) -> None:
         TrinityError: NOT_SUPPORTED for a subquery, reflection, files, and functions that are not Spark's own;
             SYNTAX_ERROR as :func:`one_expression`.
     """
-    if text in _judged:
-        return
+    _judged.get(text, lambda: _judge(spark, text, what))
+
+
+def _judge(spark: SparkSession, text: str, what: str) -> None:
     tree = one_expression(spark, text, what)
     refuse_subquery(spark, tree, text, what)
     if _COMMENT.search(text) or not all(_is_own(spark, name) for name in set(_CALLED.findall(text))):
         _check_functions(spark, tree, text, what)
-    _judged.add(text)
 
 
 def check_constant(spark: SparkSession, text: str, what: str) -> None:
@@ -99,10 +102,12 @@ def check_constant(spark: SparkSession, text: str, what: str) -> None:
         TrinityError: NOT_SUPPORTED for what is not one value, the same for each row of a statement, and as
             :func:`check_stored`; COLUMN_NOT_FOUND, TYPE_MISMATCH, ... for what Spark cannot resolve.
     """
+    _constant.get(text, lambda: _judge_constant(spark, text, what))
+
+
+def _judge_constant(spark: SparkSession, text: str, what: str) -> None:
     from trinity.calls.spark import spark_errors
 
-    if text in _constant:
-        return
     check_stored(spark, text, what)
     tree = spark_tree(text)
     for name in {column.name for column in tree.find_all(exp.Column)} if tree is not None else ():
@@ -114,7 +119,6 @@ def check_constant(spark: SparkSession, text: str, what: str) -> None:
         raise _refusal(what, text, "does not give the same answer each time")
     if plan.getClass().getSimpleName() != "Project" or plan.child().getClass().getSimpleName() != "OneRowRelation":
         raise _refusal(what, text, "is about several rows")
-    _constant.add(text)
 
 
 def _check_functions(spark: SparkSession, tree: Any, text: str, what: str) -> None:
