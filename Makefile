@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 PAIMON ?= .venv-paimon
 BIN := $(VENV)/bin
+COVERAGE := $(BIN)/python -m coverage
 TESTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon lint docs bench lock clean
+.PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon coverage lint docs bench lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,20 +24,26 @@ demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg
 	$(BIN)/trinity demo
 
 test: setup ## what every change must pass, about 20 minutes on 2 cores
+	$(COVERAGE) erase
 	$(MAKE) --no-print-directory --jobs 3 lint $(if $(TESTS),test-some,test-spark test-rest)
+	$(MAKE) --no-print-directory coverage
 
 test-full: setup lint ## everything
 	$(BIN)/python -m pytest $(TESTS)
 
 # Spark leaves half a core idle: what does not need it runs beside it
 test-spark: setup
-	$(BIN)/python -m pytest -m "not full and spark" --durations=30
+	$(COVERAGE) run -m pytest -m "not full and spark" --durations=30
 
 test-rest: setup
-	$(BIN)/python -m pytest -m "not full and not spark"
+	$(COVERAGE) run -m pytest -m "not full and not spark"
 
 test-some: setup
-	$(BIN)/python -m pytest -m "not full" $(TESTS)
+	$(COVERAGE) run -m pytest -m "not full" $(TESTS)
+
+coverage: setup ## lines and branches that the last tests have not met, the modules with most of them last
+	$(COVERAGE) combine --quiet
+	@$(COVERAGE) report | tail -n 30
 
 test-paimon: setup $(PAIMON)/.ready ## histories on real Apache Paimon 0.9.0, in an environment of its own
 	PAIMON_PYTHON=$(abspath $(PAIMON))/bin/python $(BIN)/python -m pytest tests/paimon/witness.py
@@ -64,4 +71,4 @@ lock: ## the newest versions within the ranges of pyproject.toml
 	  --no-emit-package trinity-merge --output-file requirements.lock pyproject.toml
 
 clean: ## remove the environment and what builds left
-	rm -rf $(VENV) $(PAIMON) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .coverage* $(VENV) $(PAIMON) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
