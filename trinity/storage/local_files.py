@@ -22,11 +22,13 @@ from trinity.storage.local_sync import make_folder
 __all__ = [
     "exists",
     "link_new",
+    "move",
     "names_in",
     "read",
     "remove",
     "remove_below",
     "replace",
+    "set_modified",
     "stat",
 ]
 
@@ -127,6 +129,16 @@ def _same(temporary: Path, target: Path) -> bool:
         return os.path.samefile(temporary, target)
     except OSError:
         return False
+
+
+def move(path: str, new: str) -> None:
+    """Gives a file another path, in one step; one that is there goes. Raises FileNotFoundError."""
+    os.rename(path, new)
+
+
+def set_modified(path: str, modified_ns: int) -> None:
+    """Gives a file another time. Raises FileNotFoundError."""
+    os.utime(path, ns=(modified_ns, modified_ns))
 
 
 def remove(path: str) -> None:

@@ -7,15 +7,16 @@ which answer for the one kind of store that there is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from trinity.storage import local_files as local
 from trinity.storage.errors import after_commit, storage_errors
-from trinity.storage.local_sync import make_folder, sync_file, sync_folders
-from trinity.storage.location import Location
+from trinity.storage.local_folders import is_folder, walk
+from trinity.storage.local_sync import SyncedWriter, make_folder, sync_file, sync_folders
+from trinity.storage.location import Location, is_absolute
 
 if TYPE_CHECKING:
     from os import stat_result
@@ -58,14 +59,14 @@ class ObjectStore:
     """The objects below one location.
 
     Args:
-        location: a path, or a URI as :meth:`Location.of` takes it.
+        location: where, or that as :meth:`Location.of` takes it.
 
     Raises, from every method that reads or writes objects:
         TrinityError: FILESYSTEM_ERROR or PERMISSION_DENIED naming the object, for anything but a missing one.
     """
 
-    def __init__(self, location: str) -> None:
-        self.location = Location.of(location)
+    def __init__(self, location: str | Location) -> None:
+        self.location = location if isinstance(location, Location) else Location.of(location)
         self.root = self.location.path
 
     @cached_property
@@ -90,6 +91,10 @@ class ObjectStore:
             return name
         return f"{self.root}/{name}" if name else self.root
 
+    def resolve(self, text: str) -> str:
+        """Absolute path of what a format's metadata says, by names below this store or by a path or URI of its own."""
+        return Location.of(text).path if is_absolute(text) else self.path(text)
+
     def relative(self, path: str) -> str:
         """The part of an absolute path below this store's root; other paths as they are."""
         return path.removeprefix(self.root + "/")
@@ -99,6 +104,10 @@ class ObjectStore:
     def exists(self, name: str) -> bool:
         """True when the object, or a folder of that name, exists."""
         return local.exists(self.path(name))
+
+    def is_folder(self, name: str = "") -> bool:
+        """True when there is a folder of that name; where there are no folders, when objects have names below it."""
+        return is_folder(self.path(name))
 
     def stat(self, name: str) -> Stat | None:
         """What is known of an object, or a folder of that name; None when it is missing."""
@@ -127,6 +136,17 @@ class ObjectStore:
         """Names of the objects and folders right in a folder, in no order; none where there is no folder."""
         with storage_errors(self.path(folder)):
             return local.names_in(self.path(folder))
+
+    def walk(self, *endings: str, hidden: str) -> Iterator[tuple[str, Stat]]:
+        """Objects with one of some endings, and what is known of each, in no order; without those that go meanwhile.
+
+        Args:
+            endings: how the names end.
+            hidden: signs; an object or folder whose own name begins with one of them is passed over.
+        """
+        for name in map(self.relative, walk(self.root, hidden, endings)):
+            if (found := self.stat(name)) is not None:
+                yield name, found
 
     # -- writing ----------------------------------------------------------------------------------------
 
@@ -180,6 +200,30 @@ class ObjectStore:
             sync: whether it is on disk before this returns.
         """
         make_folder(self.path(name), sync=sync)
+
+    def writer(self, name: str, *, new: bool = True, listed: bool = False) -> BinaryIO:
+        """A stream into an object, which is on disk when it is closed; its folder is made.
+
+        Args:
+            name: the object's.
+            new: False for one that may take the place of another; otherwise that is a FileExistsError.
+            listed: whether its name is on disk by then, too.
+        """
+        path = self.path(name)
+        make_folder(_folder(path))
+        return SyncedWriter(path, new=new, listed=listed)
+
+    def move(self, name: str, new: str) -> None:
+        """Gives an object another name, in one step; one that has that name goes.
+
+        Raises:
+            FileNotFoundError: there is no object of the first name.
+        """
+        local.move(self.path(name), self.path(new))
+
+    def set_modified(self, name: str, modified_ns: int) -> None:
+        """Says of an object that it was put at another time, nanoseconds since the epoch."""
+        local.set_modified(self.path(name), modified_ns)
 
     def sync(self, name: str) -> None:
         """Waits until the bytes of an object are on disk."""
