@@ -19,8 +19,6 @@ from trinity.storage.local_sync import SyncedWriter, make_folder, sync_file, syn
 from trinity.storage.location import Location, is_absolute
 
 if TYPE_CHECKING:
-    from os import stat_result
-
     from obstore.store import LocalStore
     from pyarrow.fs import FileSystem
 
@@ -50,16 +48,12 @@ class Stat:
     modified_ns: int
     tag: str
 
-    @classmethod
-    def _of(cls, found: stat_result) -> Stat:
-        return cls(found.st_size, found.st_mtime_ns, str(found.st_ino))
-
 
 class ObjectStore:
     """The objects below one location.
 
     Args:
-        location: where, or that as :meth:`Location.of` takes it.
+        location: a location, or a text as :meth:`Location.of` takes it.
 
     Raises, from every method that reads or writes objects:
         TrinityError: FILESYSTEM_ERROR or PERMISSION_DENIED naming the object, for anything but a missing one.
@@ -113,7 +107,7 @@ class ObjectStore:
         """What is known of an object, or a folder of that name; None when it is missing."""
         with storage_errors(self.path(name)):
             found = local.stat(self.path(name))
-        return Stat._of(found) if found else None
+        return Stat(*found) if found else None
 
     def get(self, name: str) -> bytes:
         """The object's bytes. Raises FileNotFoundError when it is missing."""
@@ -132,7 +126,7 @@ class ObjectStore:
             ]
         return sorted(found, key=lambda e: e.path)
 
-    def names(self, folder: str) -> Sequence[str]:
+    def names(self, folder: str = "") -> Sequence[str]:
         """Names of the objects and folders right in a folder, in no order; none where there is no folder."""
         with storage_errors(self.path(folder)):
             return local.names_in(self.path(folder))
