@@ -184,7 +184,7 @@ class ObjectStore:
         """Deletes the objects below a folder, as far as they can be."""
         local.remove_below(self.path(folder))
 
-    # -- what others than this store put; errors are the system's -----------------------------------------
+    # -- streams, and what others than this store put; errors are the system's ----------------------------
 
     def make_folder(self, name: str = "", *, sync: bool = True) -> None:
         """Makes a folder, with those above it.
