@@ -20,7 +20,7 @@ from tests.support.odd_names import QUICK, quoted
 from tests.support.refusals import refused
 from trinity import Column, Session, TableName
 from trinity.external.registry import Registration, Registry
-from trinity.storage import FolderCatalog, bury, folder_name, sweep
+from trinity.storage import FolderCatalog, ObjectStore, bury, folder_name, sweep
 from trinity.storage.folder_names import name_of
 
 HOSTILE = [
@@ -202,7 +202,7 @@ def test_no_table_is_made_where_others_have_files(session: Session, warehouse: P
 
 
 def test_a_folder_that_is_no_table_is_not_dropped(tmp_path: Path) -> None:
-    folders = FolderCatalog("c", str(tmp_path / "w"), lambda folder: (folder / "table").is_file())
+    folders = FolderCatalog("c", str(tmp_path / "w"), lambda folder: ObjectStore(folder).exists("table"))
     handle = folders.new_table("default", "t")
     Path(handle.location).mkdir()
     (Path(handle.location) / "theirs").write_text("kept")

@@ -22,6 +22,7 @@ PACKAGES = {
     "trinity_iceberg": ROOT / "formats/iceberg/trinity_iceberg",
     "trinity_conformance": ROOT / "conformance/trinity_conformance",
 }
+ADAPTERS = [PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceberg")]
 ADAPTER_FILES = {
     *("__init__.py", "commit.py", "external.py", "format.py", "history.py", "metadata.py", "options.py", "schema.py"),
     "snapshot.py",
@@ -57,7 +58,7 @@ def test_packages_import_downwards_only(package: str) -> None:
 
 @pytest.mark.parametrize(
     "folder",
-    [*(PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceberg")), ROOT / "tests/plugins/acme"],
+    [*ADAPTERS, ROOT / "tests/plugins/acme"],
     ids=lambda folder: folder.name,
 )
 def test_adapters_import_what_a_stranger_may(folder: Path) -> None:
@@ -210,25 +211,27 @@ def test_pages_name_files_that_are_there(page: Path) -> None:
 
 
 LOCAL_DISK: Final = {
-    "cli/main.py": "reads the SQL of the file that it is given",
-    "cli/shell.py": "tells a warehouse from a model by a look at it",
-    "demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
-    "engine/spark/local.py": "Spark's JARs are in a cache of the user's",
-    "journal/model.py": "reads the model's file",
-    "memory.py": "its files are in a temporary folder for as long as it is open",
-    "storage/local_files.py": "the seam's answers for a local disk",
-    "storage/local_folders.py": "the same",
-    "storage/local_hold.py": "the same",
-    "storage/local_sync.py": "the same",
-    "storage/location.py": "the one place where paths are normalised and URIs are written",
+    "trinity/cli/main.py": "reads the SQL of the file that it is given",
+    "trinity/cli/shell.py": "tells a warehouse from a model by a look at it",
+    "trinity/demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
+    "trinity/engine/spark/local.py": "Spark's JARs are in a cache of the user's",
+    "trinity/journal/model.py": "reads the model's file",
+    "trinity/memory.py": "its files are in a temporary folder for as long as it is open",
+    "trinity/storage/local_files.py": "the seam's answers for a local disk",
+    "trinity/storage/local_folders.py": "the same",
+    "trinity/storage/local_hold.py": "the same",
+    "trinity/storage/local_sync.py": "the same",
+    "trinity/storage/location.py": "the one place where paths are normalised and URIs are written",
 }
-"""Modules and packages of ``trinity`` that touch the disk by themselves, and why they may."""
+"""Modules and packages that touch the disk by themselves, and why they may: none of an adapter's."""
 OS: Final = {"PathLike", "environ", "fspath", "getpid", "stat_result"}
 """What others may take from ``os``."""
 FILE_MODULES: Final = {"fcntl", "fileinput", "glob", "os.path", "shutil", "tempfile"}
+STAT_FIELDS: Final = {"st_ino", "st_mtime", "st_mtime_ns", "st_size"}
 PATH_CALLS: Final = {
     *(
         "chmod",
+        "glob",
         "hardlink_to",
         "is_dir",
         "is_file",
@@ -239,9 +242,11 @@ PATH_CALLS: Final = {
         "read_bytes",
         "read_text",
     ),
-    *("rglob", "rmdir", "samefile", "symlink_to", "touch", "unlink", "write_bytes", "write_text"),
+    *("rename", "rglob", "rmdir", "samefile", "symlink_to", "touch", "unlink", "write_bytes", "write_text"),
 }
 """Methods that nothing but a path has."""
+BARE_CALLS: Final = {"exists", "stat"}
+"""Methods that a path has without arguments, and a store with a name."""
 OPENERS: Final = {"ParquetFile", "ParquetWriter", "read_metadata", "read_schema", "read_table", "write_table"}
 """What ``pyarrow.parquet`` opens by a path, unless a file system is given beside it."""
 
@@ -274,14 +279,19 @@ def _touched(node: ast.AST) -> Iterator[str]:
             yield from () if any(keyword.arg == "filesystem" for keyword in given) else (f"pq.{name}()",)
         case ast.Call(ast.Attribute(_, name)) if name in PATH_CALLS:
             yield f".{name}()"
+        case ast.Call(ast.Attribute(_, name), [], []) if name in BARE_CALLS:
+            yield f".{name}()"
+        case ast.Attribute(_, name) if name in STAT_FIELDS:
+            yield f".{name}"
         case ast.Constant(str(text)) if "file:/" in text:
             yield "file:/"
 
 
 def touching_files() -> dict[str, list[str]]:
-    """Module below ``trinity`` -> where it touches files by itself, for those that do."""
-    folder = PACKAGES["trinity"]
-    found = {str(p.relative_to(folder)): file_access(p.read_text()) for p in folder.rglob("*.py")}
+    """Module of ``trinity`` and the adapters -> where it touches files by itself, for those that do."""
+    folders = [PACKAGES["trinity"], *ADAPTERS]
+    paths = [(folder, path) for folder in folders for path in folder.rglob("*.py")]
+    found = {f"{folder.name}/{path.relative_to(folder)}": file_access(path.read_text()) for folder, path in paths}
     return {name: places for name, places in sorted(found.items()) if places}
 
 
@@ -292,6 +302,12 @@ def listed(module: str) -> set[str]:
 
 def test_files_are_touched_through_the_seam() -> None:
     assert {name: places for name, places in touching_files().items() if not listed(name)} == {}
+
+
+@pytest.mark.parametrize("folder", ADAPTERS, ids=lambda folder: folder.name)
+def test_adapters_know_no_paths_but_locations(folder: Path) -> None:
+    found = {(path.name, name) for path in folder.rglob("*.py") for name, _ in imports(path)}
+    assert {(path, name) for path, name in found if name in {"io", "os", "pathlib", "pyarrow.fs"}} == set()
 
 
 def test_every_exception_from_the_seam_is_one() -> None:
@@ -309,6 +325,10 @@ def test_every_exception_from_the_seam_is_one() -> None:
         "with open(path) as file: pass",
         "folder.mkdir()",
         "Path(path).read_bytes()",
+        "if Path(path).exists(): pass",
+        "newest = max(folder.glob('*'))",
+        "old.rename(new)",
+        "time = found.st_mtime",
         'uri = f"file://{path}"',
         "pq.read_schema(path)",
     ],
@@ -324,6 +344,7 @@ def test_touching_a_file_is_found(line: str) -> None:
         "home = os.environ['HOME']",
         "found = store.exists(name) and store.stat(name)",
         "store.put(name, data)",
+        "store.move(name, new)",
         '"""A file:// URI."""',
         "pq.ParquetWriter(path, schema, filesystem=store.filesystem)",
         "pq.ParquetWriter(pa.BufferOutputStream(), schema)",
@@ -334,8 +355,7 @@ def test_what_touches_no_file_passes(line: str) -> None:
 
 
 def test_adapters_mirror_each_other() -> None:
-    for name in ("trinity_parquet", "trinity_delta", "trinity_iceberg"):
-        folder = PACKAGES[name]
+    for folder in ADAPTERS:
         assert {p.name for p in folder.glob("*.py")} >= ADAPTER_FILES
         assert (folder.parent / "README.md").is_file()
         assert list((folder.parent / "tests").glob("test_*.py"))

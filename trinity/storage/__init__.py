@@ -21,13 +21,13 @@ from trinity.storage.foreign import (
     split_key,
 )
 from trinity.storage.graves import check_free, check_only_graves
-from trinity.storage.local_folders import bury, sweep
+from trinity.storage.local_folders import bury, remove_empty, sweep
 from trinity.storage.local_hold import held
 from trinity.storage.local_sync import make_folder, sync_file, sync_folders
-from trinity.storage.location import Location, file_uri, local_path, spark_path
+from trinity.storage.location import Location, file_uri, local_path, path_sql, spark_path
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
-from trinity.storage.parquet_files import open_parquet, parquet_schema
+from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
@@ -102,9 +102,12 @@ __all__ = [
     "oldest_needed",
     "open_parquet",
     "order_with",
+    "parquet_footer",
     "parquet_schema",
+    "path_sql",
     "quoted",
     "read_files",
+    "remove_empty",
     "scrubbed_warnings",
     "shown",
     "spark_path",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from trinity.errors import TrinityError
@@ -82,7 +81,7 @@ class NamedFolders:
 
     def __init__(self, root: Location) -> None:
         self.root = root
-        self._store = ObjectStore(str(root))
+        self._store = ObjectStore(root)
 
     def place(self, *names: str) -> Location:
         """The folder of a schema, or of a schema's table. Raises INVALID_ARGUMENTS."""
@@ -97,9 +96,9 @@ class NamedFolders:
             except AlreadyExists:  # by an earlier folder of that name
                 return
 
-    def names(self, parent: Location, chosen: Callable[[Path], bool]) -> list[str]:
+    def names(self, parent: Location, chosen: Callable[[Location], bool]) -> list[str]:
         """Names of the chosen folders in a parent, sorted; what no name stands for is left out."""
-        found = [self._name(folder) for folder in folders_in(parent) if chosen(Path(parent.join(folder)))]
+        found = [self._name(folder) for folder in folders_in(parent) if chosen(parent.join(folder))]
         return sorted(name for name in found if name is not None)
 
     def _name(self, folder: str) -> str | None:

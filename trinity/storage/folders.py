@@ -6,7 +6,6 @@ How names are spelled there: :mod:`trinity.storage.folder_names`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
@@ -32,7 +31,7 @@ class FolderCatalog:
         is_table: tells a table's folder from any other.
     """
 
-    def __init__(self, catalog: str, warehouse: str, is_table: Callable[[Path], bool]) -> None:
+    def __init__(self, catalog: str, warehouse: str, is_table: Callable[[Location], bool]) -> None:
         self.catalog = catalog
         self.root = Location.of(warehouse)
         self._named = NamedFolders(self.root)
@@ -102,7 +101,7 @@ class FolderCatalog:
     def get_table(self, schema: str, table: str) -> TableHandle | None:
         """The handle of a table, or None."""
         folder = self._named.place(schema, table)
-        if not (is_folder(folder) and self._is_table(Path(folder))):
+        if not (is_folder(folder) and self._is_table(folder)):
             return None
         return TableHandle(self.catalog, schema, table, str(folder))
 

@@ -22,11 +22,13 @@ from trinity.storage.local_sync import make_folder
 __all__ = [
     "exists",
     "link_new",
+    "move",
     "names_in",
     "read",
     "remove",
     "remove_below",
     "replace",
+    "set_modified",
     "stat",
 ]
 
@@ -46,12 +48,13 @@ def exists(path: str) -> bool:
     return os.path.exists(path)
 
 
-def stat(path: str) -> os.stat_result | None:
-    """The disk's facts about a file; None where there is none."""
+def stat(path: str) -> tuple[int, int, str] | None:
+    """A file's bytes, its time in nanoseconds, and its inode; None where there is none."""
     try:
-        return os.stat(path)
+        found = os.stat(path)
     except _ABSENT:
         return None
+    return found.st_size, found.st_mtime_ns, str(found.st_ino)
 
 
 def names_in(folder: str) -> list[str]:
@@ -127,6 +130,16 @@ def _same(temporary: Path, target: Path) -> bool:
         return os.path.samefile(temporary, target)
     except OSError:
         return False
+
+
+def move(path: str, new: str) -> None:
+    """Gives a file another path, in one step; one that is there goes. Raises FileNotFoundError."""
+    os.rename(path, new)
+
+
+def set_modified(path: str, modified_ns: int) -> None:
+    """Gives a file another time. Raises FileNotFoundError."""
+    os.utime(path, ns=(modified_ns, modified_ns))
 
 
 def remove(path: str) -> None:

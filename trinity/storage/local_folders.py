@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["bury", "entries", "files_below", "folders_in", "is_folder", "make_new", "remove_empty", "sweep"]
+__all__ = ["bury", "entries", "files_below", "folders_in", "is_folder", "make_new", "remove_empty", "sweep", "walk"]
 
 _GRAVE: Final = re.compile(r"\.dropped-[0-9a-f]{32}")
 
@@ -39,6 +39,16 @@ def entries(folder: Folder) -> list[str]:
 def files_below(folder: Folder) -> Iterator[str]:
     """The files below a folder, by their paths relative to it; none where there is no folder."""
     return (str(path.relative_to(folder)) for path in Path(folder).rglob("*") if not path.is_dir())
+
+
+def walk(folder: Folder, hidden: str, endings: tuple[str, ...]) -> Iterator[str]:
+    """The files below a folder that have one of some endings, by their absolute paths, in no order.
+
+    What begins with a hidden sign is passed over, and links to folders are.
+    """
+    for parent, below, names in os.walk(folder):
+        below[:] = [name for name in below if name[0] not in hidden]
+        yield from (os.path.join(parent, n) for n in names if n[0] not in hidden and n.endswith(endings))
 
 
 def make_new(folder: Folder) -> None:

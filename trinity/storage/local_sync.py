@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-__all__ = ["make_folder", "sync_file", "sync_folders"]
+__all__ = ["SyncedWriter", "make_folder", "sync_file", "sync_folders"]
 
 _CANNOT: Final = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 """Error numbers of file systems that cannot sync a folder (SMB, FUSE), and of folders that may not be listed."""
@@ -45,3 +46,31 @@ def make_folder(folder: str | os.PathLike[str], *, sync: bool = True) -> None:
     missing = list(takewhile(lambda f: not f.exists(), (whole, *whole.parents))) if sync else []
     whole.mkdir(parents=True, exist_ok=True)
     sync_folders(made.parent for made in missing)
+
+
+class SyncedWriter(io.BufferedWriter):
+    """A file that is written by and by, and on disk when it is closed.
+
+    Args:
+        path: the file's, in a folder that is there.
+        new: False for a file that may take the place of another.
+        listed: whether its name is on disk by then, too.
+
+    Raises:
+        FileExistsError: there is a file, and this one is new.
+    """
+
+    def __init__(self, path: str, *, new: bool, listed: bool) -> None:
+        super().__init__(io.FileIO(path, "x" if new else "w"))
+        self._path = path
+        self._listed = listed
+
+    def close(self) -> None:
+        """Syncs the file."""
+        if self.closed:
+            return
+        self.flush()
+        os.fsync(self.fileno())
+        super().close()
+        if self._listed:
+            sync_folders([os.path.dirname(self._path)])

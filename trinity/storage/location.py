@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 from trinity.errors import TrinityError
 
-__all__ = ["Location", "file_uri", "local_path", "spark_path"]
+__all__ = ["Location", "file_uri", "is_absolute", "local_path", "path_sql", "spark_path"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
 """The beginning of a URI; ``pathlib`` makes one slash of two."""
@@ -115,9 +115,20 @@ def _normal(path: str) -> str:
     return "/" + path.lstrip("/")  # two slashes at the beginning stay two in POSIX's normal form
 
 
+def is_absolute(text: str) -> bool:
+    """True for a path or a URI of its own, False for names below another location."""
+    return text.startswith(("/", "file:"))
+
+
 def local_path(location: str) -> str:
     """The text of :meth:`Location.of`."""
     return Location.of(location).path
+
+
+def path_sql(column: str) -> str:
+    """Spark's SQL for :func:`local_path` of a column; what it holds begins with ``file:///``, ``file:/`` or ``/``."""
+    local = f"concat('/', ltrim('/', substr({column}, 6)))"
+    return f"CASE WHEN startswith({column}, 'file:') THEN {local} ELSE {column} END"
 
 
 def file_uri(path: str) -> str:

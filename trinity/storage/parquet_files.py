@@ -7,13 +7,19 @@ import pyarrow.parquet as pq
 
 from trinity.storage.store import ObjectStore
 
-__all__ = ["open_parquet", "parquet_schema"]
+__all__ = ["open_parquet", "parquet_footer", "parquet_schema"]
 
 
 def open_parquet(path: str) -> pq.ParquetFile:
     """A file, to be closed. Raises FileNotFoundError, and what pyarrow raises for one that is damaged."""
     store = ObjectStore(path)
     return pq.ParquetFile(store.location.for_arrow, filesystem=store.filesystem)
+
+
+def parquet_footer(path: str) -> pq.FileMetaData:
+    """The footer of a file. Raises as :func:`open_parquet` does."""
+    store = ObjectStore(path)
+    return pq.read_metadata(store.location.for_arrow, filesystem=store.filesystem)
 
 
 def parquet_schema(path: str) -> pa.Schema:

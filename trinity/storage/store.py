@@ -7,19 +7,18 @@ which answer for the one kind of store that there is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from trinity.storage import local_files as local
 from trinity.storage.errors import after_commit, storage_errors
-from trinity.storage.local_sync import make_folder, sync_file, sync_folders
-from trinity.storage.location import Location
+from trinity.storage.local_folders import is_folder, walk
+from trinity.storage.local_sync import SyncedWriter, make_folder, sync_file, sync_folders
+from trinity.storage.location import Location, is_absolute
 
 if TYPE_CHECKING:
-    from os import stat_result
-
     from obstore.store import LocalStore
     from pyarrow.fs import FileSystem
 
@@ -49,23 +48,19 @@ class Stat:
     modified_ns: int
     tag: str
 
-    @classmethod
-    def _of(cls, found: stat_result) -> Stat:
-        return cls(found.st_size, found.st_mtime_ns, str(found.st_ino))
-
 
 class ObjectStore:
     """The objects below one location.
 
     Args:
-        location: a path, or a URI as :meth:`Location.of` takes it.
+        location: a location, or a text as :meth:`Location.of` takes it.
 
     Raises, from every method that reads or writes objects:
         TrinityError: FILESYSTEM_ERROR or PERMISSION_DENIED naming the object, for anything but a missing one.
     """
 
-    def __init__(self, location: str) -> None:
-        self.location = Location.of(location)
+    def __init__(self, location: str | Location) -> None:
+        self.location = location if isinstance(location, Location) else Location.of(location)
         self.root = self.location.path
 
     @cached_property
@@ -90,6 +85,10 @@ class ObjectStore:
             return name
         return f"{self.root}/{name}" if name else self.root
 
+    def resolve(self, text: str) -> str:
+        """Absolute path of what a format's metadata says, by names below this store or by a path or URI of its own."""
+        return Location.of(text).path if is_absolute(text) else self.path(text)
+
     def relative(self, path: str) -> str:
         """The part of an absolute path below this store's root; other paths as they are."""
         return path.removeprefix(self.root + "/")
@@ -100,11 +99,15 @@ class ObjectStore:
         """True when the object, or a folder of that name, exists."""
         return local.exists(self.path(name))
 
+    def is_folder(self, name: str = "") -> bool:
+        """True when there is a folder of that name; where there are no folders, when objects have names below it."""
+        return is_folder(self.path(name))
+
     def stat(self, name: str) -> Stat | None:
         """Facts about an object, or a folder of that name; None when it is missing."""
         with storage_errors(self.path(name)):
             found = local.stat(self.path(name))
-        return Stat._of(found) if found else None
+        return Stat(*found) if found else None
 
     def get(self, name: str) -> bytes:
         """The object's bytes. Raises FileNotFoundError when it is missing."""
@@ -123,10 +126,21 @@ class ObjectStore:
             ]
         return sorted(found, key=lambda e: e.path)
 
-    def names(self, folder: str) -> Sequence[str]:
+    def names(self, folder: str = "") -> Sequence[str]:
         """Names of the objects and folders right in a folder, in no order; none where there is no folder."""
         with storage_errors(self.path(folder)):
             return local.names_in(self.path(folder))
+
+    def walk(self, *endings: str, hidden: str) -> Iterator[tuple[str, Stat]]:
+        """Objects with one of some endings, and what is known of each, in no order; without those that go meanwhile.
+
+        Args:
+            endings: how the names end.
+            hidden: signs; an object or folder whose own name begins with one of them is passed over.
+        """
+        for name in map(self.relative, walk(self.root, hidden, endings)):
+            if (found := self.stat(name)) is not None:
+                yield name, found
 
     # -- writing ----------------------------------------------------------------------------------------
 
@@ -170,7 +184,7 @@ class ObjectStore:
         """Deletes the objects below a folder, as far as they can be."""
         local.remove_below(self.path(folder))
 
-    # -- what others than this store put; errors are the system's -----------------------------------------
+    # -- streams, and what others than this store put; errors are the system's ----------------------------
 
     def make_folder(self, name: str = "", *, sync: bool = True) -> None:
         """Makes a folder, with those above it.
@@ -180,6 +194,30 @@ class ObjectStore:
             sync: whether it is on disk before this returns.
         """
         make_folder(self.path(name), sync=sync)
+
+    def writer(self, name: str, *, new: bool = True, listed: bool = False) -> BinaryIO:
+        """A stream into an object, which is on disk when it is closed; its folder is made.
+
+        Args:
+            name: the object's.
+            new: False for one that may take the place of another; otherwise that is a FileExistsError.
+            listed: whether its name is on disk by then, too.
+        """
+        path = self.path(name)
+        make_folder(_folder(path))
+        return SyncedWriter(path, new=new, listed=listed)
+
+    def move(self, name: str, new: str) -> None:
+        """Gives an object another name, in one step; one that has that name goes.
+
+        Raises:
+            FileNotFoundError: there is no object of the first name.
+        """
+        local.move(self.path(name), self.path(new))
+
+    def set_modified(self, name: str, modified_ns: int) -> None:
+        """Says of an object that it was put at another time, nanoseconds since the epoch."""
+        local.set_modified(self.path(name), modified_ns)
 
     def sync(self, name: str) -> None:
         """Waits until the bytes of an object are on disk."""

@@ -152,7 +152,7 @@ class Model:
         return found
 
     def changed(self, version: int, before: Row | None, after: Row | None) -> list[Changed]:
-        """What one commit changed of one key's row."""
+        """The change that one commit made of one key's row, none if it is the same."""
         if before is None or after is None:
             gone = [Changed("delete", version, before)] if before else []
             return [*gone, *([Changed("insert", version, after)] if after else [])]

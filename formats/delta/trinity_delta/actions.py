@@ -17,6 +17,7 @@ from trinity_delta.schema import configuration, schema_string
 from trinity_delta.stats import to_delta
 
 __all__ = [
+    "LOG",
     "SIDECAR_DOMAIN",
     "TAG_BUCKET",
     "TAG_COMMIT",
@@ -25,6 +26,7 @@ __all__ = [
     "VACUUM_DOMAIN",
     "Action",
     "add",
+    "commit_name",
     "domain",
     "new_metadata",
     "remove",
@@ -34,6 +36,7 @@ __all__ = [
     "vacuum_mark",
 ]
 
+LOG: Final = "_delta_log"
 SIDECAR_DOMAIN: Final = "trinity.sidecar"
 """Domain metadata: the sidecar's files, paths relative to the table."""
 VACUUM_DOMAIN: Final = "trinity.vacuum"
@@ -47,6 +50,11 @@ from which the number is known otherwise."""
 TAG_BUCKET: Final = "trinity.bucket"
 
 Action = dict[str, Any]
+
+
+def commit_name(version: int) -> str:
+    """Object name of a version's commit file."""
+    return f"{LOG}/{version:020d}.json"
 
 
 def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, order: int | None = None) -> Action:

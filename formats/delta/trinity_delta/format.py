@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from trinity.errors import TrinityError
@@ -15,7 +14,7 @@ from trinity.spi import (
     SparkRequirements,
     TableHandle,
 )
-from trinity.storage import ParquetSinkProvider
+from trinity.storage import Location, ParquetSinkProvider
 from trinity_delta.metadata import DeltaMetadata
 from trinity_delta.options import DeltaOptions
 from trinity_delta.snapshot import is_table
@@ -33,7 +32,7 @@ class DeltaConnector(Connector):
         super().__init__(DeltaMetadata(catalog, options.warehouse, context), ParquetSinkProvider())
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
-        if not is_table(Path(table.location)):
+        if not is_table(Location.of(table.location)):
             raise TrinityError(
                 "INVALID_ARGUMENTS",
                 f"Table '{table.full_name}': '{table.location}' is no Delta table: it has no commits in _delta_log. "

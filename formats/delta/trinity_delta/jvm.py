@@ -6,11 +6,11 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
-from trinity.storage import CommitRaced, after_commit, logger, sync_file, sync_folders, system_trouble
+from trinity.storage import CommitRaced, Location, ObjectStore, after_commit, logger, system_trouble
+from trinity_delta.actions import LOG, commit_name
 from trinity_delta.schema import renamed_columns
 
 if TYPE_CHECKING:
@@ -117,11 +117,11 @@ class DeltaJvm:
 
     def log(self, location: str) -> Any:
         """The DeltaLog of a table's folder."""
-        return self._logs.forTable(self._session, location)
+        return self._logs.forTable(self._session, Location.of(location).for_spark)
 
     def forget(self, location: str) -> None:
         """Drops what the JVM remembers of a table, which was dropped or is about to be made."""
-        path = self.java("org.apache.hadoop.fs.Path")(location)
+        path = self.java("org.apache.hadoop.fs.Path")(Location.of(location).for_spark)
         self._logs.invalidateCache(self._session, path)
 
     def checked_configuration(self, given: Mapping[str, str]) -> dict[str, str]:
@@ -275,18 +275,19 @@ class DeltaTransaction:
 
     def _sync(self, version: int) -> None:
         """Delta syncs nothing itself; of a new table the folders are new, too."""
-        log = Path(self._location, "_delta_log")
-        sync_file(log / f"{version:020d}.json")
-        sync_folders([log] if version else [log, log.parent, log.parent.parent])
+        store = ObjectStore(self._location)
+        store.sync(commit_name(version))
+        store.sync_folders([LOG] if version else [LOG, "", str(store.location.parent)])
 
 
 def committed_as(location: str, txn_id: str, after: int) -> int | None:
     """The version above ``after`` that Delta's transaction of that id committed, or None."""
+    store = ObjectStore(location)
     for version in itertools.count(after + 1):
         try:
-            if txn_id.encode() in Path(location, "_delta_log", f"{version:020d}.json").read_bytes():
+            if txn_id.encode() in store.get(commit_name(version)):
                 return version
-        except OSError:
+        except (FileNotFoundError, TrinityError):
             return None
     return None
 
@@ -322,12 +323,13 @@ def delta_errors(name: str, location: str) -> Iterator[None]:
             raise
         if any(c.endswith(_RACED) for c in classes):
             raise CommitRaced(_first_line(error)) from error
-        log = Path(location, "_delta_log")
-        if not log.is_dir():
+        store = ObjectStore(location)
+        log = store.path(LOG)
+        if not store.is_folder(LOG):
             raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist (any more).") from error
         if "java.nio.file.AccessDeniedException" in classes or "Permission denied" in str(error):
             raise TrinityError("PERMISSION_DENIED", f"No permission for '{log}' of table '{name}'.") from error
-        if (trouble := system_trouble(error, str(log))) is not None:
+        if (trouble := system_trouble(error, log)) is not None:
             raise trouble from error
         if any(c in _CORRUPT for c in classes) or "java.io.IOException" not in classes:
             raise TrinityError(

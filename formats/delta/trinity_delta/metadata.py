@@ -43,7 +43,7 @@ from trinity.storage import (
     order_with,
     stamps_missing,
 )
-from trinity_delta.actions import add, new_metadata, remove, remove_added, sidecar_list, transaction, vacuum_mark
+from trinity_delta.actions import LOG, add, new_metadata, remove, remove_added, sidecar_list, transaction, vacuum_mark
 from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.commit import commit_change
 from trinity_delta.external import check_rewritable
@@ -59,7 +59,7 @@ from trinity_delta.schema import (
     evolved,
     needs,
 )
-from trinity_delta.snapshot import LOG, Snapshots, is_table
+from trinity_delta.snapshot import Snapshots, is_table
 from trinity_delta.state import State
 from trinity_delta.writing import order_actions, target_of
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from trinity.errors import TrinityError
-from trinity.storage import make_folder, sync_folders
+from trinity.storage import ObjectStore
+from trinity_delta.actions import LOG, commit_name
 from trinity_delta.schema import DEFINITION
 
 __all__ = ["damaged", "made_by_trinity", "set_aside"]
 
-_LOG: Final = "_delta_log"
 _ASIDE: Final = "_trinity/damaged"
 """Below the table's folder: where no reader looks."""
 
 
-def damaged(table: str, commit: Path, what: str) -> TrinityError:
+def damaged(table: str, commit: str, what: str) -> TrinityError:
     """What a read says of a commit file."""
     return TrinityError(
         "BAD_DATA",
@@ -31,12 +29,13 @@ def damaged(table: str, commit: Path, what: str) -> TrinityError:
 
 def made_by_trinity(location: str) -> bool:
     """Whether any commit that can be read says so."""
-    return any(DEFINITION in action.get("metaData", {}).get("configuration", {}) for action in _actions(location))
+    actions = _actions(ObjectStore(location))
+    return any(DEFINITION in action.get("metaData", {}).get("configuration", {}) for action in actions)
 
 
-def _actions(location: str) -> Iterator[dict[str, Any]]:
-    for commit in sorted(Path(location, _LOG).glob("*.json")):
-        for line in commit.read_bytes().splitlines():
+def _actions(store: ObjectStore) -> Iterator[dict[str, Any]]:
+    for commit in sorted(name for name in store.names(LOG) if name.endswith(".json")):
+        for line in store.get(f"{LOG}/{commit}").splitlines():
             try:
                 found = json.loads(line)
             except ValueError:
@@ -50,12 +49,12 @@ def set_aside(location: str, readable: int, newest: int) -> None:
 
     From the newest on, each version's commit file last: after a crash the log has no gap, and this goes on.
     """
-    log, aside = Path(location, _LOG), Path(location, _ASIDE, uuid.uuid4().hex)
-    make_folder(aside)
-    (log / "_last_checkpoint").unlink(missing_ok=True)  # a hint, which may name one of those
+    store, aside = ObjectStore(location), f"{_ASIDE}/{uuid.uuid4().hex}"
+    store.make_folder(aside)
+    store.delete([f"{LOG}/_last_checkpoint"])  # a hint, which may name one of those
     for version in range(newest, readable, -1):
-        commit = f"{version:020d}.json"
-        found = [name for name in os.listdir(log) if name.lstrip(".").startswith(f"{version:020d}.")]
+        commit = commit_name(version).removeprefix(f"{LOG}/")
+        found = [name for name in store.names(LOG) if name.lstrip(".").startswith(f"{version:020d}.")]
         for name in sorted(found, key=lambda name: name == commit):
-            (log / name).rename(aside / name)
-    sync_folders([log, aside])
+            store.move(f"{LOG}/{name}", f"{aside}/{name}")
+    store.sync_folders([LOG, aside])

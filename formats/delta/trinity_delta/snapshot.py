@@ -9,17 +9,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
-from trinity.storage import Cache, FileChange, no_readable_version, version_at
+from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, no_readable_version, version_at
+from trinity_delta.actions import LOG, commit_name
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
@@ -30,19 +29,15 @@ from trinity_delta.state import State, apply, displaced_since, file_change
 
 __all__ = ["Snapshots", "State", "is_table"]
 
-LOG: Final = "_delta_log"
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
 
 
-def is_table(folder: Path) -> bool:
+def is_table(folder: Location) -> bool:
     """True for a folder with at least one commit of Delta's."""
-    try:
-        return any(_COMMIT.fullmatch(name) for name in os.listdir(folder / LOG))
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    return any(map(_COMMIT.fullmatch, ObjectStore(folder).names(LOG)))
 
 
 def _named(table: TableHandle, state: State) -> State:
@@ -64,7 +59,7 @@ class _Known:
     """
 
     newest: int
-    stamp: tuple[int, int]
+    stamp: Stat
     states: Cache[int, State] = field(default_factory=lambda: Cache(_CACHED))
 
 
@@ -93,14 +88,15 @@ class Snapshots:
 
     def state(self, table: TableHandle) -> State:
         """What :meth:`load` returns, also of a version that cannot be read."""
+        store = ObjectStore(table.location)
         with self._mutex:
-            known = self._refresh(table)
+            known = self._refresh(store, table)
 
             def read(version: int) -> State:
                 return self._state(table, known, version)
 
             def oldest(newest: State) -> int:
-                return max(newest.oldest, _earliest(table))
+                return max(newest.oldest, _earliest(store, table))
 
             return _named(table, version_at(table, known.newest, read, oldest))
 
@@ -128,12 +124,12 @@ class Snapshots:
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         """The readable versions, oldest first."""
-        table = replace(table, version=None)
+        table, store = replace(table, version=None), ObjectStore(table.location)
         newest = self.state(table)
-        first = max(newest.oldest, _earliest_commit(table))
+        first = max(newest.oldest, _earliest_commit(store, table))
         entries: list[HistoryEntry] = []
         for version in range(first, newest.version + 1):
-            actions = read_commit(table, version)
+            actions = read_commit(store, table, version)
             previous = entries[-1].timestamp_ms if entries else 0
             entries.append(history_entry(version, actions, previous))
         return entries
@@ -141,18 +137,20 @@ class Snapshots:
     def readable(self, table: TableHandle) -> Iterable[State]:
         """The states of the versions that no vacuum of Trinity's took, oldest first."""
         newest = self.state(replace(table, version=None))
-        for version in range(max(newest.oldest, _earliest(table)), newest.version + 1):
+        first = max(newest.oldest, _earliest(ObjectStore(table.location), table))
+        for version in range(first, newest.version + 1):
             yield self.state(replace(table, version=version))
 
     def _check_present(self, table: TableHandle, state: State) -> None:
         """Refuses an old version whose files another engine's VACUUM took (INVALID_ARGUMENTS, L10)."""
-        if (gone := _missing(state)) is None:  # asked first: a damaged newest version is in no old one's way
+        store = ObjectStore(table.location)
+        if (gone := _missing(store, state)) is None:  # asked first: a damaged newest version is in no old one's way
             return
         newest = self.state(replace(table, version=None)).version
         if state.version == newest:
             return
         later = (self.state(replace(table, version=v)) for v in range(state.version + 1, newest))
-        oldest = next((s.version for s in later if s.refusal is None and _missing(s) is None), newest)
+        oldest = next((s.version for s in later if s.refusal is None and _missing(store, s) is None), newest)
         raise TrinityError(
             "INVALID_ARGUMENTS",
             f"Version {state.version} of table '{table.full_name}' was vacuumed: its file '{gone}' is gone. The oldest "
@@ -161,15 +159,16 @@ class Snapshots:
 
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
         """What was committed since a version, compactions left out; None once a commit file of these is gone."""
-        versions = range((pinned.version or 0) + 1, newest.version + 1)
-        if any(_stamp(pinned, version) is None for version in versions):
+        store, versions = ObjectStore(pinned.location), range((pinned.version or 0) + 1, newest.version + 1)
+        if any(_stamp(store, version) is None for version in versions):
             return None
-        return [file_change(pinned, newest.definition, version, read_commit(pinned, version)) for version in versions]
+        return [file_change(pinned, newest.definition, v, read_commit(store, pinned, v)) for v in versions]
 
     def newest_readable(self, table: TableHandle) -> tuple[int, State]:
         """(number of the newest version, the newest one that can be read). Raises BAD_DATA when none can."""
+        store = ObjectStore(table.location)
         with self._mutex:
-            known = self._refresh(table)
+            known = self._refresh(store, table)
             for version in range(known.newest, -1, -1):
                 with contextlib.suppress(TrinityError):
                     return known.newest, self._state(table, known, version)
@@ -178,16 +177,16 @@ class Snapshots:
     def forget(self, table: TableHandle) -> None:
         """Drops what is remembered of a table."""
         with self._mutex:
-            self._known.pop(table.location, None)
+            self._known.pop(ObjectStore(table.location).root, None)
 
-    def _refresh(self, table: TableHandle) -> _Known:
+    def _refresh(self, store: ObjectStore, table: TableHandle) -> _Known:
         """What is known of the table, with the newest version counted on from there, else found by listing."""
-        known = self._known.get(table.location)
-        if known is None or _stamp(table, known.newest) != known.stamp:
-            newest = max(_commits(table))
-            known = _Known(newest, _stamp(table, newest) or (0, 0))
-            self._known[table.location] = known
-        while stamp := _stamp(table, known.newest + 1):
+        known = self._known.get(store.root)
+        if known is None or _stamp(store, known.newest) != known.stamp:
+            newest = max(_commits(store, table))
+            known = _Known(newest, _stamp(store, newest) or Stat(0, 0, ""))
+            self._known[store.root] = known
+        while stamp := _stamp(store, known.newest + 1):
             known.newest, known.stamp = known.newest + 1, stamp
         return known
 
@@ -195,49 +194,51 @@ class Snapshots:
         return known.states.get(version, lambda: self._replay(table, known, version))
 
     def _replay(self, table: TableHandle, known: _Known, version: int) -> State:
+        store = ObjectStore(table.location)
         at, state = version, None
         while at >= 0 and (state := known.states.peek(at)) is None:
-            if version - at >= _MOST_REPLAYED or _stamp(table, at) is None:
+            if version - at >= _MOST_REPLAYED or _stamp(store, at) is None:
                 return self._rebuild(table, version)
             at -= 1
         for number in range(at + 1, version + 1):
-            state = apply(table, state, number, read_commit(table, number))
+            state = apply(table, state, number, read_commit(store, table, number))
         assert state is not None
         return state
 
     def _rebuild(self, table: TableHandle, version: int) -> State:
+        store = ObjectStore(table.location)
         actions: list[Mapping[str, Any]] = self._jvm().snapshot(table.full_name, table.location, version)
         if not any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a):
-            first = _earliest_commit(table)
-            actions = dated(actions, first, (read_commit(table, n) for n in range(first, version + 1)))
+            first = _earliest_commit(store, table)
+            actions = dated(actions, first, (read_commit(store, table, n) for n in range(first, version + 1)))
         found = apply(table, None, version, actions)
         if not found.definition.external:
-            known = itertools.takewhile(lambda n: _stamp(table, n), range(version, -1, -1))
-            found = replace(found, displaced=displaced_since(read_commit(table, n) for n in known))
+            known = itertools.takewhile(lambda n: _stamp(store, n), range(version, -1, -1))
+            found = replace(found, displaced=displaced_since(read_commit(store, table, n) for n in known))
         if all(f.origin is Origin.OWN for f in found.files.values()):
             return found
         since = range(found.order.through + 1, version + 1)
-        commits = ((n, read_commit(table, n) if _stamp(table, n) else None) for n in since)
+        commits = ((n, read_commit(store, table, n) if _stamp(store, n) else None) for n in since)
         return replace(found, order=order_since(found.order, found.definition, version, commits))
 
 
-def _missing(state: State) -> str | None:
+def _missing(store: ObjectStore, state: State) -> str | None:
     """A file of a version that is not there, or None."""
     files = (*state.files.values(), *state.sidecar)
-    return next((f.path for f in files if not os.path.exists(f.path)), None)
+    return next((f.path for f in files if not store.exists(f.path)), None)
 
 
-def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:
+def read_commit(store: ObjectStore, table: TableHandle, version: int) -> list[dict[str, Any]]:
     """The actions of a commit file.
 
     Raises:
         TrinityError: BAD_DATA naming the file, when it is missing or corrupt.
     """
-    path = _path(table, version)
+    path = store.path(commit_name(version))
     try:
-        actions = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
+        actions = [json.loads(line) for line in store.get(path).splitlines() if line.strip()]
     except FileNotFoundError as error:
-        _commits(table)  # or the table was dropped meanwhile
+        _commits(store, table)  # or the table was dropped meanwhile
         raise damaged(table.full_name, path, "missing") from error
     except ValueError as error:
         raise damaged(table.full_name, path, f"corrupt ({error})") from error
@@ -246,44 +247,32 @@ def read_commit(table: TableHandle, version: int) -> list[dict[str, Any]]:
     return actions
 
 
-def _path(table: TableHandle, version: int) -> Path:
-    return Path(table.location, LOG, f"{version:020d}.json")
+def _stamp(store: ObjectStore, version: int) -> Stat | None:
+    return store.stat(commit_name(version))
 
 
-def _stamp(table: TableHandle, version: int) -> tuple[int, int] | None:
-    try:
-        found = os.stat(_path(table, version))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_mtime_ns, found.st_ino
-
-
-def _commits(table: TableHandle) -> list[int]:
+def _commits(store: ObjectStore, table: TableHandle) -> list[int]:
     """Versions whose commit files are there. Raises TABLE_NOT_FOUND when there is none."""
-    try:
-        names = os.listdir(Path(table.location, LOG))
-    except (FileNotFoundError, NotADirectoryError):
-        names = []
-    found = [int(match[1]) for match in map(_COMMIT.fullmatch, names) if match]
+    found = [int(match[1]) for match in map(_COMMIT.fullmatch, store.names(LOG)) if match]
     if not found:
         raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
     return found
 
 
-def _earliest_commit(table: TableHandle) -> int:
+def _earliest_commit(store: ObjectStore, table: TableHandle) -> int:
     """The first version from which every commit file up to the newest is there."""
-    found = set(_commits(table))
+    found = set(_commits(store, table))
     at = max(found)
     while at - 1 in found:
         at -= 1
     return at
 
 
-def _earliest(table: TableHandle) -> int:
+def _earliest(store: ObjectStore, table: TableHandle) -> int:
     """The oldest version that can be rebuilt: from the beginning, or from a checkpoint once the log was cleaned up."""
-    first = _earliest_commit(table)
+    first = _earliest_commit(store, table)
     if first == 0:
         return 0
-    names = os.listdir(Path(table.location, LOG))
+    names = store.names(LOG)
     checkpoints = [int(n[:20]) for n in names if n[:20].isdigit() and ".checkpoint" in n and n.endswith(".parquet")]
     return min((c for c in checkpoints if c >= first - 1), default=first)

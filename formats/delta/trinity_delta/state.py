@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
-from trinity.storage import FileChange, changed_aside, keeps_aside, local_path
+from trinity.storage import FileChange, ObjectStore, changed_aside, keeps_aside
 from trinity_delta.actions import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
@@ -99,22 +99,22 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     for action in actions:
         for kind, body in action.items():
             found.setdefault(kind, []).append(body)
-    what = _described(table, state, found)
+    what, store = _described(table, state, found), ObjectStore(table.location)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
     # a RESTORE, like a version that is rebuilt from a checkpoint, brings files of many commits at once
     gathered = state is None or found.get("commitInfo", [{}])[0].get("operation") == "RESTORE"
     if what.definition.external:
-        apply_external(files, adds, found, lambda a, at: _file(table, a, what.definition, at), version)
+        apply_external(files, adds, found, lambda a, at: _file(store, a, what.definition, at), version)
     else:
         for gone in found.get("remove", []):
             files.pop(gone["path"], None)
             adds.pop(gone["path"], None)
         for added in found.get("add", []):
             origin = origin_of(added, alone=not gathered and "remove" not in found)
-            files[added["path"]] = _file(table, added, what.definition, version, origin, rebuilt=gathered)
+            files[added["path"]] = _file(store, added, what.definition, version, origin, rebuilt=gathered)
             if added.get("deletionVector"):
                 adds[added["path"]] = added
-    sidecar, oldest, clustering = _domains(table, state, found.get("domainMetadata", []))
+    sidecar, oldest, clustering = _domains(store, state, found.get("domainMetadata", []))
     return replace(
         what,
         version=version,
@@ -190,11 +190,12 @@ def file_change(
     """What a commit did to the files; those that Delta says change no data are a compaction's."""
     added = [a["add"] for a in actions if "add" in a and a["add"]["dataChange"]]
     removed = any(a["remove"]["dataChange"] for a in actions if "remove" in a)
-    return FileChange(version, [_file(table, a, definition, version, rebuilt=False) for a in added], removed)
+    store = ObjectStore(table.location)
+    return FileChange(version, [_file(store, a, definition, version, rebuilt=False) for a in added], removed)
 
 
 def _file(
-    table: TableHandle,
+    store: ObjectStore,
     added: Mapping[str, Any],
     definition: TableDefinition,
     version: int,
@@ -203,12 +204,11 @@ def _file(
     rebuilt: bool = False,
 ) -> DataFile:
     tags = added.get("tags") or {}
-    path = unquote(added["path"])
     rows, stats = from_delta(added.get("stats"), definition)
     number = tags.get(TAG_COMMIT) or (tags.get(TAG_ORDER) if rebuilt else None)
     bucket = tags.get(TAG_BUCKET)
     return DataFile(
-        path=local_path(path) if path.startswith(("/", "file:")) else f"{table.location}/{path}",
+        path=store.resolve(unquote(added["path"])),
         size=added["size"],
         rows=rows,
         tier=Tier(tags.get(TAG_TIER, Tier.LOG.value)),
@@ -226,14 +226,14 @@ def _bucket(tag: str) -> Bucket:
 
 
 def _domains(
-    table: TableHandle, state: State | None, domains: Iterable[Mapping[str, Any]]
+    store: ObjectStore, state: State | None, domains: Iterable[Mapping[str, Any]]
 ) -> tuple[tuple[DataFile, ...], int, tuple[str, ...]]:
     """The sidecar, the oldest readable version, and the clustering."""
     sidecar, oldest, clustering = (state.sidecar, state.oldest, state.clustering) if state else ((), 0, ())
     for domain in domains:
         if domain["domain"] == SIDECAR_DOMAIN:
             listed = [DataFile.from_dict(f) for f in json.loads(domain["configuration"])]
-            sidecar = tuple(f.moved(f"{table.location}/{f.path}") for f in listed)
+            sidecar = tuple(f.moved(store.path(f.path)) for f in listed)
         elif domain["domain"] == VACUUM_DOMAIN:
             oldest = json.loads(domain["configuration"])["oldest"]
         elif domain["domain"] == CLUSTERING:

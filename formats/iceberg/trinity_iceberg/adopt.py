@@ -68,7 +68,7 @@ def _takes_files(snapshot: Snapshot) -> bool:
 
 def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile], changes: Sequence[Snapshot]) -> None:
     """Refuses a version in which other engines' commits changed rows that are folded from versions aside (E3)."""
-    store = ObjectStore(local_path(table.location()))
+    store = ObjectStore(table.location())
     index = open_index(store, index_of(table.metadata, changes[-1]))
     if not index.sidecar or not keeps_aside(definition_of(table.name(), table.metadata, schema)):
         return

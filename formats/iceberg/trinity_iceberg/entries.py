@@ -10,6 +10,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
 from trinity.spi import DataFile
+from trinity.storage import Location
 from trinity_iceberg.partition import to_record
 from trinity_iceberg.schema import bounds
 
@@ -43,7 +44,7 @@ def iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec:
     limits = {f.field_id: bounds(f.field_type, s) for f, s in stats.items()}
     found = IcebergFile.from_args(
         content=DataFileContent.DATA,
-        file_path=f"file://{file.path}",
+        file_path=Location.of(file.path).format_uri,
         file_format=FileFormat.PARQUET,
         partition=to_record(spec, schema, file.partition),
         record_count=file.rows,

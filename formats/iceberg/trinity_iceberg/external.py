@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-import uuid
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.catalog.noop import NoopCatalog
@@ -22,7 +20,7 @@ from pyiceberg.typedef import Identifier
 
 from trinity.errors import TrinityError
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
-from trinity.storage import AlreadyExists, ObjectStore, quoted
+from trinity.storage import AlreadyExists, Location, ObjectStore, path_sql, quoted
 from trinity_iceberg.options import FILE_IO
 
 if TYPE_CHECKING:
@@ -39,15 +37,19 @@ _HINT: Final = "version-hint.text"
 _WRITABLE: Final = 2
 
 
-def metadata_file(location: str) -> Path | None:
-    """The newest metadata file of the table in a folder; None when there is no table."""
-    folder = Path(location, _METADATA)
-    names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+def metadata_file(store: ObjectStore) -> str | None:
+    """The newest metadata file of the table in a folder, its absolute path; None when there is no table."""
+    names = store.names(_METADATA)
     for pattern in (_NUMBERED, _CATALOGUED):
-        found = [(int(match[1]), folder / match[0]) for match in map(pattern.fullmatch, names) if match]
+        found = [(int(match[1]), f"{_METADATA}/{match[0]}") for match in map(pattern.fullmatch, names) if match]
         if found:
-            return max(found, key=lambda f: (f[0], f[1].stat().st_mtime_ns))[1]
+            return store.path(max(found, key=lambda f: (f[0], _modified_ns(store, f[1])))[1])
     return None
+
+
+def _modified_ns(store: ObjectStore, name: str) -> int:
+    found = store.stat(name)
+    return found.modified_ns if found else 0
 
 
 class LocationCatalog(NoopCatalog):
@@ -62,16 +64,16 @@ class LocationCatalog(NoopCatalog):
 
     def __init__(self, location: str) -> None:
         super().__init__("location")
-        self._location = location
+        self._store = ObjectStore(location)
 
     def load_table(self, identifier: str | Identifier) -> Table:
-        found = metadata_file(self._location)
+        found = metadata_file(self._store)
         if found is None:
-            raise NoSuchTableError(f"'{self._location}' holds no Iceberg table")
+            raise NoSuchTableError(f"'{self._store.root}' holds no Iceberg table")
         name = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
-        metadata = FromInputFile.table_metadata(load_file_io(location=str(found)).new_input(str(found)))
-        io = load_file_io({**FILE_IO, **metadata.properties}, str(found))
-        return Table(name, metadata, str(found), io, self)
+        metadata = FromInputFile.table_metadata(load_file_io(location=found).new_input(found))
+        io = load_file_io({**FILE_IO, **metadata.properties}, found)
+        return Table(name, metadata, found, io, self)
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
@@ -81,28 +83,25 @@ class LocationCatalog(NoopCatalog):
             requirement.validate(current.metadata)
         changed = update_table_metadata(current.metadata, updates, metadata_location=current.metadata_location)
         number = _number(current.metadata_location) + 1
-        store = ObjectStore(self._location)
         name = f"{_METADATA}/v{number}.metadata.json"
         try:
-            store.put_if_absent(name, changed.model_dump_json().encode())
+            self._store.put_if_absent(name, changed.model_dump_json().encode())
         except AlreadyExists as taken:
             raise CommitFailedException(f"metadata {number} was taken") from taken
-        _hint(Path(self._location, _METADATA), number)
-        return CommitTableResponse.model_validate({"metadata": changed, "metadata-location": store.path(name)})
+        _hint(self._store, number)
+        return CommitTableResponse.model_validate({"metadata": changed, "metadata-location": self._store.path(name)})
 
 
 def _number(location: str) -> int:
-    match = _NUMBERED.fullmatch(Path(location).name)
+    match = _NUMBERED.fullmatch(Location.of(location).name)
     assert match is not None  # check_writable saw to it
     return int(match[1])
 
 
-def _hint(folder: Path, number: int) -> None:
+def _hint(store: ObjectStore, number: int) -> None:
     """Says where the newest metadata is; readers look for newer ones from there, so a lost hint does no harm."""
-    temporary = folder / f".{_HINT}.{uuid.uuid4().hex}"
-    with contextlib.suppress(OSError):
-        temporary.write_text(str(number))
-        temporary.replace(folder / _HINT)
+    with contextlib.suppress(FileNotFoundError, TrinityError):
+        store.put(f"{_METADATA}/{_HINT}", str(number).encode(), sync=False)
 
 
 def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
@@ -123,8 +122,8 @@ def check_writable(table: TableHandle, loaded: Table) -> None:
             f"Iceberg table '{table.full_name}' has format version {loaded.metadata.format_version}: Trinity reads it, "
             f"and writes version {_WRITABLE} only.",
         )
-    catalogued = not _NUMBERED.fullmatch(Path(loaded.metadata_location).name)
-    if isinstance(loaded.catalog, LocationCatalog) and catalogued:
+    by_location = isinstance(loaded.catalog, LocationCatalog)
+    if by_location and not _NUMBERED.fullmatch(Location.of(loaded.metadata_location).name):
         raise TrinityError(
             "NOT_SUPPORTED",
             f"Iceberg table '{table.full_name}' belongs to a catalog, without which nobody can commit to it; Trinity "
@@ -158,10 +157,8 @@ class IcebergScan(NativeScan):
         self._snapshot = None if newest or snapshot is None else snapshot.snapshot_id
 
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
-        # as local_path() has it: writers begin paths with file:///, file:/ or /
-        path = "CASE WHEN startswith(_file, 'file:') THEN concat('/', ltrim('/', substr(_file, 6))) ELSE _file END"
         names = map(quoted, self._columns)
-        return self._frame(spark).selectExpr(*names, f"{path} AS {NATIVE_FILE}", f"_pos AS {NATIVE_ROW}")
+        return self._frame(spark).selectExpr(*names, f"{path_sql('_file')} AS {NATIVE_FILE}", f"_pos AS {NATIVE_ROW}")
 
     def name(self, file: DataFile) -> str:
         return file.path

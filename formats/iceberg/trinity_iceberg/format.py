@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -20,7 +19,7 @@ from trinity.spi import (
     SparkRequirements,
     TableHandle,
 )
-from trinity.storage import scrubbed_warnings, shown
+from trinity.storage import ObjectStore, make_folder, scrubbed_warnings, shown
 from trinity_iceberg.options import DEFAULT_SCHEMA, IcebergOptions
 from trinity_iceberg.sink import IcebergSinkProvider
 
@@ -67,7 +66,7 @@ class IcebergConnector(Connector):
         from trinity_iceberg.external import LocationCatalog, metadata_file
         from trinity_iceberg.metadata import IcebergMetadata
 
-        if metadata_file(table.location) is None:
+        if metadata_file(ObjectStore(table.location)) is None:
             raise TrinityError(
                 "INVALID_ARGUMENTS",
                 f"Table '{table.full_name}': '{table.location}' is no Iceberg table: it has no *.metadata.json. Give "
@@ -127,19 +126,18 @@ def _jdbc(uri: str) -> dict[str, str]:
 
 def _open(catalog: str, options: IcebergOptions) -> Catalog:
     """Opens the PyIceberg catalog and sees to its ``default`` namespace."""
-    if options.folder:
-        if found := [c for c in "#?%" if c in options.folder]:
+    if folder := options.folder:
+        if found := [c for c in "#?%" if c in str(folder)]:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"Catalog '{catalog}': its warehouse folder '{options.folder}' has '{found[0]}' in its path, which "
+                f"Catalog '{catalog}': its warehouse folder '{folder}' has '{found[0]}' in its path, which "
                 "Iceberg's readers take for a part of a URI; choose another folder.",
             )
         try:
-            Path(options.folder).mkdir(parents=True, exist_ok=True)
+            make_folder(folder, sync=False)
         except OSError as error:
             raise TrinityError(
-                "FILESYSTEM_ERROR",
-                f"Warehouse folder '{options.folder}' cannot be made or written: {error.strerror}.",
+                "FILESYSTEM_ERROR", f"Warehouse folder '{folder}' cannot be made or written: {error.strerror}."
             ) from error
     try:
         from pyiceberg.catalog import load_catalog

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
@@ -17,10 +17,10 @@ from pyiceberg.table.update import RemoveStatisticsUpdate, SetStatisticsUpdate, 
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Tier
-from trinity.storage import ObjectStore, system_trouble
+from trinity.storage import Location, ObjectStore, system_trouble
 from trinity_iceberg.carried import indexes
 
-__all__ = ["SIDECAR_FOLDER", "FileIndex", "bad_data", "open_index", "put_index", "sidecar_folder", "stale_guards"]
+__all__ = ["SIDECAR_FOLDER", "FileIndex", "bad_data", "open_index", "put_index", "stale_guards"]
 
 SIDECAR_FOLDER: Final = "_trinity"
 _FILES: Final = 1 << 14
@@ -63,9 +63,8 @@ class FileIndex:
         tier, bucket, commit = self.files[name]
         return replace(file, tier=tier, bucket=bucket, commit=file.commit if commit is None else commit)
 
-    def save(self, store: ObjectStore) -> str:
-        """Writes the index beside the sidecar and returns its name below the table's folder."""
-        name = f"{SIDECAR_FOLDER}/index-{uuid.uuid4().hex}.json"
+    def to_json(self, store: ObjectStore) -> bytes:
+        """The index's bytes."""
         data = {
             "files": {
                 n: [tier.value, [bucket.index, bucket.count, bucket.types] if bucket else None, commit]
@@ -73,13 +72,7 @@ class FileIndex:
             },
             "sidecar": [f.moved(store.relative(f.path)).to_dict() for f in self.sidecar],
         }
-        store.put_if_absent(name, json.dumps(data, separators=(",", ":")).encode())
-        return name
-
-
-def sidecar_folder(location: str) -> str:
-    """Absolute folder of the table's sidecar and file index."""
-    return f"{location}/{SIDECAR_FOLDER}"
+        return json.dumps(data, separators=(",", ":")).encode()
 
 
 def open_index(store: ObjectStore, name: str | None) -> FileIndex:
@@ -96,33 +89,38 @@ def open_index(store: ObjectStore, name: str | None) -> FileIndex:
 # -- guards -----------------------------------------------------------------------------------------------
 
 
-def _guards(store: ObjectStore, name: str, sidecar: Collection[DataFile]) -> tuple[TableUpdate, ...]:
+def _guards(name: str, sizes: Mapping[str, int]) -> tuple[TableUpdate, ...]:
     """Updates that make a file index and its sidecar files of the table's: as statistics of no snapshot.
 
     An engine that removes orphan files keeps what the metadata names, and ``_trinity`` only if it skips hidden folders.
     Statistics of a snapshot go with it; the numbers of these are negative, and no snapshot has such a number.
+
+    Args:
+        name: of the index.
+        sizes: absolute path of a file, the index first -> its bytes.
     """
-    paths = [store.path(name), *sorted(f.path for f in sidecar)][:_FILES]
     files = [
         StatisticsFile.model_validate(
             {
                 "snapshot-id": -(_group(name) * _FILES + place + 1),
-                "statistics-path": f"file://{path}",
-                "file-size-in-bytes": os.path.getsize(path),
+                "statistics-path": Location.of(path).format_uri,
+                "file-size-in-bytes": size,
                 "file-footer-size-in-bytes": 0,
                 "blob-metadata": [],
             }
         )
-        for place, path in enumerate(paths)
+        for place, (path, size) in enumerate(islice(sizes.items(), _FILES))
     ]
     return tuple(SetStatisticsUpdate.model_validate({"statistics": file}) for file in files)
 
 
 def put_index(index: FileIndex, store: ObjectStore, metadata: TableMetadata) -> tuple[str, tuple[TableUpdate, ...]]:
     """Writes a file index: its name, and what else the commit that names it changes of the table."""
-    name = index.save(store)
+    name, data = f"{SIDECAR_FOLDER}/index-{uuid.uuid4().hex}.json", index.to_json(store)
+    store.put_if_absent(name, data)
     stale = stale_guards(metadata, {*indexes(metadata), name})
-    return name, (*stale, *_guards(store, name, index.sidecar))
+    sidecar = {f.path: f.size for f in sorted(index.sidecar, key=lambda f: f.path)}
+    return name, (*stale, *_guards(name, {store.path(name): len(data), **sidecar}))
 
 
 def stale_guards(metadata: TableMetadata, needed: Collection[str]) -> tuple[RemoveStatisticsUpdate, ...]:

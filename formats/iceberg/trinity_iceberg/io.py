@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import os
-from pathlib import Path
+from typing import BinaryIO
 
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
-from trinity.storage import make_folder, sync_folders
+from trinity.storage import Location, ObjectStore
 
 __all__ = ["SyncedFileIO"]
 
@@ -24,22 +22,7 @@ class SyncedFileIO(PyArrowFileIO):
 
 
 class _SyncedFile(PyArrowFile):
-    def create(self, overwrite: bool = False) -> _SyncedStream:
-        make_folder(os.path.dirname(self._path))
-        return _SyncedStream(self._path, "w" if overwrite else "x")
-
-
-class _SyncedStream(io.BufferedWriter):
-    def __init__(self, path: str, mode: str) -> None:
-        super().__init__(io.FileIO(path, mode))
-        self._path = Path(path)
-
-    def close(self) -> None:
-        """Syncs the file; and its folder with the metadata file, which is the last one of a commit."""
-        if self.closed:
-            return
-        self.flush()
-        os.fsync(self.fileno())
-        super().close()
-        if self._path.name.endswith(".metadata.json"):
-            sync_folders([self._path.parent])
+    def create(self, overwrite: bool = False) -> BinaryIO:
+        file = Location.of(self._path)
+        last = file.name.endswith(".metadata.json")  # of a commit's files
+        return ObjectStore(file.parent).writer(file.name, new=not overwrite, listed=last)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -37,6 +36,7 @@ from trinity.spi import (
 )
 from trinity.storage import (
     Entry,
+    Location,
     ObjectStore,
     RowChanges,
     check_present,
@@ -95,10 +95,10 @@ class IcebergMetadata(RowChanges):
     Args:
         catalog: the Trinity catalog's name.
         iceberg: the PyIceberg catalog.
-        warehouse: absolute folder under which tables are put, or None to let the catalog choose.
+        warehouse: folder under which tables are put, or None to let the catalog choose.
     """
 
-    def __init__(self, catalog: str, iceberg: Catalog, warehouse: str | None) -> None:
+    def __init__(self, catalog: str, iceberg: Catalog, warehouse: Location | None) -> None:
         self._catalog = catalog
         self._iceberg = iceberg
         self._names = CatalogNames(catalog, iceberg, warehouse)
@@ -137,11 +137,11 @@ class IcebergMetadata(RowChanges):
         transaction = self._iceberg.create_table_transaction(
             identifier_of(schema, name),
             columns,
-            location=f"file://{location}" if location else None,
+            location=location.format_uri if location else None,
             partition_spec=partition_spec(definition, columns),
             properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns)), **CREATED},
         )
-        with held(os.path.dirname(location)) if location else contextlib.nullcontext():
+        with held(str(location.parent)) if location else contextlib.nullcontext():
             put_table(self._iceberg, transaction, (self._catalog, schema, name))
         handle = TableHandle(self._catalog, schema, name, "")
         return replace(handle, location=local_path(self._load(handle).metadata.location))
@@ -358,7 +358,7 @@ class IcebergMetadata(RowChanges):
         current = loaded.metadata.current_snapshot()
         check_own_writable(loaded, self._snapshots.manifest_list(loaded, current))
         check_partitions(table.full_name, definition, loaded.spec(), schema)
-        folder, statistics = f"{table.location}/{DATA_FOLDER}", statistics_columns(definition, schema)
+        folder, statistics = ObjectStore(table.location).path(DATA_FOLDER), statistics_columns(definition, schema)
         target = write_target(folder, definition, storage_schema(schema), statistics=statistics)
         pinned = table.pinned(version_of(snapshot), definition.id)
         return (pinned, *stamped(definition, target, stamp(version_of(snapshot)), STAMP_FIELD))

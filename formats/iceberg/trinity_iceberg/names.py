@@ -10,7 +10,6 @@ import contextlib
 import re
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from pyiceberg.catalog import Catalog
@@ -28,13 +27,15 @@ from sqlalchemy.orm import Session
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage import (
+    Location,
+    ObjectStore,
     bury,
     check_free,
     check_only_graves,
     escaped,
     folder_name,
     held,
-    local_path,
+    remove_empty,
     sweep,
     unescaped,
 )
@@ -66,13 +67,13 @@ class CatalogNames:
     Args:
         catalog: the Trinity catalog's name.
         iceberg: the PyIceberg catalog.
-        warehouse: absolute folder under which tables are put, or None to let the catalog choose.
+        warehouse: folder under which tables are put, or None to let the catalog choose.
     """
 
-    def __init__(self, catalog: str, iceberg: Catalog, warehouse: str | None) -> None:
+    def __init__(self, catalog: str, iceberg: Catalog, warehouse: Location | None) -> None:
         self._catalog = catalog
         self._iceberg = iceberg
-        self._warehouse = Path(warehouse) if warehouse else None
+        self._warehouse = warehouse
 
     def list_schemas(self) -> list[str]:
         """Names of the schemas, sorted."""
@@ -100,7 +101,7 @@ class CatalogNames:
         if schema == DEFAULT_SCHEMA:
             raise TrinityError("NOT_SUPPORTED", f"Schema '{self._catalog}.{schema}' always exists; it stays.")
         folder = self._folder(schema)
-        if folder is not None and folder.is_dir():
+        if folder is not None and ObjectStore(folder).is_folder():
             check_only_graves(folder, f"{self._catalog}.{schema}")
         try:
             self._iceberg.drop_namespace(_namespace(schema))
@@ -110,10 +111,10 @@ class CatalogNames:
             raise TrinityError(
                 "SCHEMA_NOT_EMPTY", f"Schema '{self._catalog}.{schema}' still holds views or schemas; drop these first."
             ) from error
-        if folder is not None and folder.is_dir():
+        if folder is not None and ObjectStore(folder).is_folder():
             sweep(folder)
             with contextlib.suppress(OSError):  # the next table of a schema of this name finds it there
-                folder.rmdir()
+                remove_empty(folder)
 
     def list_tables(self, schema: str) -> list[str]:
         """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
@@ -125,31 +126,30 @@ class CatalogNames:
         known = ", ".join(self.list_schemas())
         return TrinityError("SCHEMA_NOT_FOUND", f"Catalog '{self._catalog}' has no schema '{schema}'; it has {known}.")
 
-    def new_location(self, schema: str, table: str) -> str | None:
+    def new_location(self, schema: str, table: str) -> Location | None:
         """The folder of a new table: that of its name, unless a table that was renamed has it; None: the catalog's.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; FILESYSTEM_ERROR for a folder with files of others.
         """
         found = self._folder(schema)
-        folder = found / folder_name(table) if found else None
+        folder = found.join(folder_name(table)) if found else None
         if folder is not None and self._holds_table(folder):
-            folder = folder.with_name(uuid.uuid4().hex)
+            folder = folder.parent.join(uuid.uuid4().hex)
         if table in self.list_tables(schema):  # behind the look at the folder, which is its own table's then
             raise TrinityError(
                 "TABLE_ALREADY_EXISTS",
                 f"Table '{self._catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
             )
-        if folder is None:
-            return None
-        check_free(folder, f"{self._catalog}.{schema}.{table}")
-        return str(folder)
+        if folder is not None:
+            check_free(folder, f"{self._catalog}.{schema}.{table}")
+        return folder
 
-    def _folder(self, schema: str) -> Path | None:
+    def _folder(self, schema: str) -> Location | None:
         name = folder_name(schema)
         if name.startswith(CATALOG_FILE):  # the catalog's file, or one that SQLite puts beside it
             name = f"~{ord(name[0]):x}{name[1:]}"
-        return self._warehouse / name if self._warehouse else None
+        return self._warehouse.join(name) if self._warehouse else None
 
     def drop_table(self, table: TableHandle) -> None:
         """Removes a table from the catalog, then its folder: a crash leaves nothing under the name.
@@ -159,7 +159,7 @@ class CatalogNames:
         Raises:
             TrinityError: TABLE_NOT_FOUND.
         """
-        folder = Path(table.location)
+        folder = Location.of(table.location)
         placed = self._warehouse is None or folder.parent.parent == self._warehouse
         # none is made in the folder before it is moved, and none is committed to meanwhile
         with held(str(folder.parent), alone=True), held(table.location, alone=True):
@@ -167,19 +167,19 @@ class CatalogNames:
                 self._iceberg.drop_table(identifier_of(table.schema, table.table))
             except NoSuchTableError as error:
                 raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
-            if placed and (folder / "metadata").is_dir() and not self._holds_table(folder):
+            if placed and ObjectStore(folder).is_folder("metadata") and not self._holds_table(folder):
                 with contextlib.suppress(FileNotFoundError):
                     bury(folder)
         if placed:
             sweep(folder.parent)
 
-    def _holds_table(self, folder: Path) -> bool:
+    def _holds_table(self, folder: Location) -> bool:
         """Whether a table of the catalog has its metadata in a folder; only a catalog in a database can be asked."""
         if not isinstance(self._iceberg, SqlCatalog):
             return False
         with Session(self._iceberg.engine) as session:
             found = session.scalars(select(IcebergTables.metadata_location)).all()
-        return any(Path(local_path(metadata)).is_relative_to(folder) for metadata in found if metadata)
+        return any(folder.relative(Location.of(metadata)) is not None for metadata in found if metadata)
 
 
 def _namespace(schema: str) -> tuple[str]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
-from trinity.storage import CatalogOptions, local_path
+from trinity.storage import CatalogOptions, Location
 
 __all__ = ["CATALOG_FILE", "DEFAULT_SCHEMA", "FILE_IO", "IcebergOptions"]
 
@@ -37,17 +37,20 @@ class IcebergOptions(CatalogOptions):
     catalog_name: str | None = Field(None, alias="catalog-name")
 
     @property
-    def folder(self) -> str | None:
-        """Absolute path of the warehouse, when it has a local one."""
-        return local_path(self.warehouse) if self.warehouse and self.type == "sql" else None
+    def folder(self) -> Location | None:
+        """The warehouse, when it has a local one."""
+        return Location.of(self.warehouse) if self.warehouse and self.type == "sql" else None
 
     def properties(self) -> dict[str, str]:
         """The properties of PyIceberg's catalog."""
         found = {"type": self.type, **FILE_IO, **{k: _text(v) for k, v in (self.model_extra or {}).items()}}
+        folder = self.folder
         if self.warehouse:
-            found["warehouse"] = f"file://{self.folder}" if self.folder else self.warehouse
-        if self.uri or self.folder:
-            found["uri"] = self.uri or f"sqlite:///{self.folder}/{CATALOG_FILE}?timeout={BUSY_TIMEOUT_S}"
+            found["warehouse"] = folder.format_uri if folder else self.warehouse
+        if self.uri:
+            found["uri"] = self.uri
+        elif folder:
+            found["uri"] = f"sqlite:///{folder.join(CATALOG_FILE)}?timeout={BUSY_TIMEOUT_S}"
         return found
 
 

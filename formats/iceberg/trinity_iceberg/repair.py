@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
@@ -20,7 +19,7 @@ from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, TableHandle
-from trinity.storage import local_path, no_readable_version
+from trinity.storage import Location, ObjectStore, no_readable_version
 from trinity_iceberg.carried import lineage, version_of
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.schema import DEFINITION
@@ -39,7 +38,7 @@ def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
 def registered_at(catalog: Catalog, table: TableHandle) -> str | None:
     """The folder of a table whose metadata cannot be read."""
     location = metadata_file(catalog, table)
-    return str(Path(local_path(location)).parent.parent) if location else None
+    return str(Location.of(location).parent.parent) if location else None
 
 
 def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
@@ -51,11 +50,17 @@ def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
 
 def made_by_trinity(table: TableHandle) -> bool:
     """Whether any metadata file that can be read says so."""
-    found = sorted(Path(table.location, "metadata").glob("*.metadata.json"), reverse=True)
-    return any(DEFINITION in metadata.properties for _, metadata in _readable(map(str, found)))
+    paths = (str(file) for file in _metadata_files(Location.of(table.location).join("metadata")))
+    return any(DEFINITION in metadata.properties for _, metadata in _readable(paths))
 
 
-def _readable(paths: Iterator[str]) -> Iterator[tuple[str, TableMetadata]]:
+def _metadata_files(folder: Location) -> list[Location]:
+    """The metadata files in a folder, the newest first."""
+    names = (name for name in ObjectStore(folder).names() if name.endswith(".metadata.json"))
+    return [folder.join(name) for name in sorted(names, reverse=True)]
+
+
+def _readable(paths: Iterable[str]) -> Iterator[tuple[str, TableMetadata]]:
     for path in paths:
         with contextlib.suppress(Exception):  # whatever a parser says of a damaged file
             yield path, FromInputFile.table_metadata(load_file_io(location=path).new_input(path))
@@ -119,10 +124,10 @@ def _older(row: IcebergTables) -> Iterator[str]:
     before = row.previous_metadata_location
     if before:
         yield before
-    limit = Path(local_path(before or row.metadata_location or ""))
-    for path in sorted(limit.parent.glob("*.metadata.json"), reverse=True):
-        if path.name.split("-")[0] < limit.name.split("-")[0]:
-            yield f"file://{path}"
+    limit = Location.of(before or row.metadata_location or "")
+    for file in _metadata_files(limit.parent):
+        if file.name.split("-")[0] < limit.name.split("-")[0]:
+            yield file.format_uri
 
 
 def _go_back(handle: TableHandle, table: Table) -> Snapshot | None:

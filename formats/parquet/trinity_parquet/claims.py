@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from pathlib import Path
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.storage import COMMIT_TIMEOUT_S, AlreadyExists, CommitRaced, ObjectStore, make_folder, sync_folders
+from trinity.storage import COMMIT_TIMEOUT_S, AlreadyExists, CommitRaced, ObjectStore, Stat
 
-__all__ = ["STAGING", "Claim", "Claims", "Stage"]
+__all__ = ["STAGING", "Claim", "Claims", "Mark", "Stage", "mark_of"]
 
 STAGING: Final = ".trinity-staging"
 _CLAIMS: Final = ".trinity-commits"
+
+Mark = tuple[int, int]
+"""What a file is known by: modification time in nanoseconds, and bytes."""
+
+
+def mark_of(found: Stat) -> Mark:
+    """The mark of a file of which this is known."""
+    return found.modified_ns, found.size
 
 
 class Stage(Enum):
@@ -43,25 +48,24 @@ class Claim:
         number: counts the commits of Trinity's writers.
         statement: whose staging folder holds the files.
         moves: staged file -> the file that it becomes.
-        removed: file that is replaced -> (modification time in nanoseconds, bytes), by which it is known.
+        removed: file that is replaced -> its mark.
     """
 
     number: int
     statement: str
     moves: Mapping[str, str]
-    removed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    removed: Mapping[str, Mark] = field(default_factory=dict)
 
 
 class Claims:
     """The claims of one folder. Only the newest one can be incomplete: who claims the next number completes it first.
 
     Args:
-        root: the folder.
+        store: the folder.
     """
 
-    def __init__(self, root: str) -> None:
-        self._root = Path(root)
-        self._store = ObjectStore(root)
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
         self._done = 0  # the highest number that is known to be complete
 
     def newest(self) -> Claim:
@@ -86,19 +90,19 @@ class Claims:
         if self.stage(claim) is not Stage.DONE:
             self.complete(claim)
 
-    def hides(self, claim: Claim, stage: Stage, path: str, known: tuple[int, int]) -> bool:
-        """Whether a file of the folder is out of sight; ``known`` is its modification time and its size."""
+    def hides(self, claim: Claim, stage: Stage, path: str, mark: Mark) -> bool:
+        """Whether a file of the folder is out of sight."""
         if stage is Stage.MOVING:
             return path in claim.moves.values()
-        return stage is Stage.REMOVING and claim.removed.get(path) == known
+        return stage is Stage.REMOVING and claim.removed.get(path) == mark
 
     def stage(self, claim: Claim) -> Stage:
         """How far it has come."""
         if claim.number <= self._done:
             return Stage.DONE
-        if any((self._root / staged).exists() for staged in claim.moves):
+        if any(map(self._store.exists, claim.moves)):
             return Stage.MOVING
-        if any(self._is_there(path, known) for path, known in claim.removed.items()):
+        if any(self._is_there(path, mark) for path, mark in claim.removed.items()):
             return Stage.REMOVING
         self._done = claim.number
         return Stage.DONE
@@ -108,55 +112,55 @@ class Claims:
         try:
             self._store.put_if_absent(_name(claim.number), json.dumps(asdict(claim)).encode())
         except AlreadyExists as taken:
-            raise CommitRaced(f"another writer added files to '{self._root}'") from taken
+            raise CommitRaced(f"another writer added files to '{self._store.root}'") from taken
 
     def complete(self, claim: Claim, *, removing: bool = True) -> None:
         """Does what is left to do; several may at once. Readers move files, and leave the removal to writers."""
         for staged, path in claim.moves.items():
-            self._move(staged, self._root / path)
-        sync_folders((self._root / path).parent for path in claim.moves.values())
+            self._move(staged, path)
+        self._store.sync_folders(map(_folder, claim.moves.values()))
         if removing:
-            for path, known in claim.removed.items():
-                if self._is_there(path, known):
-                    (self._root / path).unlink(missing_ok=True)
-            shutil.rmtree(self._root / STAGING / claim.statement, ignore_errors=True)
+            self._store.delete(path for path, by in claim.removed.items() if self._is_there(path, by))
+            self._store.delete_below(_staging(claim.statement))
             self._forget(claim.number)
 
     def discard(self, statement: str) -> None:
         """Removes what a statement has staged, unless a claim stands that needs it, or nobody can say."""
         with contextlib.suppress(OSError, TrinityError):
             if self.newest().statement != statement:
-                shutil.rmtree(self._root / STAGING / statement, ignore_errors=True)
+                self._store.delete_below(_staging(statement))
 
-    def _move(self, staged: str, path: Path) -> None:
-        if (self._root / staged).exists():
-            make_folder(path.parent)
+    def _move(self, staged: str, path: str) -> None:
+        if self._store.exists(staged):
+            self._store.make_folder(_folder(path))
             with contextlib.suppress(FileNotFoundError):  # another one did it
-                (self._root / staged).rename(path)
+                self._store.move(staged, path)
 
-    def _is_there(self, path: str, known: tuple[int, int]) -> bool:
-        try:
-            found = os.stat(self._root / path)
-        except FileNotFoundError:
-            return False
-        return (found.st_mtime_ns, found.st_size) == known
+    def _is_there(self, path: str, mark: Mark) -> bool:
+        found = self._store.stat(path)
+        return found is not None and mark_of(found) == mark
 
     def _forget(self, number: int) -> None:
         """Deletes claims that a writer who was slow to put the next one cannot take for absent any more."""
-        limit = time.time() - COMMIT_TIMEOUT_S
-        for old in self._numbers():
-            path = self._root / _name(old)
-            with contextlib.suppress(OSError):
-                if old < number and path.stat().st_mtime < limit:
-                    path.unlink()
+        limit = time.time_ns() - int(COMMIT_TIMEOUT_S * 1e9)
+        for name in (_name(old) for old in self._numbers() if old < number):
+            with contextlib.suppress(TrinityError):
+                found = self._store.stat(name)
+                if found is not None and found.modified_ns < limit:
+                    self._store.delete([name])
 
     def _numbers(self) -> list[int]:
-        try:
-            names = os.listdir(self._root / _CLAIMS)
-        except FileNotFoundError:
-            return []
+        names = self._store.names(_CLAIMS)
         return [int(n.removesuffix(".json")) for n in names if n.removesuffix(".json").isdecimal()]
 
 
 def _name(number: int) -> str:
     return f"{_CLAIMS}/{number:020d}.json"
+
+
+def _staging(statement: str) -> str:
+    return f"{STAGING}/{statement}"
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -31,6 +31,7 @@ from trinity.spi import (
 )
 from trinity.storage import (
     FileChange,
+    ObjectStore,
     SingleTable,
     check_scope,
     commit_loop,
@@ -137,7 +138,7 @@ class FolderTable(SingleTable):
                 )
             # their place in the order is that of the newest file that they replace (K6)
             replaced = [f.path for f in rewrite.replaced]
-            stamp = max(listing.known[path][0] for path in replaced)
+            stamp = max(listing.marks[path][0] for path in replaced)
             self._folder.commit(listing, rewrite.target, [(f, stamp) for f in files], replaced)
             with contextlib.suppress(TrinityError):
                 listing = self._listing(newest)
@@ -205,7 +206,7 @@ def _changes(merge: MergeTableHandle, listing: Listing) -> list[FileChange]:
 
 def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
     statement = uuid.uuid4().hex
-    folder = f"{table.location}/{STAGING}/{statement}"
+    folder = ObjectStore(table.location).path(f"{STAGING}/{statement}")
     target = write_target(folder, definition, storage_schema(definition), statement=statement)
     return FolderTarget(**vars(target))
 

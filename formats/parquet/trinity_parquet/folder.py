@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import os
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -18,13 +16,24 @@ import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
 from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, WriteTarget, arrow_type, type_text
-from trinity.storage import CommitRaced, after_commit, footer_statistics, foreign_definition, sync_file, system_trouble
-from trinity_parquet.claims import Claim, Claims, Stage
+from trinity.storage import (
+    CommitRaced,
+    ObjectStore,
+    after_commit,
+    footer_statistics,
+    foreign_definition,
+    parquet_footer,
+    system_trouble,
+)
+from trinity_parquet.claims import Claim, Claims, Mark, Stage, mark_of
 
 __all__ = ["Folder", "Listing", "foreign_format"]
 
 _NUMBERED: Final = 64
 """Of so many states of a folder a process remembers the files."""
+_HIDDEN: Final = "._"
+"""Signs before the names of what is no data."""
+_ENDINGS: Final = (".parquet", ".parq", ".pq")
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?\d+\.\d*")
@@ -42,7 +51,7 @@ class Listing:
         partition_by: names of the latter.
         version: the newest file's time, milliseconds since the epoch; a higher number where this process has seen
             other files under that one, since ``cp -p`` brings files that are older than those that are there.
-        known: path -> modification time in nanoseconds, and bytes.
+        marks: path -> the file's mark.
         claim: number of the newest commit of a writer of Trinity's.
         settled: whether that one is complete.
     """
@@ -52,7 +61,7 @@ class Listing:
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...]
     version: int
-    known: Mapping[str, tuple[int, int]]
+    marks: Mapping[str, Mark]
     claim: int
     settled: bool
 
@@ -66,12 +75,15 @@ class _Found:
     """A file with what its footer says."""
 
     path: str
-    modified_ns: int
-    size: int
+    mark: Mark
     rows: int
     schema: pa.Schema
     stats: Mapping[str, ColumnStats]
     folders: Mapping[str, str | None]
+
+    @property
+    def modified_ns(self) -> int:
+        return self.mark[0]
 
 
 class Folder:
@@ -82,10 +94,10 @@ class Folder:
     """
 
     def __init__(self, location: str) -> None:
-        self._root = Path(location)
-        self._known: dict[tuple[str, int, int], _Found] = {}
-        self._numbered: OrderedDict[int, Mapping[str, tuple[int, int]]] = OrderedDict()
-        self._claims = Claims(location)
+        self._store = ObjectStore(location)
+        self._known: dict[tuple[str, Mark], _Found] = {}
+        self._numbered: OrderedDict[int, Mapping[str, Mark]] = OrderedDict()
+        self._claims = Claims(self._store)
 
     def list(self, name: str) -> Listing:
         """What the folder holds.
@@ -99,20 +111,20 @@ class Folder:
         """
         found, claim, stage = self._settled_files(name)
         if not found:
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}': folder '{self._root}' holds no Parquet file.")
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}': folder '{self._store.root}' holds no Parquet file.")
         kinds = _partition_types(name, found)
         partition = [Column(column, _kind_name(kind)) for column, kind in kinds.items()]
         taken = {c.lower() for c in kinds}
         columns = [c for c in _columns(name, found) if c.name.lower() not in taken]
-        known = {f.path: (f.modified_ns, f.size) for f in found}
-        version = self._number(found[-1].modified_ns // 1_000_000, known)
+        marks = {f.path: f.mark for f in found}
+        version = self._number(found[-1].modified_ns // 1_000_000, marks)
         return Listing(
             tuple(_data_file(f, kinds, version) for f in found),
             {f.path: f.modified_ns // 1_000_000 for f in found},
             (*columns, *partition),
             tuple(kinds),
             version,
-            known,
+            marks,
             claim.number,
             stage is Stage.DONE,
         )
@@ -136,19 +148,19 @@ class Folder:
             CommitRaced: another writer's commit came between.
         """
         if not listing.settled:
-            raise CommitRaced(f"another writer is adding files to '{self._root}'")
-        moves = {}
+            raise CommitRaced(f"another writer is adding files to '{self._store.root}'")
+        moves, staged = {}, ObjectStore(target.folder)
         for number, (file, stamp) in enumerate(files):
-            os.utime(file.path, ns=(stamp, stamp))
+            self._store.set_modified(file.path, stamp)
             if target.sync:
-                sync_file(file.path)
+                self._store.sync(file.path)
             name = f"trinity-{listing.claim + 1:020d}-{target.statement}-{number:06d}.parquet"
-            partition = os.path.relpath(os.path.dirname(file.path), target.folder)
-            moves[self._below(file.path)] = os.path.normpath(f"{partition}/{name}")
-        gone = {self._below(path): listing.known[path] for path in removed}
+            partition, slash, _ = staged.relative(file.path).rpartition("/")
+            moves[self._store.relative(file.path)] = f"{partition}{slash}{name}"
+        gone = {self._store.relative(path): listing.marks[path] for path in removed}
         claim = Claim(listing.claim + 1, target.statement, moves, gone)
         self._claims.put(claim)
-        what = f"Commit {claim.number} of '{self._root}' is left for the next reader or writer to complete"
+        what = f"Commit {claim.number} of '{self._store.root}' is left for the next reader or writer to complete"
         after_commit(what, lambda: self._claims.complete(claim))
 
     def settle(self) -> None:
@@ -159,11 +171,8 @@ class Folder:
         """Removes what is staged there, unless a commit stands that needs it."""
         self._claims.discard(target.statement)
 
-    def _below(self, path: str) -> str:
-        return os.path.relpath(path, self._root)
-
-    def _number(self, modified_ms: int, known: Mapping[str, tuple[int, int]]) -> int:
-        while self._numbered.setdefault(modified_ms, known) != known:
+    def _number(self, modified_ms: int, marks: Mapping[str, Mark]) -> int:
+        while self._numbered.setdefault(modified_ms, marks) != marks:
             modified_ms += 1
         while len(self._numbered) > _NUMBERED:
             self._numbered.popitem(last=False)
@@ -175,7 +184,8 @@ class Folder:
         while True:
             claim = claims.newest()
             if claims.stage(claim) is Stage.MOVING:
-                with contextlib.suppress(OSError):  # one who may not write sees the folder as before the commit
+                # one who may not write sees the folder as before the commit
+                with contextlib.suppress(OSError, TrinityError):
                     claims.complete(claim, removing=False)
             stage = claims.stage(claim)
             found = sorted(self._files(name, claim, stage), key=lambda f: (f.modified_ns, f.path))
@@ -183,36 +193,26 @@ class Folder:
                 return found, claim, stage
 
     def _files(self, name: str, claim: Claim, stage: Stage) -> Iterator[_Found]:
-        known = self._known
+        before = self._known
         self._known = {}
-        for folder, below, names in os.walk(self._root):
-            below[:] = [b for b in below if b[0] not in "._"]
-            for file in names:
-                if file[0] in "._" or not file.endswith((".parquet", ".parq", ".pq")):
-                    continue
-                path = os.path.join(folder, file)
-                try:
-                    about = os.stat(path)
-                except FileNotFoundError:  # a compaction removes it
-                    continue
-                if self._claims.hides(claim, stage, self._below(path), (about.st_mtime_ns, about.st_size)):
-                    continue
-                key = (path, about.st_mtime_ns, about.st_size)
-                self._known[key] = known.get(key) or self._read(name, *key)
+        for below, found in self._store.walk(*_ENDINGS, hidden=_HIDDEN):
+            key = below, mark_of(found)
+            if not self._claims.hides(claim, stage, *key):
+                self._known[key] = before.get(key) or self._read(name, *key)
                 yield self._known[key]
 
-    def _read(self, name: str, path: str, modified_ns: int, size: int) -> _Found:
+    def _read(self, name: str, below: str, mark: Mark) -> _Found:
+        path = self._store.path(below)
         try:
-            footer = pq.read_metadata(path)
+            footer = parquet_footer(path)
             schema = _instants(footer, footer.schema.to_arrow_schema().remove_metadata())
         except (pa.ArrowException, OSError, MemoryError) as error:
             damaged = TrinityError("BAD_DATA", f"'{path}' of table '{name}' is no Parquet file: {error}.")
             raise system_trouble(error, path) or damaged from error
         plain = [f.name for f in schema if not (pa.types.is_nested(f.type) or pa.types.is_floating(f.type))]
-        below = Path(path).parent.relative_to(self._root).parts
-        folders = dict(_hive(part) for part in below if "=" in part)
+        folders = dict(_hive(part) for part in below.split("/")[:-1] if "=" in part)
         stats = footer_statistics(footer, tuple(plain))
-        return _Found(path, modified_ns, size, footer.num_rows, schema, stats, folders)
+        return _Found(path, mark, footer.num_rows, schema, stats, folders)
 
 
 def _instants(footer: pq.FileMetaData, schema: pa.Schema) -> pa.Schema:
@@ -222,11 +222,11 @@ def _instants(footer: pq.FileMetaData, schema: pa.Schema) -> pa.Schema:
     return pa.schema([f.with_type(arrow_type("timestamp")) if f.name in oldest else f for f in schema])
 
 
-def foreign_format(folder: Path) -> str | None:
+def foreign_format(store: ObjectStore) -> str | None:
     """The table format that manages a folder, or None."""
-    if (folder / "_delta_log").is_dir():
+    if store.is_folder("_delta_log"):
         return "delta"
-    return "iceberg" if list((folder / "metadata").glob("*.metadata.json")) else None
+    return "iceberg" if any(name.endswith(".metadata.json") for name in store.names("metadata")) else None
 
 
 def _hive(part: str) -> tuple[str, str | None]:
@@ -237,7 +237,7 @@ def _hive(part: str) -> tuple[str, str | None]:
 def _data_file(found: _Found, kinds: Mapping[str, type], version: int) -> DataFile:
     partition = {c: None if found.folders[c] is None else _typed(found.folders[c] or "", k) for c, k in kinds.items()}
     stats = {c: s for c, s in found.stats.items() if c not in kinds}
-    return DataFile(found.path, found.size, found.rows, commit=version, partition=partition, stats=stats)
+    return DataFile(found.path, found.mark[1], found.rows, commit=version, partition=partition, stats=stats)
 
 
 # -- partitions -------------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from trinity.errors import TrinityError
 from trinity.spi import Connector, ConnectorContext, ConnectorMetadata, Format, TableHandle
+from trinity.storage import ObjectStore
 from trinity_parquet.external import FolderTable
 from trinity_parquet.folder import foreign_format
 from trinity_parquet.metadata import ParquetMetadata
@@ -27,12 +27,12 @@ class ParquetConnector(Connector):
         self._external: dict[str, FolderTable] = {}
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
-        folder = Path(table.location)
-        if is_table(folder):
+        store = ObjectStore(table.location)
+        if is_table(store.location):
             return self._metadata
-        if not folder.is_dir() or (other := foreign_format(folder)):
-            what = f"is a table of format {other}; name that connector" if folder.is_dir() else "is no folder"
-            raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.full_name}': '{folder}' {what}.")
+        if not store.is_folder() or (other := foreign_format(store)):
+            what = f"is a table of format {other}; name that connector" if store.is_folder() else "is no folder"
+            raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.full_name}': '{store.root}' {what}.")
         return self._external.setdefault(table.location, FolderTable(table.location))
 
 

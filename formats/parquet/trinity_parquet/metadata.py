@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from trinity.storage import (
     FileChange,
     FolderCatalog,
     FolderMetadata,
+    Location,
     ObjectStore,
     TableVersion,
     VersionedMetadata,
@@ -44,7 +44,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         return self.make_table(self._folders.new_table(definition.schema, definition.name), definition)
 
     def left_by_trinity(self, table: TableHandle) -> bool:
-        return is_table(Path(table.location))
+        return is_table(Location.of(table.location))
 
     # -- versions ---------------------------------------------------------------------------------------
 

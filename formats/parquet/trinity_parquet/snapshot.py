@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, TableHandle
-from trinity.storage import Cache, FileChange, ObjectStore, TableVersion, logger, version_at
+from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, TableVersion, logger, version_at
 from trinity_parquet.history import history_entry
 from trinity_parquet.manifest import (
     LOG,
@@ -30,21 +28,20 @@ _log = logger(__name__)
 _CACHED: Final = 256
 
 
-def is_table(folder: Path) -> bool:
+def is_table(folder: Location) -> bool:
     """True for a folder with a manifest of Trinity's."""
-    return (folder / manifest_name(0)).is_file()
+    return ObjectStore(folder).exists(manifest_name(0))
 
 
 class Snapshots:
     """Loads versions, and keeps those that were used last: a version never changes.
 
-    A table that was dropped and made again under its name is told from the one before by when its first manifest was
-    written.
+    A table that was dropped and made again under its name is told from the one before by its first manifest.
     """
 
     def __init__(self) -> None:
-        self._versions: Cache[tuple[str, int, int], TableVersion] = Cache(_CACHED)
-        self._known: dict[str, tuple[int, int]] = {}  # of each table when it was made, and its newest version
+        self._versions: Cache[tuple[str, Stat, int], TableVersion] = Cache(_CACHED)
+        self._known: dict[str, tuple[Stat, int]] = {}  # of each table its first manifest, and its newest version
         self._mutex = threading.Lock()
 
     def load(self, table: TableHandle) -> TableVersion:
@@ -101,7 +98,7 @@ class Snapshots:
         root = ObjectStore(table.location).root
         self._versions.drop(lambda key: key[0] == root)
 
-    def _newest(self, store: ObjectStore, born: int) -> int:
+    def _newest(self, store: ObjectStore, born: Stat) -> int:
         """The highest version: counted on from the newest one known, else found by listing.
 
         A vacuum deletes manifests from the lowest number on, but the first: so where the one that was counted to is
@@ -118,10 +115,10 @@ class Snapshots:
             self._known[store.root] = born, known
         return known
 
-    def _version(self, store: ObjectStore, table: TableHandle, born: int, number: int) -> TableVersion:
+    def _version(self, store: ObjectStore, table: TableHandle, born: Stat, number: int) -> TableVersion:
         return self._versions.get((store.root, born, number), lambda: self._replay(store, table, born, number))
 
-    def _replay(self, store: ObjectStore, table: TableHandle, born: int, number: int) -> TableVersion:
+    def _replay(self, store: ObjectStore, table: TableHandle, born: Stat, number: int) -> TableVersion:
         """From the nearest known version below: a cached one, a checkpoint, or the beginning."""
         changes: list[Change] = []
         found, at = None, number
@@ -169,9 +166,9 @@ def _checkpoint(store: ObjectStore, number: int) -> TableVersion | None:
         return None
 
 
-def _born(store: ObjectStore, table: TableHandle) -> int:
-    """When the table was made: when its first manifest was written, nanoseconds. Raises TABLE_NOT_FOUND."""
-    try:
-        return os.stat(store.path(manifest_name(0))).st_mtime_ns
-    except FileNotFoundError as error:
-        raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).") from error
+def _born(store: ObjectStore, table: TableHandle) -> Stat:
+    """What is known of the table's first manifest. Raises TABLE_NOT_FOUND."""
+    found = store.stat(manifest_name(0))
+    if found is None:
+        raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+    return found

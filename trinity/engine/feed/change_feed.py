@@ -36,7 +36,7 @@ TIMESTAMP: Final = "_commit_timestamp"
 
 @dataclass(frozen=True)
 class Form:
-    """What a feed shows of each change.
+    """The way in which a feed shows changes.
 
     Attributes:
         net: one change for each key over all versions, instead of one for each version.

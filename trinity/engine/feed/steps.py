@@ -16,7 +16,7 @@ from trinity.spi import DataFile, HistoryEntry, SplitSource, Tier
 __all__ = ["Step", "runs", "steps"]
 
 _KEEPS_ROWS: Final = frozenset({"compact", "optimize", "replace", "vacuum", "vacuum start", "vacuum end"})
-"""What ``history()`` calls commits that leave the rows as they were, Trinity's and the formats' own (C3)."""
+"""Operations of ``history()`` that leave the rows as they were, Trinity's and the formats' own (C3)."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["CLAUSE", "TABLE_CHANGES", "ChangesClause", "Edge", "changes_clause", "table_changes"]
 
 CLAUSE: Final = "trinity_changes"
-"""Where the meta data of a node have the :class:`ChangesClause`."""
+"""Key of the :class:`ChangesClause` in the meta data of a node."""
 TABLE_CHANGES: Final = "TABLE_CHANGES"
 """The function's name."""
 _FORM: Final = "CHANGES FROM VERSION 3 TO VERSION 9, or table_changes('t', 3, 9)"
@@ -39,7 +39,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class ChangesClause:
-    """Which changes are asked for.
+    """The changes that are asked for.
 
     Attributes:
         start: from where.

@@ -31,7 +31,7 @@ class AcmeMetadata(FolderMetadata, VersionedMetadata):
     """Tables are folders below the warehouse, versions are objects below the table."""
 
     def __init__(self, catalog: str, warehouse: str) -> None:
-        super().__init__(FolderCatalog(catalog, warehouse, lambda folder: (folder / _object(0)).is_file()))
+        super().__init__(FolderCatalog(catalog, warehouse, lambda folder: ObjectStore(folder).exists(_object(0))))
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         identity_only(definition, "Acme")
