@@ -30,7 +30,7 @@ def without_subject(source: str) -> list[str]:
     return [f"{line}: {word[0]}" for line, word in first if word is not None and word[0] in SUBJECTLESS]
 
 
-@pytest.mark.parametrize("package", ["trinity", "conformance/trinity_conformance"])
+@pytest.mark.parametrize("package", ["trinity", "formats", "conformance/trinity_conformance"])
 def test_docstrings_begin_with_their_subject(package: str) -> None:
     paths = sorted((ROOT / package).rglob("*.py"))
     assert paths

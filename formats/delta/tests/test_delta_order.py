@@ -1,4 +1,4 @@
-"""What the adapter knows of the order of rows that another engine may have rewritten (L3); no JVM."""
+"""The adapter's knowledge of the order of rows that another engine may have rewritten (L3); no JVM."""
 
 from __future__ import annotations
 

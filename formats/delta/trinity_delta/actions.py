@@ -43,10 +43,10 @@ VACUUM_DOMAIN: Final = "trinity.vacuum"
 """Domain metadata: the oldest readable version."""
 TAG_TIER: Final = "trinity.tier"
 TAG_COMMIT: Final = "trinity.commit"
-"""Of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number."""
+"""Tag of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number."""
 TAG_ORDER: Final = "trinity.order"
-"""Of an appended file: the number that its commit is about to have. Read only where the log's commit files are gone,
-from which the number is known otherwise."""
+"""Tag of an appended file: the number that its commit is about to have. Read only where the log's commit files, which
+tell it otherwise, are gone."""
 TAG_BUCKET: Final = "trinity.bucket"
 
 Action = dict[str, Any]

@@ -1,4 +1,4 @@
-"""What other engines made of Trinity's tables: taken over where the log says it, refused by name where it cannot be."""
+"""Changes of other engines to Trinity's tables: taken over where the log says them, else refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commits of Delta's log did, as ``history()`` shows it."""
+"""The deeds of the commits of Delta's log, as ``history()`` shows it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALTERS: Final = frozenset({"RENAME COLUMN", "SET TBLPROPERTIES", "UPDATE SCHEMA
 
 
 def history_entry(version: int, actions: list[dict[str, Any]], previous_ms: int) -> HistoryEntry:
-    """What ``history()`` shows of a commit.
+    """The entry of ``history()`` for a commit.
 
     Args:
         version: its number.

@@ -81,7 +81,7 @@ class DeltaJvm:
         return json.loads(self._mapper.writeValueAsString(value))
 
     def operation(self, name: str, *arguments: Any) -> Any:
-        """What DESCRIBE HISTORY shows of a commit: one of Delta's operations, by the name of its class.
+        """A commit as DESCRIBE HISTORY shows it: one of Delta's operations, by the name of its class.
 
         None of them is ``ManualUpdate``: after one Delta rebuilds the whole state of the table with Spark jobs; after
         the others it adds the commit's actions to what it knows. (Its ``Merge`` must be given the number of source

@@ -345,7 +345,7 @@ class DeltaMetadata(FolderMetadata):
         return self._delta
 
     def _check_columns(self, pinned: TableHandle, written: TableDefinition, state: State) -> None:
-        """Whether files may be added that were written under a definition, in the attempt to commit them.
+        """Check that files that were written under a definition may be added, in the attempt to commit them.
 
         Raises:
             TrinityError: NOT_SUPPORTED for a table that other engines made unwritable; TRANSACTION_CONFLICT when they

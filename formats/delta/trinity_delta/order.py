@@ -19,7 +19,7 @@ _COPYING: Final = ("UPDATE", "DELETE")
 
 
 def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
-    """Who made a file.
+    """The maker of a file.
 
     Args:
         added: its ``add`` action.
@@ -31,7 +31,7 @@ def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
 
 
 def order_after(order: RowOrder, found: Mapping[str, list[Any]], definition: TableDefinition, version: int) -> RowOrder:
-    """What is remembered after a commit.
+    """The order of rows that is remembered after a commit.
 
     Args:
         order: what was remembered before.
@@ -48,7 +48,7 @@ def order_after(order: RowOrder, found: Mapping[str, list[Any]], definition: Tab
 
 
 def _brings_rows(added: Mapping[str, Any], found: Mapping[str, list[Any]]) -> bool:
-    """Whether another engine's file may have rows that were not there before its commit."""
+    """True when another engine's file may have rows that were not there before its commit."""
     info = found.get("commitInfo", [{}])[0]
     inserted = (info.get("operationMetrics") or {}).get("numTargetRowsInserted")
     copied = info.get("operation") in _COPYING or (info.get("operation") == "MERGE" and inserted == "0")
@@ -61,7 +61,7 @@ def order_since(
     version: int,
     commits: Iterable[tuple[int, Iterable[Mapping[str, Any]] | None]],
 ) -> RowOrder:
-    """What is remembered at a version that was rebuilt from a checkpoint.
+    """The order of rows that is remembered at a version that was rebuilt from a checkpoint.
 
     Args:
         order: what the newest commit of Trinity's has remembered.

@@ -19,7 +19,7 @@ _ASIDE: Final = "_trinity/damaged"
 
 
 def damaged(table: str, commit: str, what: str) -> TrinityError:
-    """What a read says of a commit file."""
+    """The error of a read that met a commit file that is damaged."""
     return TrinityError(
         "BAD_DATA",
         f"Commit file '{commit}' of Delta table '{table}' is {what}; restore it from a copy, or go back to the newest "
@@ -28,7 +28,7 @@ def damaged(table: str, commit: str, what: str) -> TrinityError:
 
 
 def made_by_trinity(location: str) -> bool:
-    """Whether any commit that can be read says so."""
+    """True when any commit that can be read says so."""
     actions = _actions(ObjectStore(location))
     return any(DEFINITION in action.get("metaData", {}).get("configuration", {}) for action in actions)
 

@@ -34,11 +34,11 @@ DEFINITION: Final = "trinity.definition"
 """Table configuration with the JSON of the whole :class:`TableDefinition`: what Delta's schema cannot say."""
 
 PHYSICAL: Final = "delta.columnMapping.physicalName"
-"""Of a field: what data files call it."""
+"""Metadata of a field: its name in data files."""
 DEFAULT: Final = "CURRENT_DEFAULT"
-"""Of a field: its DEFAULT, as Spark keeps it."""
+"""Metadata of a field: its DEFAULT, as Spark keeps it."""
 TEXT: Final = "__CHAR_VARCHAR_TYPE_STRING"
-"""Of a field: CHAR(n) or VARCHAR(n), as Spark keeps it."""
+"""Metadata of a field: CHAR(n) or VARCHAR(n), as Spark keeps it."""
 CONSTRAINT: Final = "delta.constraints."
 """Prefix of the table settings that are CHECK constraints."""
 _CHANGES: Final = "delta.typeChanges"
@@ -100,7 +100,7 @@ def schema_string(definition: TableDefinition) -> str:
 
 @dataclass(frozen=True)
 class Needs:
-    """What Delta calls for before a table can have a definition.
+    """The features that Delta calls for before a table can have a definition.
 
     Attributes:
         mapping: names of columns that files do not go by.
@@ -112,7 +112,7 @@ class Needs:
 
 
 def needs(before: TableDefinition, after: TableDefinition) -> Needs:
-    """What a change of definition needs of Delta."""
+    """The features that a change of definition needs."""
     types = {c.stored_name: stored_as(parse_type(c.type)) for c in before.columns}
     widening = any(types.get(c.stored_name, t) != t for c in after.columns for t in [stored_as(parse_type(c.type))])
     return Needs(bool(after.stored_names or after.dropped), widening)
@@ -193,7 +193,7 @@ def configuration(definition: TableDefinition, *, new: bool, widened: bool = Fal
 
 
 def definition_text(definition: TableDefinition) -> str:
-    """What the table configuration says of a definition."""
+    """The text of a definition in the table configuration."""
     return json.dumps(definition.to_dict(), separators=(",", ":"))
 
 

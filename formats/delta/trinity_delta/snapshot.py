@@ -50,7 +50,7 @@ def _named(table: TableHandle, state: State) -> State:
 
 @dataclass
 class _Known:
-    """What is remembered of a table.
+    """The memory of a table.
 
     Attributes:
         newest: the newest version seen.
@@ -87,7 +87,7 @@ class Snapshots:
         return state
 
     def state(self, table: TableHandle) -> State:
-        """What :meth:`load` returns, also of a version that cannot be read."""
+        """The result of :meth:`load`, also of a version that cannot be read."""
         store = ObjectStore(table.location)
         with self._mutex:
             known = self._refresh(store, table)
@@ -158,7 +158,7 @@ class Snapshots:
         )
 
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
-        """What was committed since a version, compactions left out; None once a commit file of these is gone."""
+        """The commits since a version, compactions left out; None once a commit file of these is gone."""
         store, versions = ObjectStore(pinned.location), range((pinned.version or 0) + 1, newest.version + 1)
         if any(_stamp(store, version) is None for version in versions):
             return None
@@ -180,7 +180,7 @@ class Snapshots:
             self._known.pop(ObjectStore(table.location).root, None)
 
     def _refresh(self, store: ObjectStore, table: TableHandle) -> _Known:
-        """What is known of the table, with the newest version counted on from there, else found by listing."""
+        """The memory of the table, with the newest version counted on from there, else found by listing."""
         known = self._known.get(store.root)
         if known is None or _stamp(store, known.newest) != known.stamp:
             newest = max(_commits(store, table))

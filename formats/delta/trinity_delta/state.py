@@ -158,12 +158,12 @@ def _displaced(state: State, found: Mapping[str, Sequence[Any]]) -> frozenset[st
 
 
 def _is_compacted(file: DataFile) -> bool:
-    """Whether a file has folded rows; another engine's rewrite may have put them there."""
+    """True when a file has folded rows; another engine's rewrite may have put them there."""
     return file.tier is Tier.BASE or file.origin is Origin.REWRITTEN
 
 
 def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]]) -> State:
-    """What the table is after a commit, its files apart: as Trinity left it, and as other engines changed it."""
+    """The table after a commit, its files apart: as Trinity left it, and as other engines changed it."""
     if state and not found.keys() & {"metaData", "protocol"}:
         return state
     metadata = found["metaData"][-1] if "metaData" in found else state.metadata if state else {}
@@ -187,7 +187,7 @@ def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequ
 def file_change(
     table: TableHandle, definition: TableDefinition, version: int, actions: Iterable[Mapping[str, Any]]
 ) -> FileChange:
-    """What a commit did to the files; those that Delta says change no data are a compaction's."""
+    """The files that a commit added and removed; those that Delta says change no data are a compaction's."""
     added = [a["add"] for a in actions if "add" in a and a["add"]["dataChange"]]
     removed = any(a["remove"]["dataChange"] for a in actions if "remove" in a)
     store = ObjectStore(table.location)

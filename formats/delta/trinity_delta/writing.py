@@ -1,4 +1,4 @@
-"""Where sinks write into a Delta table, and what a commit of theirs does beside adding files."""
+"""The place where sinks write into a Delta table, and what a commit of theirs does beside adding files."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def target_of(table: TableHandle, state: State, stamp: int) -> tuple[TableDefini
 
 
 def order_actions(definition: TableDefinition, order: RowOrder, number: int) -> list[Action]:
-    """What a commit says of the order of rows, in a table whose rows have stamps."""
+    """The actions by which a commit remembers the order of rows, in a table whose rows have stamps."""
     return [order_action(order, number)] if definition.stamped else []

@@ -1,4 +1,4 @@
-"""What the adapter knows of the order of rows that another engine may have rewritten (L3)."""
+"""The adapter's knowledge of the order of rows that another engine may have rewritten (L3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other engines made of Trinity's tables and Trinity cannot take over: refused by name, for reads and writes."""
+"""Changes of other engines to Trinity's tables that cannot be taken over: refused by name, for reads and writes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_own_readable(
 
 
 def _takes_files(snapshot: Snapshot) -> bool:
-    """Whether a commit took files away, and not just to rewrite them."""
+    """True when a commit took files away, and not just to rewrite them."""
     operation = snapshot.summary.operation if snapshot.summary else Operation.OVERWRITE
     rewrites = operation in (Operation.APPEND, Operation.REPLACE)
     return not rewrites and summary_of(snapshot).get("deleted-data-files", "0") != "0"

@@ -1,4 +1,4 @@
-"""What Trinity carries from commit to commit: in the summary of each snapshot, and where no expiry reaches it.
+"""Facts that Trinity carries from commit to commit: in the summary of each snapshot, and where no expiry reaches it.
 
 A version is read by the summaries of its own snapshot and of those before it. Another engine may let these expire:
 then the table property of the newest commit has what they said.
@@ -66,7 +66,7 @@ def lineage(metadata: TableMetadata) -> list[Snapshot]:
 
 
 def carried(metadata: TableMetadata) -> dict[str, str]:
-    """What the next commit must carry forward: transactions and file index of the newest Trinity commit.
+    """The facts that the next commit must carry forward: transactions and file index of the newest Trinity commit.
 
     Raises:
         TrinityError: BAD_DATA when the snapshots that said so are gone, and nothing else says it.
@@ -81,7 +81,7 @@ def index_of(metadata: TableMetadata, snapshot: Snapshot) -> str | None:
 
 
 def order_at(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[str | None, list[Snapshot]]:
-    """What a version carries of the order of rows, and the snapshots of other engines since that was put down."""
+    """The order of rows that a version carries, and the snapshots of other engines since that was put down."""
     chain = [s for s in lineage(metadata) if version_of(s) <= version_of(snapshot)]
     known = max((n for n, s in enumerate(chain) if OPERATION in summary_of(s)), default=-1)
     return _carried_at(metadata, chain).get(ORDER), chain[known + 1 :]

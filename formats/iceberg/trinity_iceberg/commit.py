@@ -69,7 +69,7 @@ MERGE_AT: Final = 16
 
 @dataclass(frozen=True)
 class Change:
-    """What one commit does.
+    """One commit.
 
     Attributes:
         operation: Trinity's word for it, for ``history()``.

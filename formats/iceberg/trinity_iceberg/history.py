@@ -1,4 +1,4 @@
-"""What commits of an Iceberg table did, as ``history()`` shows it."""
+"""The deeds of the commits of an Iceberg table, as ``history()`` shows it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["history_entry", "is_compaction"]
 
 
 def history_entry(snapshot: Snapshot) -> HistoryEntry:
-    """What ``history()`` shows of a commit."""
+    """The entry of ``history()`` for a commit."""
     details = {"snapshot_id": snapshot.snapshot_id, **_details(snapshot)}
     return HistoryEntry(version_of(snapshot), snapshot.timestamp_ms, _operation(snapshot), details)
 
 
 def _operation(snapshot: Snapshot) -> str:
-    """What a commit did: Trinity's word, or Iceberg's for the commits of other engines."""
+    """The operation of a commit: Trinity's word, or Iceberg's for the commits of other engines."""
     summary = snapshot.summary
     if summary is None:
         return "append"
@@ -25,7 +25,7 @@ def _operation(snapshot: Snapshot) -> str:
 
 
 def is_compaction(snapshot: Snapshot) -> bool:
-    """Whether a commit, of any engine, left the rows as they were."""
+    """True when a commit, of any engine, left the rows as they were."""
     replaces = snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
     return replaces or _operation(snapshot) == "compact"
 

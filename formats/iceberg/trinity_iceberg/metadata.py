@@ -321,7 +321,7 @@ class IcebergMetadata(RowChanges):
         return load(self._iceberg, table)
 
     def _using(self, table: TableHandle, use: Callable[[Table], _T]) -> _T:
-        """What a function makes of the table as it is now. Metadata that a DROP took away meanwhile is not damaged."""
+        """The result of a function of the table as it is now. Metadata that a DROP takes away is not damaged."""
         loaded = self._load(table)
         try:
             return use(loaded)

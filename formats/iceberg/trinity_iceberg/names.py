@@ -174,7 +174,7 @@ class CatalogNames:
             sweep(folder.parent)
 
     def _holds_table(self, folder: Location) -> bool:
-        """Whether a table of the catalog has its metadata in a folder; only a catalog in a database can be asked."""
+        """True when a table of the catalog has its metadata in a folder; only a catalog in a database can be asked."""
         if not isinstance(self._iceberg, SqlCatalog):
             return False
         with Session(self._iceberg.engine) as session:

@@ -13,9 +13,9 @@ __all__ = ["CATALOG_FILE", "DEFAULT_SCHEMA", "FILE_IO", "IcebergOptions"]
 DEFAULT_SCHEMA: Final = "default"
 CATALOG_FILE: Final = "catalog.db"
 FILE_IO: Final = {"py-io-impl": "trinity_iceberg.io.SyncedFileIO"}
-"""How PyIceberg writes files, unless a catalog's options say otherwise."""
+"""The way in which PyIceberg writes files, unless a catalog's options say otherwise."""
 BUSY_TIMEOUT_S: Final = 60
-"""How long a connection waits for SQLite's lock, seconds; writers hold it for a millisecond."""
+"""Seconds that a connection waits for SQLite's lock; writers hold it for a millisecond."""
 
 
 class IcebergOptions(CatalogOptions):

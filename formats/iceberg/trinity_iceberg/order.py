@@ -17,7 +17,7 @@ __all__ = ["folded_order", "order_after", "order_of", "origin_of"]
 
 
 def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
-    """Who made a file.
+    """The maker of a file.
 
     Args:
         entry: the file's, with both sequence numbers.
@@ -32,19 +32,19 @@ def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
 
 
 def order_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> RowOrder:
-    """What is known at a version, or the newest, of the order of rows."""
+    """The order of rows, as far as it is known at a version, or at the newest."""
     snapshot = snapshot or metadata.current_snapshot()
     said, others = order_at(metadata, snapshot) if DEFINITION in metadata.properties else (None, [])
     return order_after(RowOrder.from_json(said), others, version_of(snapshot)) if said else RowOrder()
 
 
 def folded_order(metadata: TableMetadata, version: int) -> RowOrder | None:
-    """What is to be remembered of the order of rows once a version is folded; None where nothing is remembered."""
+    """The order of rows that is to be remembered once a version is folded; None where nothing is remembered."""
     return order_of(metadata).folded(version) if ORDER in carried(metadata) else None
 
 
 def order_after(order: RowOrder, others: list[Snapshot], version: int) -> RowOrder:
-    """What is to be known of the order of rows after commits of other engines.
+    """The order of rows that is to be known after commits of other engines.
 
     Args:
         order: what Trinity's newest commit before them has remembered.
@@ -60,7 +60,7 @@ def order_after(order: RowOrder, others: list[Snapshot], version: int) -> RowOrd
 
 
 def _brings_rows(snapshot: Snapshot) -> bool:
-    """Whether a commit may have added rows that were not there before, and did not just copy rows."""
+    """True when a commit may have added rows that were not there before, and did not just copy rows."""
     if snapshot.summary is None or snapshot.summary.operation is Operation.APPEND:
         return True
     own = snapshot.summary.additional_properties

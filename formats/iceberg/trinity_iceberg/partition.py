@@ -97,7 +97,7 @@ def named_now(files: Iterable[DataFile], definition: TableDefinition, table: Tab
 
 
 def _names_now(definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> dict[str, str]:
-    """What columns and partition fields of a pinned definition are called by now, where that is something else."""
+    """The names that columns and partition fields of a pinned definition have by now, where these are others."""
     now = {c.name: schema.find_column_name(c.field_id) for c in definition.visible if c.field_id is not None}
     fields = definition.partition_fields
     for name, field, present in zip(_field_names(fields, now), fields, spec.fields, strict=False):

@@ -49,7 +49,7 @@ def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
 
 
 def made_by_trinity(table: TableHandle) -> bool:
-    """Whether any metadata file that can be read says so."""
+    """True when any metadata file that can be read says so."""
     paths = (str(file) for file in _metadata_files(Location.of(table.location).join("metadata")))
     return any(DEFINITION in metadata.properties for _, metadata in _readable(paths))
 

@@ -144,7 +144,7 @@ class Snapshots:
         return entries or [HistoryEntry(0, table.metadata.last_updated_ms, "create")]
 
     def changes(self, pinned: TableHandle, table: Table) -> list[FileChange] | None:
-        """What was committed since a version, compactions left out; None once it has expired, or was rolled back.
+        """The commits since a version, compactions left out; None once it has expired, or was rolled back.
 
         Those of two snapshots compared, whoever made the second one.
         """

@@ -23,7 +23,7 @@ STAMP_FIELD: Final = pa.field(STAMP, pa.int64(), True, {FIELD_ID: str(STAMP_ID).
 def stamp_updates(
     table: Table, definition: TableDefinition, insert: InsertTableHandle
 ) -> tuple[tuple[TableUpdate, ...], tuple[TableRequirement, ...]]:
-    """What gives the table the column for stamps, if a row change needs it: updates, and what must hold for them."""
+    """The column for stamps, if a row change needs it and the table lacks it: updates, and what must hold for them."""
     if not stamps_missing(insert, definition):
         return (), ()
     same = AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id})
@@ -33,7 +33,7 @@ def stamp_updates(
 def appended_order(
     insert: InsertTableHandle, definition: TableDefinition, table: Table, snapshots: Snapshots
 ) -> RowOrder | None:
-    """What is to be remembered of the order of rows with an append; None where nothing is.
+    """The order of rows that is to be remembered with an append; None where nothing is.
 
     Args:
         insert: the append.

@@ -24,7 +24,7 @@ STAGING: Final = ".trinity-staging"
 _CLAIMS: Final = ".trinity-commits"
 
 Mark = tuple[int, int]
-"""What a file is known by: modification time in nanoseconds, and bytes."""
+"""The mark that a file is known by: modification time in nanoseconds, and bytes."""
 
 
 def mark_of(found: Stat) -> Mark:
@@ -33,7 +33,7 @@ def mark_of(found: Stat) -> Mark:
 
 
 class Stage(Enum):
-    """How far a claim has come. It only goes on, from one to the next."""
+    """The stage that a claim has come to. It only goes on, from one to the next."""
 
     MOVING = "some files are still staged: none is in sight"
     REMOVING = "the files have moved: those that they replace are out of sight"
@@ -91,13 +91,13 @@ class Claims:
             self.complete(claim)
 
     def hides(self, claim: Claim, stage: Stage, path: str, mark: Mark) -> bool:
-        """Whether a file of the folder is out of sight."""
+        """True when a file of the folder is out of sight."""
         if stage is Stage.MOVING:
             return path in claim.moves.values()
         return stage is Stage.REMOVING and claim.removed.get(path) == mark
 
     def stage(self, claim: Claim) -> Stage:
-        """How far it has come."""
+        """The stage that a claim has come to."""
         if claim.number <= self._done:
             return Stage.DONE
         if any(map(self._store.exists, claim.moves)):

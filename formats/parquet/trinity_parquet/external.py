@@ -196,7 +196,7 @@ class FolderInsert(InsertTableHandle):
 
 
 def _changes(merge: MergeTableHandle, listing: Listing) -> list[FileChange]:
-    """What was done to the folder since a statement began; compactions are among it, as they leave no mark."""
+    """The changes of the folder since a statement began; compactions are among them, as they leave no mark."""
     assert isinstance(merge.insert, FolderInsert)
     pinned = merge.table.version or 0
     same = {path for path, time in listing.times.items() if time <= pinned} & merge.insert.files

@@ -1,4 +1,4 @@
-"""What a folder of Parquet files holds: files in their order, columns, and partitions named by folders."""
+"""The contents of a folder of Parquet files: files in their order, columns, and partitions named by folders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from trinity_parquet.claims import Claim, Claims, Mark, Stage, mark_of
 __all__ = ["Folder", "Listing", "foreign_format"]
 
 _NUMBERED: Final = 64
-"""Of so many states of a folder a process remembers the files."""
+"""States of a folder of which a process remembers the files."""
 _HIDDEN: Final = "._"
 """Signs before the names of what is no data."""
 _ENDINGS: Final = (".parquet", ".parq", ".pq")
@@ -100,7 +100,7 @@ class Folder:
         self._claims = Claims(self._store)
 
     def list(self, name: str) -> Listing:
-        """What the folder holds.
+        """The contents of the folder.
 
         Args:
             name: the table's, for messages.

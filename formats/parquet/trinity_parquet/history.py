@@ -1,4 +1,4 @@
-"""What commits of a Parquet table did, as ``history()`` shows it."""
+"""The deeds of the commits of a Parquet table, as ``history()`` shows it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["history_entry"]
 
 
 def history_entry(change: Change) -> HistoryEntry:
-    """What ``history()`` shows of a commit."""
+    """The entry of ``history()`` for a commit."""
     details = {
         "added_files": len(change.added),
         "added_rows": sum(f.rows for f in change.added),

@@ -1,4 +1,4 @@
-"""What a version's JSON says: a manifest what it changed, a checkpoint all that there is.
+"""The JSON of a version: a manifest says what it changed, a checkpoint all that there is.
 
 ``<table>/_trinity/log/<20 digits>.json`` holds added and removed files, the sidecar, a new definition, txn records.
 Every n-th version also has ``<20 digits>.checkpoint.json``. Paths in both are relative to the table, so that it can be
@@ -35,7 +35,7 @@ REMEDY = "restore it from a copy, or go back to the newest version that can be r
 
 @dataclass(frozen=True)
 class Change:
-    """What one version changes; absolute paths.
+    """The change that one version makes; absolute paths.
 
     ``commit`` is unique: by it a writer knows its own manifest.
     """
@@ -52,7 +52,7 @@ class Change:
 
     @classmethod
     def between(cls, before: TableVersion | None, after: TableVersion) -> Change:
-        """What a version changes of the one before it; all of it where there is None."""
+        """The change that a version makes to the one before it; all of it where there is None."""
         facts = (after.number, after.timestamp_ms, after.operation)
         if before is None:
             files, oldest = after.files, after.oldest or None

@@ -71,12 +71,12 @@ class Snapshots:
         return self._version(store, table, _born(store, table), number)
 
     def history(self, table: TableHandle, oldest: int, newest: int) -> list[HistoryEntry]:
-        """What some versions did, oldest first."""
+        """The deeds of some versions, oldest first."""
         store = ObjectStore(table.location)
         return [history_entry(_change(store, table, number)) for number in range(oldest, newest + 1)]
 
     def changes(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
-        """What was committed since a version, compactions left out; None once vacuum has forgotten that version."""
+        """The commits since a version, compactions left out; None once vacuum has forgotten that version."""
         first = pinned.version or 0
         if first < newest.oldest:
             return None
@@ -89,7 +89,7 @@ class Snapshots:
         ]
 
     def stands_alone(self, table: TableHandle, number: int) -> bool:
-        """Whether a version can be read without the manifests before it."""
+        """True when a version can be read without the manifests before it."""
         store = ObjectStore(table.location)
         return _checkpoint(store, number) is not None or begins(_change(store, table, number))
 
@@ -167,7 +167,7 @@ def _checkpoint(store: ObjectStore, number: int) -> TableVersion | None:
 
 
 def _born(store: ObjectStore, table: TableHandle) -> Stat:
-    """What is known of the table's first manifest. Raises TABLE_NOT_FOUND."""
+    """The facts about the table's first manifest. Raises TABLE_NOT_FOUND."""
     found = store.stat(manifest_name(0))
     if found is None:
         raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
