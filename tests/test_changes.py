@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 from tests.support.changes import applied, defined_changes, feed, rows_at
 from trinity import Column, Session, Table, TrinityError
+from trinity.cli.main import app
+from trinity.cli.tail import followed, print_changes
 
 TABLES = {
     "deduplicate": "'watermark-key' = 'ts', 'tombstone-key' = 'gone'",
@@ -237,3 +243,37 @@ def test_what_is_wrong_in_sql_is_said(session: Session, text: str, code: str, sa
     with pytest.raises(TrinityError, match=says) as raised:
         session.sql(f"SELECT * FROM {text}")
     assert raised.value.code == code
+
+
+def test_tail_prints_changes_as_they_come(session: Session, tiered_fmt: str) -> None:
+    table = made(session, tiered_fmt, "arrival")
+    put(table, (1, 1, "a", 1))
+    first = newest(table)
+    batches = [[(2, 2, "b", 1), (1, 2, "c", 1)], [(2, 3, "b", 2)]]
+
+    def wait() -> bool:
+        if batches:
+            put(table, *batches.pop(0))
+        else:
+            table.compact(full=True)
+        return table.splits().version < first + 3
+
+    shown = io.StringIO()
+    counts = [print_changes(rows, shown, lines=True) for rows in followed(table, first, wait)]
+    lines = [json.loads(line) for line in shown.getvalue().splitlines()]
+    assert counts == [3, 2]
+    assert [(line["_commit_version"] - first, line["_change_type"], line["id"], line["v"]) for line in lines] == [
+        (1, "update_preimage", 1, "a"), (1, "update_postimage", 1, "c"), (1, "insert", 2, "b"),
+        (2, "update_preimage", 2, "b"), (2, "update_postimage", 2, "b"),
+    ]  # fmt: skip
+
+
+def test_the_command_tail(session: Session, warehouse: Path) -> None:
+    table = made(session, "parquet", "arrival")
+    put(table, (1, 1, "a", 1))
+    command = ["tail", "parquet.default.t", "-w", str(warehouse), "--after", "0", "--once"]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0
+    assert "| insert " in found.output
+    assert CliRunner().invoke(app, ["tail", "parquet.default.nowhere", "-w", str(warehouse)]).exit_code == 2
+    assert CliRunner().invoke(app, [*command, "-o", "xml"]).exit_code == 2

@@ -1,10 +1,11 @@
-"""The command ``trinity``: ``demo``, ``sql``, ``repair``, ``shell``, ``version``."""
+"""The command ``trinity``: ``demo``, ``sql``, ``tail``, ``repair``, ``shell``, ``version``."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,6 +61,35 @@ def sql(
 
         with connect(warehouse) as session:
             _print(session.sql(statement, dialect=dialect), limit)
+
+
+@app.command()
+def tail(
+    table: Annotated[str, typer.Argument(help="catalog.schema.table.")],
+    warehouse: Warehouse = Path("warehouse"),
+    after: Annotated[int | None, typer.Option(help="A version: changes after it. The newest by default.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="End when all changes are printed.")] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the table.")] = 1.0,
+    output: Annotated[str, typer.Option("--output", "-o", help="table, or json: an object in each line.")] = "table",
+) -> None:
+    """Print what changes in a table, as it comes, until it is interrupted."""
+    if output not in ("table", "json"):
+        raise typer.BadParameter(f"'{output}' is not one of table, json", param_hint="--output")
+
+    def wait() -> bool:
+        if not once:
+            time.sleep(interval)
+        return not once
+
+    with _told(), suppress(KeyboardInterrupt):
+        from trinity.cli.tail import followed, print_changes
+        from trinity.connecting import connect
+
+        with connect(warehouse) as session:
+            found = session.table(table)
+            start = found.splits().version if after is None else after
+            for changes in followed(found, start, wait):
+                print_changes(changes, sys.stdout, lines=output == "json")
 
 
 @app.command()
