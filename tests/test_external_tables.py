@@ -68,6 +68,18 @@ def test_the_merged_read_of_a_table_of_others(
         assert {tuple(r) for r in past} == AFTER_FIRST
 
 
+def test_another_session_of_sparks_may_be_the_active_one(session: Session, tmp_path: Path, spark: SparkSession) -> None:
+    for number, (connector, write) in enumerate((("delta", delta_rs), ("iceberg", pyiceberg))):
+        write(tmp_path / str(number), FIRST)
+        session.register(f"theirs_{number}", connector, tmp_path / str(number), KEYED)
+    jvm = spark._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr]
+    jvm.setActiveSession(spark.newSession()._jsparkSession)
+    try:
+        assert [session.sql(f"SELECT * FROM theirs_{number}").count() for number in range(2)] == [3, 3]
+    finally:
+        jvm.setActiveSession(spark._jsparkSession)
+
+
 # -- writes ---------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from trinity import Table
+from trinity import Column, Table
 
 __all__ = ["applied", "defined_changes", "feed", "rows_at"]
 
@@ -28,7 +28,7 @@ def defined_changes(table: Table, start: int, end: int) -> Counter[Change]:
     """What C1 says: each version read by itself, in the columns of the last."""
     versions = [v for v in reversed([r.version for r in table.history().collect()]) if start <= v <= end]
     shown = table.splits(end).definition.visible
-    reads = {v: _rows(table, v, [c.field_id for c in shown]) for v in versions}
+    reads = {v: _rows(table, v, [_identity(c) for c in shown]) for v in versions}
     key = [[c.name for c in shown].index(k) for k in table.splits(end).definition.primary_key]
     found: Counter[Change] = Counter()
     for before, after in pairwise(versions):
@@ -56,7 +56,7 @@ def _between(old: list[tuple[Any, ...]], new: list[tuple[Any, ...]], version: in
 def rows_at(table: Table, version: int | None = None) -> Counter[tuple[Any, ...]]:
     """The merged rows of a version."""
     definition = table.splits(version).definition
-    return Counter(_rows(table, version, [c.field_id for c in definition.visible]))
+    return Counter(_rows(table, version, [_identity(c) for c in definition.visible]))
 
 
 def applied(rows: Counter[tuple[Any, ...]], changes: Mapping[Change, int]) -> Counter[tuple[Any, ...]]:
@@ -67,8 +67,13 @@ def applied(rows: Counter[tuple[Any, ...]], changes: Mapping[Change, int]) -> Co
     return +found
 
 
-def _rows(table: Table, version: int | None, ids: list[int | None]) -> list[tuple[Any, ...]]:
-    by_id = {c.field_id: c.name for c in table.splits(version).definition.visible}
+def _identity(column: Column) -> int | str:
+    """Columns of others have names alone."""
+    return column.name if column.field_id is None else column.field_id
+
+
+def _rows(table: Table, version: int | None, ids: list[int | str]) -> list[tuple[Any, ...]]:
+    by_id = {_identity(c): c.name for c in table.splits(version).definition.visible}
     names = [by_id.get(i) for i in ids]
     rows = [row.asDict(recursive=True) for row in table.to_df(version).collect()]
     return [_form(None if name is None else row[name] for name in names) for row in rows]

@@ -186,7 +186,10 @@ class DeltaJvm:
                 self.java("scala.Some")(self.action({"protocol": told})),
             )
             actions = self.sequence([self.action({"add": a}) for a in added])
-            return DataFrame(log.createDataFrame(snapshot, actions, False, self.none), self.spark)
+            # Delta makes it of the session that is active on the thread, which the caller may have several of
+            plan = log.createDataFrame(snapshot, actions, False, self.none).queryExecution().logical()
+            rows = self.java("org.apache.spark.sql.classic.Dataset").ofRows(self.spark._jsparkSession, plan)
+            return DataFrame(rows, self.spark)
 
 
 class DeltaTransaction:
