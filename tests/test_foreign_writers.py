@@ -92,7 +92,13 @@ class Twins:
             step(table)
 
     def check(self) -> None:
-        assert shown(self.shared) == shown(self.own)
+        if self.own.properties.get("merge-engine") != "first-row":
+            assert shown(self.shared) == shown(self.own)
+            return
+        # all row versions tie: of a key that another engine's rewrite touched any of them may be the first by now (L3)
+        keys, found = ([r.k for r in t.to_df().orderBy("k").collect()] for t in (self.own, self.shared))
+        assert found == keys
+        assert all(r.v == f"{r.k}.{r.w}" and r.n == r.k + r.w for r in self.shared.to_df().collect())
 
 
 @pytest.mark.parametrize(("fmt", "kind"), CASES, indirect=["fmt"])
