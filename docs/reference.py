@@ -14,6 +14,7 @@ FOLDER: Final = ROOT / "docs/api"
 PACKAGES: Final = (
     "trinity",
     "trinity.errors",
+    "trinity.cdc",
     "trinity.dbapi",
     "trinity.spi",
     "trinity.storage",

@@ -136,6 +136,7 @@ LAYERS: Final = (
     ("builder", "catalogs"),
     ("external",),
     ("table", "session"),
+    ("cdc",),
     ("sql",),
     ("connecting",),
     ("journal",),

@@ -14,7 +14,7 @@ from trinity.spi import Check, Column, CommitResult, TransactionId, VacuumResult
 from trinity.table import Table
 
 if TYPE_CHECKING:
-    from trinity import dbapi
+    from trinity import cdc, dbapi
 
 __all__ = [
     "connect",
@@ -22,7 +22,7 @@ __all__ = [
     "Check", "Column",
     "CommitResult", "Counts", "VacuumResult",
     "ErrorCode", "Expression", "TransactionId", "TrinityError",
-    "dbapi",
+    "cdc", "dbapi",
 ]  # fmt: skip
 
 __version__ = "0.1.0"
@@ -30,9 +30,9 @@ __version__ = "0.1.0"
 if not TYPE_CHECKING:  # mypy would take any name for one of the module
 
     def __getattr__(name: str) -> object:
-        """``trinity.dbapi`` is loaded when it is first named."""
-        if name == "dbapi":
+        """``trinity.cdc`` and ``trinity.dbapi`` are loaded when they are first named."""
+        if name in ("cdc", "dbapi"):
             import importlib
 
-            return importlib.import_module("trinity.dbapi")
+            return importlib.import_module(f"trinity.{name}")
         raise AttributeError(f"module 'trinity' has no attribute '{name}'")

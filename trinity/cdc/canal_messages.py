@@ -1,0 +1,102 @@
+"""Canal's messages: changes of MySQL rows as JSON, several rows in one.
+
+Source: github.com/alibaba/canal, its FlatMessage; Flink's format canal-json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from trinity.calls import public
+from trinity.cdc.form import Rows, form_of, row_columns
+from trinity.cdc.messages import Changes, Invalid, image, judged, parsed, position_of, replaced, row_versions
+from trinity.cdc.values import Encoding, fields_of
+from trinity.engine.spark.settings import pinned
+from trinity.merge.quoting import quoted
+from trinity.spi import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["canal"]
+
+_ENCODING: Final = Encoding(latin1=True)
+
+
+@public
+def canal(
+    messages: DataFrame,
+    rows: Rows,
+    key: Sequence[str] | None = None,
+    *,
+    column: str = "value",
+    position: Literal["es", "ts"] | None = "es",
+    watermark: str | None = None,
+    row_kind: str | None = None,
+    tombstone: str | None = None,
+    preimages: bool = False,
+    invalid: Invalid = "refuse",
+) -> DataFrame:
+    """Canal's flat messages as row versions, those of a message in its order; lazy.
+
+    ``INSERT`` becomes ``+I``, ``UPDATE`` ``+U``, ``DELETE`` ``-D``; an update that changes the key a ``-D`` of the old
+    one and a ``+I`` of the new one. Statements that define (``isDdl``), TRUNCATE among them, are left out.
+
+    Args:
+        messages: the messages, in the order of their topic: of equal positions the later row wins.
+        rows: columns of the rows, or the table that they are for. A column that a message lacks is NULL. A time
+            without a zone is the session's in a TIMESTAMP column.
+        key: key columns; the table's without it.
+        column: the column with the messages, STRING or BINARY.
+        position: what the watermark is, BIGINT, milliseconds: ``es``, the time in MySQL's log, or ``ts``, that of the
+            message; None for rows that bring their watermark among their own columns.
+        watermark: name of the watermark column; the table's without it, else ``_watermark``.
+        row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
+        tombstone: name of a tombstone column instead.
+        preimages: True for the old row of each update before the new one, as ``-U``.
+        invalid: ``refuse``, or ``drop`` for messages that are no change of a row.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As the rows are
+            written: BAD_DATA with the message's beginning; TYPE_MISMATCH naming column and value.
+    """
+    form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
+    columns = row_columns(rows, form)
+    return row_versions(Changes(_changes(messages, column, columns, position, invalid), columns), form)
+
+
+def _changes(
+    messages: DataFrame, column: str, columns: Sequence[Column], position: str | None, invalid: Invalid
+) -> DataFrame:
+    """The changes that messages tell of, as :class:`~trinity.cdc.messages.Changes` has them."""
+    fields = f"type: STRING, isDdl: BOOLEAN, es: STRING, ts: STRING, data: ARRAY<STRUCT<{fields_of(columns)}>>"
+    kind = judged(
+        [
+            ("m.isDdl", None),
+            ("m.type = 'INSERT'", "+I"),
+            ("m.type = 'UPDATE'", "+U"),
+            ("m.type = 'DELETE'", "-D"),
+            (f"m.type IN ({', '.join(map(repr, _OTHERS))})", None),
+        ],
+        "Canal",
+        invalid,
+    )
+    new = {c.name: f"data.{quoted(c.name)}" for c in columns}
+    old = {c.name: replaced(c, "old", new[c.name]) for c in columns}
+    with pinned(messages.sparkSession):
+        read = parsed(messages, column, f"{fields}, old: ARRAY<MAP<STRING, STRING>>")
+        told = read.selectExpr("text", "m", f"{kind} AS kind").where("kind IS NOT NULL")
+        each = told.selectExpr("text", "kind", "m", "posexplode(coalesce(m.data, array(NULL))) AS (n, data)")
+        each = each.selectExpr("text", "kind", "m", "data", "get(m.old, n) AS old")
+        return each.selectExpr(
+            "text",
+            "kind",
+            f"{image(columns, _ENCODING, old, 'data IS NOT NULL')} AS before",
+            f"{image(columns, _ENCODING, new, 'data IS NOT NULL')} AS after",
+            f"{position_of(position)} AS at",
+        )
+
+
+_OTHERS: Final = ("CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX")
+"""Types of messages that are no change of a row, and no mistake."""

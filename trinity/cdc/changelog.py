@@ -1,0 +1,66 @@
+"""Change feeds of tables: rows with the kind of their change, an update as two images in no order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from trinity.cdc.form import Form
+from trinity.cdc.values import failing
+from trinity.engine.spark.settings import pinned
+from trinity.errors import TrinityError, nearest
+from trinity.hidden import HIDDEN_PREFIX
+from trinity.merge.quoting import quoted, text_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["feed_versions"]
+
+_TYPE = "_change_type"
+
+
+def feed_versions(
+    changes: DataFrame, form: Form, kinds: Mapping[str, str], version: str, others: tuple[str, ...]
+) -> DataFrame:
+    """The row versions that a feed's rows are made of.
+
+    A row that went is left out where one of the same key came in the same version, and is a ``-D`` elsewhere: an update
+    that changes the key deletes the old one. With preimages the old row of an update stays as ``-U``, before the new.
+
+    Args:
+        changes: the feed.
+        form: the form of the result.
+        kinds: change type -> row kind; ``-U`` and ``-D`` went, the others came.
+        version: Spark SQL of the version of a change, BIGINT.
+        others: columns of the feed beside those of the rows.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME.
+    """
+    present = {name.lower() for name in changes.columns}
+    for name in others:
+        if name not in present:
+            message = f"The changes have no column '{name}'.{nearest(name, changes.columns)}"
+            raise TrinityError("COLUMN_NOT_FOUND", message)
+    columns = [c for c in changes.columns if c.lower() not in others and not c.startswith(HIDDEN_PREFIX)]
+    form.check(columns)
+    whens = " ".join(f"WHEN {text_literal(kind)} THEN '{row}'" for kind, row in kinds.items())
+    says = f"'The changes have a _change_type that is not known: ', coalesce({_TYPE}, 'NULL')"
+    kind = f"CASE {_TYPE} {whens} ELSE {failing('BAD_DATA', says, 'STRING')} END"
+    keys = ", ".join(f"row.{quoted(name)}" for name in form.key)
+    came = f"max(kind IN ('+I', '+U')) OVER (PARTITION BY {keys}, at)"
+    row = f"struct({', '.join(map(quoted, columns))})"
+    with pinned(changes.sparkSession):
+        found = changes.selectExpr(f"{row} AS row", f"{kind} AS kind", f"{version} AS at")
+        if form.preimages:
+            found = found.repartition(*(found[f"row.{quoted(name)}"] for name in form.key))
+        found = found.selectExpr("row", "kind", "at", f"{came} AS came")
+        if form.preimages:
+            found = found.sortWithinPartitions("at", found["kind"].isin("+I", "+U"))
+            gone = "IF(kind = '-U' AND NOT came, '-D', kind)"
+        else:
+            found = found.where("NOT came OR kind IN ('+I', '+U')")
+            gone = "IF(kind = '-U', '-D', kind)"
+        values = [f"row.{quoted(name)} AS {quoted(name)}" for name in columns]
+        return found.selectExpr("row", "at", f"{gone} AS kind").selectExpr(*values, *form.marks("at", "kind"))

@@ -1,0 +1,246 @@
+"""Debezium's change events as JSON: the envelope, and the rows that its transform ExtractNewRecordState leaves of it.
+
+Source: debezium.io/documentation, the connectors' chapters on change events, and New Record State Extraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from trinity.calls import public
+from trinity.cdc.form import Rows, form_of, row_columns
+from trinity.cdc.messages import Changes, Invalid, image, judged, parsed, position_or_failing, row_versions
+from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, fields_of
+from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import spark_type
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted, text_literal
+from trinity.spi import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["debezium", "debezium_flat"]
+
+Position = Literal[
+    "source.lsn", "source.ts_ms", "source.ts_us", "source.ts_ns", "ts_ms", "ts_us", "ts_ns",
+    "source.scn", "source.commit_lsn", "source.change_lsn", "binlog",
+]  # fmt: skip
+"""A position of a change in its source, by which changes of a row are ordered.
+
+``source.lsn`` BIGINT is PostgreSQL's; ``source.commit_lsn`` and ``source.change_lsn`` STRING are SQL Server's;
+``source.scn`` DECIMAL(38,0) Oracle's; ``binlog`` STRING is MySQL's, made of ``source.file``, ``source.pos`` and
+``source.row``. The others are times, BIGINT: of the change in the source, or of its capture.
+"""
+_TYPES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("source.commit_lsn", "source.change_lsn", "binlog"), "STRING"),
+    "source.scn": "DECIMAL(38,0)",
+}
+"""Position -> type, where it is not BIGINT."""
+UNAVAILABLE: Final = "__debezium_unavailable_value"
+"""Debezium's default for ``unavailable.value.placeholder``."""
+_SOURCE: Final = ("lsn", "ts_ms", "ts_us", "ts_ns", "scn", "commit_lsn", "change_lsn", "file", "pos", "row")
+_TIMES: Final = ("ts_ms", "ts_us", "ts_ns")
+
+
+@public
+def debezium(
+    messages: DataFrame,
+    rows: Rows,
+    key: Sequence[str] | None = None,
+    *,
+    column: str = "value",
+    position: Position | None = "source.lsn",
+    watermark: str | None = None,
+    row_kind: str | None = None,
+    tombstone: str | None = None,
+    preimages: bool = False,
+    timestamps: TimeUnit | Mapping[str, TimeUnit] | None = None,
+    decimals: DecimalForm = "number",
+    unavailable: Mapping[str, str] | None = None,
+    placeholder: str = UNAVAILABLE,
+    invalid: Invalid = "refuse",
+) -> DataFrame:
+    """Debezium's envelopes as row versions; lazy. Kafka's tombstones, which are NULL, are left out.
+
+    ``c`` and ``r`` become ``+I``, ``u`` ``+U``, ``d`` ``-D``; a ``u`` that changes the key ``-D`` and ``+I``.
+
+    Args:
+        messages: the messages, in the order of their topic where that matters.
+        rows: columns of the rows, or the table that they are for. A column that a message lacks is NULL.
+        key: key columns; the table's without it.
+        column: the column with the messages, STRING or BINARY; the envelope, or ``payload`` with it.
+        position: the watermark's value; None for rows with a watermark among their own columns.
+        watermark: name of the watermark column; the table's without it, else ``_watermark``.
+        row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
+        tombstone: name of a tombstone column instead.
+        preimages: True for the old row of an update before the new one, as ``-U``; the source must log whole rows.
+        timestamps: unit of integers in TIMESTAMP and TIMESTAMP_NTZ columns, or column -> unit; text is ISO 8601.
+        decimals: ``number``, also as text; or ``base64``, for ``decimal.handling.mode`` = ``precise``.
+        unavailable: column that may hold the placeholder -> a watermark column of its own, NULL where it does, for a
+            sequence group of a ``partial-update`` table (G2).
+        placeholder: ``unavailable.value.placeholder`` of the connector.
+        invalid: ``refuse``, or ``drop`` for messages that are no change of a row.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As rows are written
+            BAD_DATA with the message's beginning, or naming a column with the placeholder; TYPE_MISMATCH for a value.
+    """
+    form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
+    own = dict(unavailable or {})
+    columns = row_columns(rows, form, [*own.values()])
+    _check_own(own, columns, position)
+    encoding = Encoding(timestamps, decimals, days=True)
+    changes = _enveloped(_Reading(messages, column, columns, encoding, position, invalid))
+    return row_versions(Changes(changes, columns, placeholder, own), form)
+
+
+@public
+def debezium_flat(
+    messages: DataFrame,
+    rows: Rows,
+    key: Sequence[str] | None = None,
+    *,
+    column: str = "value",
+    position: Position | None = "source.lsn",
+    watermark: str | None = None,
+    row_kind: str | None = None,
+    tombstone: str | None = None,
+    timestamps: TimeUnit | Mapping[str, TimeUnit] | None = None,
+    decimals: DecimalForm = "number",
+    unavailable: Mapping[str, str] | None = None,
+    placeholder: str = UNAVAILABLE,
+    invalid: Invalid = "refuse",
+) -> DataFrame:
+    """The flat messages of Debezium's transform ExtractNewRecordState as row versions; lazy.
+
+    A message with ``__deleted`` = ``true`` or ``__op`` = ``d`` becomes ``-D``; one with ``__op`` ``c`` or ``r``
+    ``+I``; every other one ``+U``. One with neither field is no change of a row: the transform is to have
+    ``delete.tombstone.handling.mode`` = ``rewrite`` (older: ``delete.handling.mode``), or ``add.fields`` = ``op``.
+
+    Args:
+        messages: the messages; this and all that is not said here as for :func:`debezium`.
+        rows: columns of the rows, or the table that they are for.
+        key: key columns; the table's without it.
+        column: the column with the messages.
+        position: the watermark's value, in a field of ``add.fields``: ``source.lsn`` in ``__source_lsn`` or
+            ``__lsn``, ``source.ts_ms`` in ``__source_ts_ms``, ``ts_ms`` in ``__ts_ms``.
+        watermark: name of the watermark column.
+        row_kind: name of a row kind column.
+        tombstone: name of a tombstone column instead.
+        timestamps: unit of integers in timestamp columns.
+        decimals: form of decimals.
+        unavailable: column that may hold the placeholder -> a watermark column of its own.
+        placeholder: ``unavailable.value.placeholder`` of the connector.
+        invalid: ``refuse``, or ``drop`` for messages that are no change of a row.
+
+    Raises:
+        TrinityError: as :func:`debezium`.
+    """
+    form = form_of(rows, key, position, watermark, row_kind, tombstone)
+    own = dict(unavailable or {})
+    columns = row_columns(rows, form, [*own.values()])
+    _check_own(own, columns, position)
+    encoding = Encoding(timestamps, decimals, days=True)
+    changes = _flat(_Reading(messages, column, columns, encoding, position, invalid))
+    return row_versions(Changes(changes, columns, placeholder, own), form)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Messages and how they are read, as the public functions have it."""
+
+    messages: DataFrame
+    column: str
+    columns: Sequence[Column]
+    encoding: Encoding
+    position: str | None
+    invalid: Invalid
+
+    def image(self, of: str) -> str:
+        """Spark SQL: a row out of a STRUCT of its fields."""
+        given = {c.name: f"{of}.{quoted(c.name)}" for c in self.columns}
+        return image(self.columns, self.encoding, given, f"{of} IS NOT NULL")
+
+
+def _enveloped(reading: _Reading) -> DataFrame:
+    """The changes that envelopes tell of, as :class:`~trinity.cdc.messages.Changes` has them."""
+    struct = f"STRUCT<{fields_of(reading.columns)}>"
+    source, times = (", ".join(f"{name}: STRING" for name in names) for names in (_SOURCE, _TIMES))
+    fields = f"op: STRING, before: {struct}, after: {struct}, source: STRUCT<{source}>, {times}"
+    cases = [("e.op IN ('c', 'r')", "+I"), ("e.op = 'u'", "+U"), ("e.op = 'd'", "-D"), (_wrapped_null("op"), None)]
+    kind = judged(cases, "Debezium", reading.invalid)
+    places = {n: f"e.{n}" for n in _TIMES} | {f"source.{n}": f"e.source.{n}" for n in _SOURCE}
+    read = parsed(reading.messages, reading.column, f"{fields}, payload: STRUCT<{fields}>")
+    with pinned(reading.messages.sparkSession):
+        event = _unwrapped("m.op", ("op", "before", "after", "source", *_TIMES))
+        events = read.selectExpr("text", "m", event).selectExpr("text", "m", f"{kind} AS kind", "e")
+        return events.where("kind IS NOT NULL").selectExpr(
+            "text",
+            "kind",
+            f"{reading.image('e.before')} AS before",
+            f"{reading.image('e.after')} AS after",
+            f"{_at(reading.position, places)} AS at",
+        )
+
+
+def _flat(reading: _Reading) -> DataFrame:
+    """The changes that flat messages tell of, likewise; the row before is the one after."""
+    added = ["__op", "__deleted", *(f"__{n}" for n in _SOURCE), *(f"__source_{n}" for n in _SOURCE)]
+    fields = ", ".join([fields_of(reading.columns), *(f"{name}: STRING" for name in added)])
+    wrapped = "payload" not in {c.name.lower() for c in reading.columns}
+    cases: list[tuple[str, str | None]] = [
+        ("e.__deleted = 'true' OR e.__op = 'd'", "-D"),
+        ("e.__op IN ('c', 'r')", "+I"),
+        ("e.__op = 'u' OR (e.__op IS NULL AND e.__deleted = 'false')", "+U"),
+        *([(_wrapped_null("__op"), None)] if wrapped else []),
+    ]
+    kind = judged(cases, "ExtractNewRecordState", reading.invalid)
+    places = {n: f"e.__{n}" for n in _TIMES} | {f"source.{n}": f"e.__source_{n}" for n in _SOURCE}
+    places |= {f"source.{n}": f"coalesce(e.__source_{n}, e.__{n})" for n in _SOURCE if n not in _TIMES}
+    read = parsed(reading.messages, reading.column, f"{fields}, payload: STRUCT<{fields}>" if wrapped else fields)
+    with pinned(reading.messages.sparkSession):
+        names = [*(c.name for c in reading.columns), *added]
+        event = _unwrapped("coalesce(m.__op, m.__deleted)", names) if wrapped else "m AS e"
+        events = read.selectExpr("text", "m", event).selectExpr("text", "m", f"{kind} AS kind", "e")
+        found = events.where("kind IS NOT NULL").selectExpr(
+            "text", "kind", f"{reading.image('e')} AS after", f"{_at(reading.position, places)} AS at"
+        )
+        return found.selectExpr("text", "kind", "after AS before", "after", "at")
+
+
+def _check_own(own: Mapping[str, str], columns: Sequence[Column], position: str | None) -> None:
+    """Checks the columns that have watermarks of their own."""
+    types = {column.name: spark_type(column.type) for column in columns}
+    for name in own:
+        if types.get(name) not in ("string", "binary", "array<string>"):
+            message = f"unavailable: '{name}' is none of the rows' columns of type STRING, BINARY or ARRAY<STRING>."
+            raise TrinityError("INVALID_ARGUMENTS", message)
+    if own and position is None:
+        raise TrinityError("INVALID_ARGUMENTS", "unavailable needs a position, for the columns' own watermarks.")
+
+
+def _unwrapped(marker: str, names: Sequence[str]) -> str:
+    """Spark SQL: the event ``e``, which is the message, or lies in its ``payload`` if the marker is NULL."""
+    bare = ", ".join(f"{text_literal(n)}, m.{quoted(n)}" for n in names)
+    return f"IF({marker} IS NULL AND m.payload IS NOT NULL, m.payload, named_struct({bare})) AS e"
+
+
+def _wrapped_null(marker: str) -> str:
+    """Spark SQL: true for a tombstone with its schema around it, whose ``payload`` is NULL."""
+    keys = "coalesce(array_contains(json_object_keys(text), 'payload'), false)"
+    return f"e.{marker} IS NULL AND m.payload IS NULL AND {keys}"
+
+
+def _at(position: str | None, places: Mapping[str, str]) -> str:
+    """Spark SQL: the position of a change, which fails where the message does not say it."""
+    if position is None:
+        return "CAST(NULL AS BIGINT)"
+    if position == "binlog":
+        pos, row = (f"lpad(coalesce({places[f'source.{n}']}, '0'), 20, '0')" for n in ("pos", "row"))
+        found = f"concat({places['source.file']}, ':', {pos}, ':', {row})"
+    else:
+        found = f"try_cast({places[position]} AS {_TYPES.get(position, 'BIGINT')})"
+    return position_or_failing(found, position, _TYPES.get(position, "BIGINT"))

@@ -1,0 +1,52 @@
+"""Change data feeds of Delta tables, and of Trinity's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from trinity.calls import public
+from trinity.cdc.changelog import feed_versions
+from trinity.cdc.form import form_of
+from trinity.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["delta_changes"]
+
+_KINDS: Final = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "delete": "-D"}
+_OTHERS: Final = ("_change_type", "_commit_version", "_commit_timestamp")
+
+
+@public
+def delta_changes(
+    changes: DataFrame,
+    key: Sequence[str] | Table,
+    *,
+    watermark: str | None = None,
+    row_kind: str | None = None,
+    tombstone: str | None = None,
+    preimages: bool = False,
+) -> DataFrame:
+    """Rows of a change data feed as row versions, with ``_commit_version`` BIGINT as their watermark; lazy.
+
+    The feed is Delta's (``readChangeFeed``, ``table_changes``), that of ``table.changes``, or of Spark's CHANGES.
+    Old rows of updates are left out, and so is a row that went in the version in which one of its key came; an update
+    that changes the key is a ``-D`` of the old one and a ``+U`` of the new one.
+
+    Args:
+        changes: the feed, in any order.
+        key: key columns, which must tell the source's rows apart; or the table that the rows are for, which has them.
+        watermark: name of the watermark column; the table's without it, else ``_watermark``.
+        row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
+        tombstone: name of a tombstone column instead.
+        preimages: True for the old row of each update before the new one, as ``-U``: for aggregates.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As the rows are written: BAD_DATA for
+            an unknown ``_change_type``.
+    """
+    columns = None if isinstance(key, Table) else key
+    form = form_of(key, columns, "version", watermark, row_kind, tombstone, preimages)
+    return feed_versions(changes, form, _KINDS, "CAST(_commit_version AS BIGINT)", _OTHERS)

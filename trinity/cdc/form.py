@@ -1,0 +1,168 @@
+"""Form of a result: the key of its rows, and the columns that say how fresh a row version is and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from trinity.definition.columns import Columns, columns_of
+from trinity.errors import TrinityError, nearest
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted
+from trinity.merge.spec import MergeSpec
+from trinity.spi import Column, TableDefinition
+from trinity.table import Table
+
+__all__ = ["Form", "Rows", "form_of", "row_columns"]
+
+Rows = Columns | Table
+"""Columns of the rows in messages; or the table that the rows are for, whose columns they have."""
+
+_WATERMARK: Final = "_watermark"
+_ROW_KIND: Final = "_row_kind"
+
+
+@dataclass(frozen=True)
+class Form:
+    """Form of a result.
+
+    Attributes:
+        key: key columns.
+        watermark: name of the watermark column; None for none.
+        row_kind: name of the row kind column, or None.
+        tombstone: name of the tombstone column, or None; just one of the two is there.
+        preimages: True when an update's old row comes before its new one, as ``-U``.
+    """
+
+    key: tuple[str, ...]
+    watermark: str | None
+    row_kind: str | None
+    tombstone: str | None
+    preimages: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that a row gets beside its own."""
+        return tuple(name for name in (self.watermark, self.row_kind, self.tombstone) if name is not None)
+
+    def marks(self, watermark: str, kind: str) -> list[str]:
+        """Spark SQL: the columns that a row gets beside its own, out of its watermark and its row kind."""
+        found = [f"{watermark} AS {quoted(self.watermark)}"] if self.watermark is not None else []
+        if self.tombstone is not None:
+            return [*found, f"({kind} IN ('-U', '-D')) AS {quoted(self.tombstone)}"]
+        return [*found, f"{kind} AS {quoted(self.row_kind or _ROW_KIND)}"]
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Checks the names of a row's own columns against the key, and the names that the row gets beside them.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND for a key column that the row lacks; DUPLICATE_COLUMN_NAME.
+        """
+        present = {name.lower() for name in columns}
+        for name in self.key:
+            if name.lower() not in present:
+                message = f"Key column '{name}' is none of the rows' columns.{nearest(name, [*columns])}"
+                raise TrinityError("COLUMN_NOT_FOUND", message)
+        names = [*columns, *self.names]
+        for name in names:
+            if sum(name.lower() == other.lower() for other in names) > 1:
+                message = f"Column '{name}' would be there twice; give the watermark or the mark another name."
+                raise TrinityError("DUPLICATE_COLUMN_NAME", message)
+
+
+def form_of(
+    given: object,
+    key: Sequence[str] | None = None,
+    position: str | None = "",
+    watermark: str | None = None,
+    row_kind: str | None = None,
+    tombstone: str | None = None,
+    preimages: bool = False,
+) -> Form:
+    """The form of a result.
+
+    Args:
+        given: a table, which says what is not said here; anything else says nothing.
+        key: key columns.
+        position: what goes into the watermark column; None for rows without one beside their own columns.
+        watermark: name of the watermark column.
+        row_kind: name of the row kind column.
+        tombstone: name of the tombstone column.
+        preimages: True to keep the old rows of updates.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for both marks, for preimages without a row kind, for rows without key, for a
+            watermark without position, and for a table whose options the result could not follow.
+    """
+    ordered = position is not None
+    if not ordered and watermark is not None:
+        raise TrinityError("INVALID_ARGUMENTS", "A watermark column needs a position; give it, or no watermark.")
+    if row_kind is not None and tombstone is not None:
+        raise TrinityError("INVALID_ARGUMENTS", "Give row_kind or tombstone, not both.")
+    if isinstance(given, Table):
+        definition = given.definition
+        spec = merge_spec(definition) if definition.keyed else None
+        if spec is None:
+            raise TrinityError("INVALID_ARGUMENTS", f"Table '{given.name}' has no primary key to upsert by.")
+        key = spec.key if key is None else key
+        if ordered and watermark is None:
+            watermark = _ordering(definition, spec)
+        if row_kind is None and tombstone is None:
+            row_kind, tombstone = _marks(definition, spec)
+    elif ordered and watermark is None:
+        watermark = _WATERMARK
+    if not key:
+        raise TrinityError("INVALID_ARGUMENTS", "Give key, the columns that tell rows apart; or a table with a key.")
+    if row_kind is None and tombstone is None:
+        row_kind = _ROW_KIND
+    if preimages and tombstone is not None:
+        message = "A tombstone column cannot tell an old row from a deleted one; give row_kind, or no preimages."
+        raise TrinityError("INVALID_ARGUMENTS", message)
+    return Form(tuple(key), watermark if ordered else None, row_kind, tombstone, preimages)
+
+
+def row_columns(given: Rows, form: Form, others: Sequence[str] = ()) -> list[Column]:
+    """The columns that a row has in its message: of a table all but those that the result adds.
+
+    Args:
+        given: the columns, or the table.
+        form: the form of the result.
+        others: further names that the result adds.
+
+    Raises:
+        TrinityError: as :meth:`Form.check`.
+    """
+    added = {name.lower() for name in (*form.names, *others)}
+    if isinstance(given, Table):
+        found = [column for column in given.definition.visible if column.name.lower() not in added]
+    else:
+        found = columns_of(given)
+    form.check([*(column.name for column in found), *others])
+    return found
+
+
+def _ordering(definition: TableDefinition, spec: MergeSpec) -> str | None:
+    """Name of the table's one watermark column; None where arrival alone decides."""
+    if len(spec.ordering) == 1 and not spec.descending:
+        return spec.ordering[0]
+    if spec.ordering or spec.groups:
+        message = (
+            f"Table '{definition.full_name}' orders its rows by several columns, or downwards; give watermark, the "
+            "name of the column that takes the position of a change."
+        )
+        raise TrinityError("INVALID_ARGUMENTS", message)
+    return None
+
+
+def _marks(definition: TableDefinition, spec: MergeSpec) -> tuple[str | None, str | None]:
+    """The table's row kind column, or its tombstone column."""
+    if spec.row_kind is not None:
+        return spec.row_kind, None
+    if spec.tombstone is not None and definition.column(spec.tombstone).type == "boolean":
+        return None, spec.tombstone
+    message = (
+        f"Table '{definition.full_name}' has no column that says by an upsert that a row is gone; it needs "
+        "'rowkind.field', or a 'tombstone-key' of type BOOLEAN."
+    )
+    raise TrinityError("INVALID_ARGUMENTS", message)

@@ -1,0 +1,53 @@
+"""Changelog views of Iceberg tables. Source: iceberg.apache.org, Spark procedures, create_changelog_view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from trinity.calls import public
+from trinity.cdc.changelog import feed_versions
+from trinity.cdc.form import form_of
+from trinity.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["iceberg_changes"]
+
+_KINDS: Final = {"INSERT": "+I", "UPDATE_BEFORE": "-U", "UPDATE_AFTER": "+U", "DELETE": "-D"}
+_OTHERS: Final = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
+
+
+@public
+def iceberg_changes(
+    changes: DataFrame,
+    key: Sequence[str] | Table,
+    *,
+    after: int,
+    watermark: str | None = None,
+    row_kind: str | None = None,
+    tombstone: str | None = None,
+    preimages: bool = False,
+) -> DataFrame:
+    """Rows of a view that ``create_changelog_view`` made as row versions; lazy.
+
+    The watermark, BIGINT, is ``after`` + 1 + ``_change_ordinal``: the ordinals of each view begin at 0, and the id of
+    a snapshot says nothing of its age. Rows that went are treated as by :func:`delta_changes`.
+
+    Args:
+        changes: the view, in any order; with or without ``compute_updates`` and ``identifier_columns``.
+        key: as for :func:`delta_changes`.
+        after: sequence number of the snapshot after which the view begins (its ``start-snapshot-id``), 0 for a view
+            from the first one on; or any number that is not below the watermarks of earlier views.
+        watermark: as for :func:`delta_changes`.
+        row_kind: as for :func:`delta_changes`.
+        tombstone: as for :func:`delta_changes`.
+        preimages: as for :func:`delta_changes`; the view needs ``compute_updates``.
+
+    Raises:
+        TrinityError: as :func:`delta_changes`.
+    """
+    columns = None if isinstance(key, Table) else key
+    form = form_of(key, columns, "version", watermark, row_kind, tombstone, preimages)
+    return feed_versions(changes, form, _KINDS, f"CAST({after + 1} + _change_ordinal AS BIGINT)", _OTHERS)

@@ -1,0 +1,97 @@
+"""Maxwell's messages: changes of MySQL rows as JSON. Source: maxwells-daemon.io/dataformat and /bootstrapping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from trinity.calls import public
+from trinity.cdc.form import Rows, form_of, row_columns
+from trinity.cdc.messages import Changes, Invalid, image, judged, parsed, position_of, replaced, row_versions
+from trinity.cdc.values import Encoding, fields_of
+from trinity.engine.spark.settings import pinned
+from trinity.merge.quoting import quoted
+from trinity.spi import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["maxwell"]
+
+
+@public
+def maxwell(
+    messages: DataFrame,
+    rows: Rows,
+    key: Sequence[str] | None = None,
+    *,
+    column: str = "value",
+    position: Literal["ts", "xid"] | None = "ts",
+    watermark: str | None = None,
+    row_kind: str | None = None,
+    tombstone: str | None = None,
+    preimages: bool = False,
+    invalid: Invalid = "refuse",
+) -> DataFrame:
+    """Maxwell's messages as row versions; lazy.
+
+    ``insert`` and ``bootstrap-insert`` become ``+I``, ``update`` ``+U``, ``delete`` ``-D``; an update that changes the
+    key a ``-D`` of the old one and a ``+I`` of the new one. The messages of other types that Maxwell writes (``ddl``,
+    ``bootstrap-start``, ``bootstrap-complete``, ``heartbeat``) are left out.
+
+    Args:
+        messages: the messages, in the order of their topic: ``ts`` counts seconds, and the later of equal ones wins.
+        rows: columns of the rows, or the table that they are for. A column that a message lacks is NULL. A time
+            without a zone is the session's in a TIMESTAMP column.
+        key: key columns; the table's without it.
+        column: the column with the messages, STRING or BINARY.
+        position: what the watermark is, BIGINT: ``ts``, or ``xid``, which bootstrapped rows lack; None for rows that
+            bring their watermark among their own columns.
+        watermark: name of the watermark column; the table's without it, else ``_watermark``.
+        row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
+        tombstone: name of a tombstone column instead.
+        preimages: True for the old row of each update before the new one, as ``-U``.
+        invalid: ``refuse``, or ``drop`` for messages that are no change of a row.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As the rows are
+            written: BAD_DATA with the message's beginning; TYPE_MISMATCH naming column and value.
+    """
+    form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
+    columns = row_columns(rows, form)
+    return row_versions(Changes(_changes(messages, column, columns, position, invalid), columns), form)
+
+
+def _changes(
+    messages: DataFrame, column: str, columns: Sequence[Column], position: str | None, invalid: Invalid
+) -> DataFrame:
+    """The changes that messages tell of, as :class:`~trinity.cdc.messages.Changes` has them."""
+    fields = f"type: STRING, ts: STRING, xid: STRING, data: STRUCT<{fields_of(columns)}>, old: MAP<STRING, STRING>"
+    kind = judged(
+        [
+            ("m.type IN ('insert', 'bootstrap-insert')", "+I"),
+            ("m.type = 'update'", "+U"),
+            ("m.type = 'delete'", "-D"),
+            (f"m.type IN ({', '.join(map(repr, _OTHERS))})", None),
+        ],
+        "Maxwell",
+        invalid,
+    )
+    new = {c.name: f"m.data.{quoted(c.name)}" for c in columns}
+    old = {c.name: replaced(c, "m.old", new[c.name]) for c in columns}
+    with pinned(messages.sparkSession):
+        told = parsed(messages, column, fields).selectExpr("text", "m", f"{kind} AS kind")
+        return told.where("kind IS NOT NULL").selectExpr(
+            "text",
+            "kind",
+            f"{image(columns, Encoding(), old, 'm.data IS NOT NULL')} AS before",
+            f"{image(columns, Encoding(), new, 'm.data IS NOT NULL')} AS after",
+            f"{position_of(position)} AS at",
+        )
+
+
+_OTHERS: Final = (
+    *("bootstrap-start", "bootstrap-complete", "heartbeat", "table-create", "table-alter", "table-drop"),
+    *("database-create", "database-alter", "database-drop"),
+)
+"""Types of messages that are no change of a row, and no mistake."""

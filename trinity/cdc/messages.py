@@ -1,0 +1,209 @@
+"""JSON messages of any tool: parsed, judged, and turned from changes of rows into row versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from trinity.cdc.form import Form
+from trinity.cdc.values import Encoding, failing
+from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import spark_type
+from trinity.errors import TrinityError, nearest
+from trinity.merge.quoting import quoted, text_literal
+from trinity.spi import Column, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "Changes",
+    "Invalid",
+    "image",
+    "judged",
+    "parsed",
+    "position_of",
+    "position_or_failing",
+    "replaced",
+    "row_versions",
+]
+
+Invalid = Literal["refuse", "drop"]
+"""The fate of a message that is no change of a row: an error, or none."""
+
+_BROKEN: Final = "m._trinity_broken IS NOT NULL"
+"""Spark SQL: true for a text that is no JSON, or has another type where the tool has its own fields."""
+_OBJECT: Final = r"^\s*\{"
+"""Pattern of a text that may be a JSON object."""
+_SHOWN: Final = 200
+"""Characters of a message that an error shows."""
+
+
+def parsed(messages: DataFrame, column: str, fields: str) -> DataFrame:
+    """The messages: ``text`` STRING, and ``m``, a STRUCT of fields.
+
+    Args:
+        messages: the messages.
+        column: the column with their JSON text, STRING or BINARY.
+        fields: the fields, as in a STRUCT's type.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH.
+    """
+    known = {name.lower(): kind for name, kind in messages.dtypes}
+    if column.lower() not in known:
+        message = f"The messages have no column '{column}'.{nearest(column, messages.columns)} Name it by column."
+        raise TrinityError("COLUMN_NOT_FOUND", message)
+    if known[column.lower()] not in ("string", "binary"):
+        message = f"Column '{column}' is {known[column.lower()]}; the messages are JSON text, STRING or BINARY."
+        raise TrinityError("TYPE_MISMATCH", message)
+    schema = text_literal(f"STRUCT<{fields}, _trinity_broken: STRING>")
+    options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_trinity_broken')"
+    with pinned(messages.sparkSession):
+        texts = messages.selectExpr(f"CAST({quoted(column)} AS STRING) AS text")
+        # of a text that is no object from_json makes no struct at all, or several
+        given = f"IF(text RLIKE {text_literal(_OBJECT)}, text, '{{}}')"
+        return texts.selectExpr("text", f"from_json({given}, {schema}, {options}) AS m")
+
+
+def judged(cases: Sequence[tuple[str, str | None]], tool: str, invalid: Invalid) -> str:
+    """Spark SQL: the row kind of a message, ``+I``, ``+U`` or ``-D``; NULL for one that is left out, as NULL itself is.
+
+    Args:
+        cases: (condition, row kind), of which the first that holds is taken; what meets none is no change of a row.
+        tool: the tool that errors name.
+        invalid: the fate of the others.
+    """
+    says = f"{text_literal(f'The message is no change of a row as {tool} writes it: ')}, left(text, {_SHOWN})"
+    other = "CAST(NULL AS STRING)" if invalid == "drop" else failing("BAD_DATA", says, "STRING")
+    whens = (f"WHEN {condition} THEN {text_literal(kind) if kind else 'NULL'}" for condition, kind in cases)
+    none = "WHEN text IS NULL OR trim(text) = 'null' THEN NULL"
+    return f"CASE {none} WHEN {_BROKEN} THEN {other} {' '.join(whens)} ELSE {other} END"
+
+
+def image(columns: Sequence[Column], encoding: Encoding, given: Mapping[str, str], there: str) -> str:
+    """Spark SQL: a row, as a STRUCT of its columns.
+
+    Args:
+        columns: the columns.
+        encoding: how values are written.
+        given: column -> Spark SQL of its field.
+        there: Spark SQL of a condition without which there is no row.
+    """
+    values = (f"{text_literal(c.name)}, {encoding.value(c, given[c.name])}" for c in columns)
+    return f"IF({there}, named_struct({', '.join(values)}), NULL)"
+
+
+def replaced(column: Column, old: str, new: str) -> str:
+    """Spark SQL: the field of a column before an update.
+
+    Args:
+        column: the column.
+        old: Spark SQL of a MAP<STRING, STRING> of the fields that were changed, as they were; NULL for none.
+        new: Spark SQL of the field after the update.
+    """
+    name = text_literal(column.name)
+    text = f"element_at({old}, {name})"
+    if parse_type(column.type).nested:
+        text = f"from_json({text}, {text_literal(spark_type(column.type))})"
+    return f"IF(coalesce(map_contains_key({old}, {name}), false), {text}, {new})"
+
+
+def position_of(field: str | None) -> str:
+    """Spark SQL: a number of the message ``m`` as the position of a change; a message without it fails."""
+    if field is None:
+        return "CAST(NULL AS BIGINT)"
+    return position_or_failing(f"try_cast(m.{quoted(field)} AS BIGINT)", field, "BIGINT")
+
+
+def position_or_failing(value: str, position: str, kind: str) -> str:
+    """Spark SQL: a position of a type, which fails where the message does not say it."""
+    says = f"'The message has no {position}; name another position: ', left(text, {_SHOWN})"
+    return f"coalesce({value}, {failing('BAD_DATA', says, kind)})"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes of rows.
+
+    Attributes:
+        rows: ``text``, ``kind`` (``+I``, ``+U`` or ``-D``), ``before`` and ``after``, images of the row, of which an
+            insert lacks the first, a delete the second, and an update may lack the first; ``at``, its position.
+        columns: those of an image.
+        placeholder: the text that stands for a value that the tool does not know; None where there is none.
+        own: column that may hold it -> the watermark column of its own.
+    """
+
+    rows: DataFrame
+    columns: Sequence[Column]
+    placeholder: str | None = None
+    own: Mapping[str, str] = field(default_factory=dict)
+
+
+def row_versions(changes: Changes, form: Form) -> DataFrame:
+    """The row versions that changes are made of, in their order.
+
+    An update that changes the key is a ``-D`` of the old one and a ``+I`` of the new one; every other one its new row.
+    """
+    with pinned(changes.rows.sparkSession):
+        found = changes.rows.where("kind IS NOT NULL").selectExpr("at", f"inline({_versions(form)})")
+        values = [f"{_value(changes, column)} AS {quoted(column.name)}" for column in changes.columns]
+        owns = [_own_watermark(changes, column) for column in changes.columns if column.name in changes.own]
+        return found.selectExpr(*values, *form.marks("at", "kind"), *owns)
+
+
+def _versions(form: Form) -> str:
+    """Spark SQL: an ARRAY of the row versions of a change, each its row kind and its row."""
+    keys = [(f"before.{quoted(name)}", f"after.{quoted(name)}") for name in form.key]
+    differ = " OR ".join(f"NOT ({old} <=> {new})" for old, new in keys)
+    known = " AND ".join(f"{old} IS NOT NULL" for old, _ in keys)
+    moved = f"(kind = '+U' AND after IS NOT NULL AND {known} AND ({differ}))"
+    deleted, updated = (_present(kind, "before") for kind in ("'-D'", "'-U'"))
+    old = f"CASE WHEN kind = '-D' THEN {deleted} WHEN {moved} THEN '-D'"
+    if form.preimages:
+        old += f" WHEN kind = '+U' THEN {updated}"
+    new = f"CASE WHEN kind = '-D' THEN NULL WHEN {moved} THEN '+I' ELSE {_present('kind', 'after')} END"
+    both = f"named_struct('kind', {old} END, 'row', before), named_struct('kind', {new}, 'row', after)"
+    return f"filter(array({both}), v -> v.kind IS NOT NULL)"
+
+
+def _present(kind: str, side: str) -> str:
+    """Spark SQL: a row kind, or the failure of a change that lacks this image of its row."""
+    says = f"'The message lacks the row {side} the change: ', left(text, {_SHOWN})"
+    return f"IF({side} IS NULL, {failing('BAD_DATA', says, 'STRING')}, {kind})"
+
+
+def _value(changes: Changes, column: Column) -> str:
+    """Spark SQL: the value of a column, which fails for an unknown one that has no watermark of its own."""
+    value = f"row.{quoted(column.name)}"
+    unknown = _unknown(changes, column)
+    if unknown is None:
+        return value
+    kind = spark_type(column.type)
+    if column.name in changes.own:
+        return f"IF({unknown}, CAST(NULL AS {kind}), {value})"
+    says = (
+        f"Column '{column.name}': the message holds the placeholder of a value that did not change and is not known; "
+        "give the column a watermark of its own by unavailable, or the source table REPLICA IDENTITY FULL."
+    )
+    return f"IF(kind IN ('+I', '+U') AND {unknown}, {failing('BAD_DATA', text_literal(says), kind)}, {value})"
+
+
+def _own_watermark(changes: Changes, column: Column) -> str:
+    """Spark SQL: the position where the row version has a value for the column; else NULL, which takes no part (G2)."""
+    known = f"kind IN ('+I', '+U') AND NOT coalesce({_unknown(changes, column)}, false)"
+    return f"IF({known}, at, NULL) AS {quoted(changes.own[column.name])}"
+
+
+def _unknown(changes: Changes, column: Column) -> str | None:
+    """Spark SQL: true for the placeholder; None for a column that cannot hold it."""
+    if changes.placeholder is None:
+        return None
+    text, value = text_literal(changes.placeholder), f"row.{quoted(column.name)}"
+    held = {
+        "string": text,
+        "binary": f"CAST({text} AS BINARY)",
+        "array<string>": f"array({text})",
+    }.get(spark_type(column.type))
+    return f"{value} = {held}" if held is not None else None
