@@ -114,6 +114,10 @@ def test_values_of_debezium(session: Session) -> None:
     )  # fmt: skip
     found = read(precise, timestamps={"t": "milliseconds"}, decimals="base64")
     assert found[3:7] == (Decimal("-12.50"), 2**64, "2022-01-08", "2023-11-14 22:13:20.123")
+    # more digits than a DOUBLE has
+    assert [read({"k": 1, "t": t}, timestamps="nanoseconds")[6] for t in (4_102_444_799_999_999_999, -1)] == [
+        "2099-12-31 23:59:59.999999", "1969-12-31 23:59:59.999999",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,8 @@ def _since_epoch(given: str, kind: DataType, unit: TimeUnit) -> str:
     if unit == "milliseconds":
         micros = f"try_multiply({whole}, 1000L)"
     else:
-        micros = f"floor({whole} / 1000)" if unit == "nanoseconds" else whole
+        # by / it would be a DOUBLE, which has not enough digits
+        micros = f"({whole} - pmod({whole}, 1000)) DIV 1000" if unit == "nanoseconds" else whole
     if kind.name == "timestamp":
         return f"timestamp_micros({micros})"
     return f"timestampadd(MICROSECOND, {micros}, TIMESTAMP_NTZ '1970-01-01 00:00:00')"
