@@ -68,7 +68,18 @@ def lived(table: Table) -> Table:
     return table
 
 
-@pytest.mark.parametrize("engine", TABLES)
+SHORT = {("parquet", engine) for engine in TABLES} | {("delta", "deduplicate"), ("iceberg", "partial-update")}
+
+
+@pytest.mark.parametrize(
+    ("fmt", "engine"),
+    [
+        pytest.param(fmt, engine, marks=() if (fmt, engine) in SHORT else pytest.mark.full)
+        for fmt in ("parquet", "delta", "iceberg")
+        for engine in TABLES
+    ],
+    indirect=["fmt"],
+)
 def test_the_feed_is_what_reads_of_each_version_say(session: Session, fmt: str, engine: str) -> None:
     table = lived(made(session, fmt, engine))
     first, last = oldest(table), newest(table)
@@ -99,8 +110,8 @@ def test_row_changes_and_rewrites(session: Session, fmt: str) -> None:
     assert feed(table, first) == defined_changes(table, first, newest(table))
 
 
-def test_columns_are_those_of_the_last_version(session: Session, fmt: str) -> None:
-    table = made(session, fmt, "deduplicate")
+def test_columns_are_those_of_the_last_version(session: Session, tiered_fmt: str) -> None:
+    table = made(session, tiered_fmt, "deduplicate")
     put(table, (1, 10, "a", 1), (2, 10, "b", 2))
     table.add_column(Column("m", "map<string,int>"))
     session.sql(f"UPDATE {table.name} SET m = map('x', 1, 'y', 2) WHERE id = 1")
@@ -130,8 +141,8 @@ def test_plain_tables(session: Session, fmt: str) -> None:
     assert {kind for kind, _, _ in net} == {"insert"}
 
 
-def test_forms(session: Session, fmt: str) -> None:
-    table = made(session, fmt, "arrival")
+def test_forms(session: Session, tiered_fmt: str) -> None:
+    table = made(session, tiered_fmt, "arrival")
     put(table, (1, 1, "a", 1))
     put(table, (1, 2, "b", 1))
     put(table, (1, 3, "a", 1), (2, 3, "c", 1))

@@ -39,6 +39,10 @@ STATEMENTS: dict[str, Run] = {
 }
 
 
+EVERYWHERE = ("delete by keys", "update", "INSERT")
+"""Those that are run on every format; the others differ from them before the commit alone."""
+
+
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def table(request: pytest.FixtureRequest, session: Session, fmt: str) -> Table:
     key = ", PRIMARY KEY (id)" if request.param == "keyed" else ""
@@ -47,10 +51,11 @@ def table(request: pytest.FixtureRequest, session: Session, fmt: str) -> Table:
     return session.table(f"{fmt}.default.t")
 
 
-def test_a_retry_of_a_statement_changes_nothing(session: Session, table: Table) -> None:
-    for number, (name, run) in enumerate(STATEMENTS.items()):
+def test_a_retry_of_a_statement_changes_nothing(session: Session, table: Table, fmt: str) -> None:
+    for number, name in enumerate(STATEMENTS if fmt == "parquet" else EVERYWHERE):
         if name == "delete by keys" and not table.definition.keyed:
             continue
+        run = STATEMENTS[name]
         before = rows_at(table)
         first = run(session, table, ("app", number))
         assert not getattr(first, "skipped", False)
