@@ -22,6 +22,8 @@ PACKAGES: Final = (
     "trinity_conformance",
 )
 """The packages that others may import from; a page each."""
+_PARTS: Final = ("trinity.table_columns",)
+"""Modules with a part of a public class, which is its base."""
 _WIDTH: Final = 100
 
 
@@ -66,8 +68,12 @@ def _target(found: Any) -> Any:
 
 
 def _methods(owner: griffe.Class) -> list[Any]:
-    """The public methods and properties of a class, in the order in which they are written."""
-    members = (_target(m) for name, m in owner.members.items() if not name.startswith("_"))
+    """The public methods and properties of a class, in the order in which they are written.
+
+    Those of its bases have entries of their own, but for bases that nobody else can import.
+    """
+    inner = [base for base in owner.mro() if base.module.path in _PARTS]
+    members = (_target(m) for part in (owner, *inner) for n, m in part.members.items() if not n.startswith("_"))
     return [m for m in members if m.is_function or "property" in m.labels]
 
 

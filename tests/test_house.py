@@ -133,7 +133,7 @@ LAYERS: Final = (
     ("spark_tree", "merge", "sql.parsing.parse", "sql.parsing.changes", "sql.parsing.words", "sql.parsing.as_written"),
     ("storage",),
     ("memory", "definition", "engine", "travel"),
-    ("builder", "catalogs"),
+    ("builder", "catalogs", "table_columns"),
     ("external",),
     ("table", "session"),
     ("cdc",),

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trinity.calls import public
-from trinity.definition import altering, evolve
-from trinity.definition.checks import without_check
+from trinity.definition import evolve
 from trinity.engine.changing.program import Counts, Expression
 from trinity.errors import TrinityError
 from trinity.merge import Properties, duration_ms
 from trinity.names import TableName
 from trinity.spi import (
-    Check,
-    Column,
     CommitResult,
     Connector,
     SplitSource,
@@ -27,11 +24,13 @@ from trinity.spi import (
     TransactionId,
     VacuumResult,
 )
+from trinity.table_columns import TableColumns
 from trinity.travel import version_at
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from trinity.builder import MergeBuilder
     from trinity.names import TableName
@@ -41,7 +40,7 @@ __all__ = ["Table"]
 
 
 @public
-class Table:
+class Table(TableColumns):
     """One table of a session. Holds no state of its own: every call sees the newest version.
 
     Attributes:
@@ -182,23 +181,9 @@ class Table:
 
         Columns: ``version`` BIGINT, ``timestamp`` TIMESTAMP, ``operation`` STRING, ``details`` MAP<STRING,STRING>.
         """
-        from trinity.engine.spark.frames import local_frame
+        from trinity.engine.reading.history import commits
 
-        entries = self.connector.metadata.history(self.handle)
-        rows = [
-            (
-                e.version,
-                dt.datetime.fromtimestamp(e.timestamp_ms / 1000, dt.UTC),
-                e.operation,
-                [(k, str(v)) for k, v in e.details.items()],
-            )
-            for e in reversed(entries)
-        ]
-        return local_frame(
-            self.session.spark,
-            {"version": "bigint", "timestamp": "timestamp", "operation": "string", "details": "map<string,string>"},
-            rows,
-        )
+        return commits(self.session.spark, self.connector.metadata.history(self.handle))
 
     # -- writes -----------------------------------------------------------------------------------------
 
@@ -224,6 +209,44 @@ class Table:
         from trinity.engine.appending.append import append_rows
 
         return append_rows(self, data, txn, keyed=False)
+
+    def stream_writer(
+        self,
+        frame: DataFrame,
+        *,
+        checkpoint: str | Path,
+        query_name: str | None = None,
+        available_now: bool = False,
+        processing_time: str | None = None,
+        transform: Callable[[DataFrame], Any] | None = None,
+        compact_every: int | None = None,
+    ) -> StreamingQuery:
+        """Starts a stream into the table: each micro-batch is one commit, exactly once (L4; docs/streaming.md).
+
+        Rows of a keyed table are row versions, as in :meth:`upsert`; those of a plain one are appended. A batch without
+        rows makes no commit. A batch that the table refuses ends the query, and leaves the table as it was.
+
+        Args:
+            frame: a streaming DataFrame.
+            checkpoint: folder in which Spark keeps how far the stream has come; a stream's own, for good.
+            query_name: name of the query in Spark.
+            available_now: True to end when all is read that is there now.
+            processing_time: time between two batches, as "10 seconds"; without it a batch follows the one before.
+            transform: from the DataFrame of a batch to the one of its rows, as
+                ``lambda batch: cdc.debezium(batch, table)``.
+            compact_every: commits after which a thread of this process runs :meth:`compact`, beside the stream.
+
+        Returns:
+            pyspark's query, running.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for a DataFrame that is no stream, and for arguments that do not fit; and,
+                without ``transform``, what :meth:`upsert` refuses by names and types of columns.
+        """
+        from trinity.engine.streaming.stream_in import StreamOptions, stream_in
+
+        options = StreamOptions(checkpoint, query_name, available_now, processing_time, transform, compact_every)
+        return stream_in(self, frame, options)
 
     def delete(
         self, condition_or_keys: str | SparkColumn | Any = None, *, txn: TransactionId | None = None
@@ -333,64 +356,3 @@ class Table:
             self.session.external.change_properties(self.name, given)
             return
         self.connector.metadata.alter_table(self.handle, lambda definition: evolve.with_options(definition, given))
-
-    # -- columns ----------------------------------------------------------------------------------------
-
-    def alter(self, *changes: evolve.Change) -> None:
-        """Makes changes of :mod:`trinity.definition.evolve` in their order, in one commit; older versions keep theirs.
-
-        Raises:
-            TrinityError: what a change, or the resulting definition (V1), refuses; the table is then as it was.
-        """
-        altering.alter(self, *changes)
-
-    def add_column(self, column: Column, after: str | None = None) -> None:
-        """Adds a nullable column; older rows read NULL there, also when a column of that name was dropped before.
-
-        Args:
-            column: the column.
-            after: the column behind which it goes, ``""`` for the first place; the last one when left out.
-
-        Raises:
-            TrinityError: see :func:`trinity.definition.evolve.added`.
-        """
-        self.alter(lambda definition: evolve.added(definition, column, after))
-
-    def rename_column(self, old: str, new: str) -> None:
-        """Renames a column, in the key and in options too, as :func:`trinity.definition.evolve.rename_column` does."""
-        self.alter(lambda definition: evolve.rename_column(definition, old, new))
-
-    def drop_column(self, name: str) -> None:
-        """Drops a column; older versions still have it. Raises as :func:`trinity.definition.evolve.dropped`."""
-        self.alter(lambda definition: evolve.dropped(definition, name))
-
-    def widen_column(self, name: str, type: str) -> None:  # noqa: A002 - the SQL word
-        """Gives a column a wider type, as ``bigint`` for INT. Raises as :func:`trinity.definition.evolve.with_type`."""
-        self.alter(lambda definition: evolve.with_type(definition, name, type))
-
-    def set_not_null(self, name: str, not_null: bool = True) -> None:
-        """Declares a column NOT NULL for rows to come, or takes that back.
-
-        Raises:
-            TrinityError: CONSTRAINT_VIOLATION for NULL there; and as :func:`trinity.definition.evolve.with_not_null`.
-        """
-        if not_null:
-            altering.set_not_null(self, name)
-        else:
-            self.alter(partial(evolve.with_not_null, name=name, not_null=False))
-
-    def add_check(self, name: str, condition: str) -> None:
-        """Adds a CHECK constraint: no row for which it is false is stored from now on (M6).
-
-        Args:
-            name: of the constraint.
-            condition: Spark SQL over bare column names; NULL passes.
-
-        Raises:
-            TrinityError: CONSTRAINT_VIOLATION when a row fails it; and as :func:`trinity.definition.checks.with_check`.
-        """
-        altering.add_check(self, Check(name, condition))
-
-    def drop_check(self, name: str, *, if_exists: bool = False) -> None:
-        """Drops a CHECK constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""
-        self.alter(lambda definition: without_check(definition, name, if_exists=if_exists))

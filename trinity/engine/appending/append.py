@@ -37,6 +37,7 @@ __all__ = [
     "append_own",
     "append_rows",
     "arrow_reader",
+    "check_columns",
     "check_rows",
     "checked_txn",
     "is_recorded",
@@ -133,6 +134,11 @@ def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[byte
     return run_in_process(AppendTask(table.connector.sinks, insert.target, conformer), reader)
 
 
+def check_columns(table: Target, given: pa.Schema) -> None:
+    """Raises what an append of data with that schema would be refused for, whatever its rows; writes nothing."""
+    _conformer(table, table.connector.metadata.begin_insert(table.handle), given)
+
+
 def check_rows(table: Target, data: pa.Table) -> None:
     """Raises what an append of the data would refuse a row for; writes nothing."""
     insert = table.connector.metadata.begin_insert(table.handle)
@@ -153,7 +159,7 @@ def _checked_rows(table: Target, insert: InsertTableHandle, rows: DataFrame) -> 
         return rows
     from trinity.engine.appending.check_constraints import checked_input
 
-    with pinned(table.session.spark):
+    with pinned(rows.sparkSession):  # a stream's batches have a session of their own
         return checked_input(rows, insert.definition, str(table.name))
 
 

@@ -42,6 +42,9 @@ _LOCAL: Final = {
     **({"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}),
     "spark.log.level": "ERROR",
 }
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_STACK: Final = "-Xss8m"
+"""Java's stack: with the default one streams fail now and then by a StackOverflowError that no query reports."""
 _starting = threading.Lock()
 
 
@@ -66,7 +69,7 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
             check_spark(running, requirements)
             return running
         _check_java()
-        wanted = {**_LOCAL, **_joined(requirements), **settings}
+        wanted = _with_stack({**_LOCAL, **_joined(requirements), **settings})
         packages = tuple(dict.fromkeys(p for r in requirements for p in r.packages))
         return _start(wanted, packages)
 
@@ -114,6 +117,12 @@ def _joined(requirements: list[SparkRequirements]) -> dict[str, str]:
         for key, value in need.settings.items():
             settings[key] = f"{settings[key]},{value}" if key in _LISTS and key in settings else value
     return settings
+
+
+def _with_stack(settings: dict[str, str]) -> dict[str, str]:
+    """With room on Java's stacks, unless the caller's own options say how much."""
+    options = settings.get(_JAVA_OPTIONS, "")
+    return settings if "-Xss" in options else {**settings, _JAVA_OPTIONS: f"{_STACK} {options}".strip()}
 
 
 def _check_java() -> None:

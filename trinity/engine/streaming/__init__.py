@@ -1,0 +1,1 @@
+"""Streams into a table: a micro-batch is one commit, exactly once."""

@@ -1,0 +1,78 @@
+"""Compaction beside a stream: in a thread of this process, one at a time, as long as the query runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.calls import as_trinity
+from trinity.engine.compacting.compact import compact
+from trinity.engine.target import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["Compactor"]
+
+_log: Final = logging.getLogger("trinity.streaming")
+
+
+class Compactor:
+    """Compacts a table each time so many commits have come; a stream only tells it of them, and never waits."""
+
+    def __init__(self, table: Target, every: int) -> None:
+        self._table = table
+        self._every = every
+        self._group = f"trinity compaction {uuid.uuid4()}"
+        self._mutex = threading.Lock()
+        self._waiting = 0
+        self._running = self._ended = False
+
+    def committed(self) -> None:
+        """Counts a commit, and begins a compaction when it is time for one and none is under way."""
+        with self._mutex:
+            self._waiting += 1
+            if self._running or self._ended or self._waiting < self._every:
+                return
+            self._waiting, self._running = 0, True
+        threading.Thread(target=self._run, name=f"compaction of {self._table.name}", daemon=True).start()
+
+    def end_with(self, query: StreamingQuery) -> None:
+        """Lets no compaction begin once the query has ended, and cancels the Spark jobs of one that is under way."""
+        threading.Thread(target=self._wait, args=[query], name=f"end of {query.id}", daemon=True).start()
+
+    def _wait(self, query: StreamingQuery) -> None:
+        try:
+            query.awaitTermination()
+        except Exception as error:  # it is the caller's, who has the query
+            _log.debug("%s: query %s has failed: %s", self._table.name, query.id, type(error).__name__)
+        with self._mutex:
+            self._ended = True
+            if not self._running:
+                return
+        context: Any = self._table.session.spark.sparkContext
+        context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
+
+    def _run(self) -> None:
+        spark, table = self._table.session.spark, self._table
+        spark.sparkContext.setJobGroup(self._group, f"compaction of {table.name}")
+        try:
+            done = compact(spark, table.connector, table.handle, table.splits(), False)
+            if not done.skipped:
+                _log.info("%s: compacted in version %d.", table.name, done.version)
+        except Exception as error:
+            self._report(error)
+        finally:
+            with self._mutex:
+                self._running = False
+
+    def _report(self, error: Exception) -> None:
+        known = as_trinity(error)
+        if known.code == "TRANSACTION_CONFLICT":
+            _log.info("%s: another compaction was faster: %s", self._table.name, known.message)
+        elif self._ended:
+            _log.info("%s: the compaction ends with its query.", self._table.name)
+        else:
+            _log.warning("%s: the compaction beside the stream fails: %s", self._table.name, known)

@@ -1,0 +1,144 @@
+"""Micro-batches as commits: each is one, with the query and the batch's number recorded in it (L4)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.calls import public
+from trinity.engine.appending.append import is_spark_frame, write_rows
+from trinity.engine.streaming.background import Compactor
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.merge.parse import merge_spec
+from trinity.spi import CommitResult, TableDefinition, TransactionId, from_fragments
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Batches"]
+
+_log: Final = logging.getLogger("trinity.streaming")
+_QUERY_ID: Final = "sql.streaming.queryId"
+"""The local property of Spark's context by which a micro-batch knows its query."""
+
+
+class Batches:
+    """Commits the micro-batches of one run of a query.
+
+    A checkpoint belongs to one query id for good. Batches come in their order, and only the first one of a run may be
+    one that was committed before, when the process ended between the table's commit and Spark's own note of it. So a
+    batch that the table knows otherwise is another one of the same number: the checkpoint is a copy, or was put back
+    to an earlier state. Passing over it would lose rows.
+    """
+
+    def __init__(
+        self,
+        table: Target,
+        checkpoint: str,
+        planned: int,
+        transform: Callable[[DataFrame], Any] | None,
+        compactor: Compactor | None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            table: the table.
+            checkpoint: the query's folder, for messages.
+            planned: the highest batch that the checkpoint had planned before this run.
+            transform: what is done to the rows of each batch.
+            compactor: what is told of each commit.
+        """
+        self._table = table
+        self._checkpoint = checkpoint
+        self._planned = planned
+        self._transform = transform
+        self._compactor = compactor
+        self._first: int | None = None
+
+    @public
+    def write(self, rows: DataFrame, batch: int) -> None:
+        """Commits a micro-batch, unless it was committed before, or has no rows."""
+        started = time.monotonic()
+        query = str(rows.sparkSession.sparkContext.getLocalProperty(_QUERY_ID))
+        txn = (f"stream {query}", batch)
+        self._first = batch if self._first is None else self._first
+        if self._is_done(txn):
+            _log.info("%s: batch %d of query %s was committed before.", self._table.name, batch, query)
+            return
+        committed = self._commit(self._transformed(rows), txn)
+        if committed is None:
+            _log.debug("%s: batch %d of query %s has no rows.", self._table.name, batch, query)
+            return
+        result, newest = committed
+        _log.info(
+            "%s: batch %d of query %s: %d rows, version %d, %.3f s%s.",
+            *(self._table.name, batch, query, result.rows, result.version, time.monotonic() - started, newest),
+        )
+        if self._compactor is not None:
+            self._compactor.committed()
+
+    def _is_done(self, txn: TransactionId) -> bool:
+        """True for a batch that the table has. Raises INVALID_ARGUMENTS for another one of its number, or a higher."""
+        recorded = self._table.connector.metadata.recorded_txn(self._table.handle, txn[0])
+        if recorded is None or recorded < txn[1]:
+            return False
+        if recorded == txn[1] and self._may_be_repeated(recorded):
+            return True
+        raise self._foreign(txn, recorded)
+
+    def _may_be_repeated(self, batch: int) -> bool:
+        return batch == self._first and batch <= self._planned
+
+    def _foreign(self, txn: TransactionId, recorded: int) -> TrinityError:
+        return TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{self._table.name}' has batch {recorded} of {txn[0]} already, and checkpoint "
+            f"'{self._checkpoint}' is at batch {txn[1]}: it is a copy of another one, or was put back to an earlier "
+            "state, and the rows of the batches between might be lost or doubled. Begin a new checkpoint where the "
+            "table ends, or put table and checkpoint back together.",
+        )
+
+    def _transformed(self, rows: DataFrame) -> DataFrame:
+        if self._transform is None:
+            return rows
+        found = self._transform(rows)
+        if is_spark_frame(found) and not found.isStreaming:
+            frame: DataFrame = found
+            return frame
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"transform of the stream into '{self._table.name}' gives a {type(found).__name__}; it is to give the "
+            "DataFrame of the batch's rows.",
+        )
+
+    def _commit(self, rows: DataFrame, txn: TransactionId) -> tuple[CommitResult, str] | None:
+        metadata = self._table.connector.metadata
+        insert = metadata.begin_insert(self._table.handle)
+        fragments = write_rows(self._table, insert, rows)
+        if not fragments:
+            return None
+        result = metadata.finish_insert(insert, fragments, txn)
+        if result.skipped and not self._may_be_repeated(txn[1]):
+            raise self._foreign(txn, txn[1])
+        return result, _newest(insert.definition, fragments)
+
+
+def _newest(definition: TableDefinition, fragments: Sequence[bytes]) -> str:
+    """The newest watermark of what was written, for the log, and how far it is behind; empty without one."""
+    spec = merge_spec(definition) if definition.keyed else None
+    if not spec or not spec.ordering or spec.descending:
+        return ""
+    name, names = spec.ordering[0], definition.stored_names
+    bounds = [f.renamed(names).bounds(name) for f in from_fragments(list(fragments))]
+    highest = [found[1] for found in bounds if found is not None]
+    if not highest:
+        return ""
+    newest = max(highest)
+    if definition.column(name).type != "timestamp" or not isinstance(newest, dt.datetime):
+        return f", newest {name} {newest}"
+    zoned = newest if newest.tzinfo else newest.replace(tzinfo=dt.UTC)
+    return f", newest {name} {newest}, {(dt.datetime.now(dt.UTC) - zoned).total_seconds():.1f} s behind"

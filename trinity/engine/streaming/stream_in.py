@@ -1,0 +1,97 @@
+"""Starting of a stream into a table: what is checked before it runs, and what is watched while it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.engine.appending.append import check_columns, is_spark_frame
+from trinity.engine.spark.types import arrow_schema
+from trinity.engine.streaming.background import Compactor
+from trinity.engine.streaming.batches import Batches
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.merge.parse import merge_spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+__all__ = ["StreamOptions", "stream_in"]
+
+_METRICS: Final = "trinity"
+"""Name of what a stream's progress says of each micro-batch."""
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """The keyword arguments of :meth:`trinity.Table.stream_writer`."""
+
+    checkpoint: str | Path
+    query_name: str | None = None
+    available_now: bool = False
+    processing_time: str | None = None
+    transform: Callable[[DataFrame], Any] | None = None
+    compact_every: int | None = None
+
+    def check(self) -> None:
+        """Raises INVALID_ARGUMENTS for what cannot be meant."""
+        if not str(self.checkpoint).strip():
+            raise TrinityError("INVALID_ARGUMENTS", "checkpoint: the folder has no name; give each stream its own.")
+        if self.available_now and self.processing_time is not None:
+            raise TrinityError("INVALID_ARGUMENTS", "Give available_now or processing_time, not both.")
+        if self.compact_every is not None and self.compact_every < 1:
+            raise TrinityError("INVALID_ARGUMENTS", f"compact_every={self.compact_every}: give 1 or more commits.")
+
+
+def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> StreamingQuery:
+    """Starts a stream into a table. Raises as :meth:`trinity.Table.stream_writer`."""
+    options.check()
+    if not is_spark_frame(frame) or not frame.isStreaming:
+        does = "upsert" if table.definition.keyed else "append"
+        message = f"The data for '{table.name}' is no stream: make it by spark.readStream, or give it to {does}()."
+        raise TrinityError("INVALID_ARGUMENTS", message)
+    if options.transform is None:  # a transform's result is known from its first batch on
+        check_columns(table, arrow_schema(frame.schema))
+    compactor = None if options.compact_every is None else Compactor(table, options.compact_every)
+    planned = _planned(frame.sparkSession, str(options.checkpoint))
+    batches = Batches(table, str(options.checkpoint), planned, options.transform, compactor)
+    query = _writer(_observed(table, frame), options).foreachBatch(batches.write).start()
+    if compactor is not None:
+        compactor.end_with(query)
+    return query
+
+
+def _writer(frame: DataFrame, options: StreamOptions) -> DataStreamWriter:
+    writer = frame.writeStream.option("checkpointLocation", str(options.checkpoint))
+    if options.query_name is not None:
+        writer = writer.queryName(options.query_name)
+    if options.processing_time is not None:
+        return writer.trigger(processingTime=options.processing_time)
+    return writer.trigger(availableNow=True) if options.available_now else writer
+
+
+def _observed(table: Target, frame: DataFrame) -> DataFrame:
+    """The stream with the number of its rows and, if it has that column, its newest watermark in each progress."""
+    from pyspark.sql import functions as F
+
+    metrics = [F.count(F.lit(1)).alias("rows")]
+    spec = merge_spec(definition) if (definition := table.definition).keyed else None
+    if spec and spec.ordering and not spec.descending:
+        given = [f.name for f in frame.schema if f.name.lower() == spec.ordering[0].lower()]
+        metrics += [F.max(frame[f"`{name}`"]).alias("newest") for name in given[:1]]
+    return frame.observe(_METRICS, *metrics)
+
+
+def _planned(spark: SparkSession, checkpoint: str) -> int:
+    """The highest batch that a checkpoint has planned already, -1 for none: it may have been committed, too."""
+    jvm: Any = spark._jvm
+    offsets = jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")
+    files = offsets.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    if not files.exists(offsets):
+        return -1
+    names = [str(status.getPath().getName()) for status in files.listStatus(offsets)]
+    return max((int(name) for name in names if name.isdigit()), default=-1)
