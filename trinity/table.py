@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from trinity.calls import public
 from trinity.definition import evolve
 from trinity.engine.changing.program import Counts, Expression
 from trinity.errors import TrinityError
-from trinity.merge import Properties, duration_ms
+from trinity.merge import Properties
 from trinity.names import TableName
 from trinity.spi import (
     CommitResult,
@@ -336,12 +335,9 @@ class Table(TableColumns):
         Raises:
             TrinityError: INVALID_ARGUMENTS for a text that is no duration; NOT_SUPPORTED for an external table.
         """
-        if self.definition.external:
-            from trinity.storage import not_ours
+        from trinity.engine.compacting.vacuum import vacuum
 
-            raise not_ours(str(self.name), "vacuum")
-        before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")
-        return self.connector.metadata.vacuum(self.handle, before)
+        return vacuum(self, retain)
 
     def set_properties(self, properties: Properties) -> None:
         """Sets table properties; others stay.

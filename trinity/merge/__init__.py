@@ -1,6 +1,7 @@
 """Merge engines: options to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
 
 from trinity.merge.carried import carried_columns, carried_marks, ingested_columns
+from trinity.merge.changelog import ChangelogProducer, changelog_producer, commits_between
 from trinity.merge.engine import MergeEngine
 from trinity.merge.options import (
     TABLE_PROPERTIES,
@@ -21,13 +22,16 @@ from trinity.merge.tombstone import tombstone_marks
 
 __all__ = [
     "TABLE_PROPERTIES",
+    "ChangelogProducer",
     "MergeEngine",
     "MergeSpec",
     "Properties",
     "canonical_properties",
     "carried_columns",
     "carried_marks",
+    "changelog_producer",
     "commit_timeout_s",
+    "commits_between",
     "duration_ms",
     "merge_spec",
     "syncs_files",

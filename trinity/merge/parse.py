@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trinity.errors import TrinityError
+from trinity.merge.changelog import check_changelog
 from trinity.merge.engine import MergeEngine
 from trinity.merge.options import duration_ms
 from trinity.merge.parse_fields import FieldsParser
@@ -46,6 +47,7 @@ class _Parser:
         row_kind = self.row_kind()
         ignore_delete = self.choice("ignore-delete", ("false", "true")) == "true"
         by_column = FieldsParser(self.definition, engine, key, ordering, row_kind, ignore_delete).parse()
+        check_changelog(self.definition, engine)
         buckets = self.options.get("bucket")
         retention = self.options.get("tombstone.retention")
         if "commit.retry.timeout" in self.options:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
+from trinity.storage.changelog import CHANGELOG
 from trinity.storage.store import Entry, ObjectStore
 
 __all__ = ["check_present", "delete_around", "delete_orphans"]
@@ -28,7 +29,7 @@ def delete_around(delete: Callable[[], list[Entry]], forget: Callable[[], bool])
 def delete_orphans(
     store: ObjectStore, referenced: Collection[str], older_than_ms: int, folder: str = ""
 ) -> list[Entry]:
-    """Deletes Parquet files below a folder that are not referenced.
+    """Deletes Parquet files below a folder that are not referenced, but for those of the table's changelog.
 
     Args:
         store: the table's store.
@@ -43,7 +44,10 @@ def delete_orphans(
     orphans = [
         entry
         for entry in store.list(folder)
-        if entry.path.endswith(".parquet") and entry.path not in keep and entry.modified_ms <= older_than_ms
+        if entry.path.endswith(".parquet")
+        and entry.path not in keep
+        and entry.modified_ms <= older_than_ms
+        and not entry.path.startswith(f"{CHANGELOG}/")
     ]
     store.delete(entry.path for entry in orphans)
     return orphans

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from trinity.engine.feed.compared import compared_pairs
+from trinity.engine.feed.changelog import found_changes
+from trinity.engine.feed.computed import Changes, computed_changes, steps_of
 from trinity.engine.feed.counted import counted_changes
-from trinity.engine.feed.images import CHANGE_TYPE, VERSION, changed_rows, net_pairs
+from trinity.engine.feed.images import (
+    CHANGE_TYPE,
+    VERSION,
+    changed_rows,
+    differ,
+    has_more,
+    in_form,
+    net_pairs,
+    paired,
+    union,
+)
 from trinity.engine.feed.interval import Bound, Interval, interval
-from trinity.engine.feed.moments import appended_pairs
-from trinity.engine.feed.steps import Step, runs, steps
+from trinity.engine.feed.kept import kept_rows
 from trinity.engine.spark.frames import local_frame
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
-from trinity.spi import HistoryEntry, TableDefinition
+from trinity.merge import changelog_producer, quoted
+from trinity.spi import Column, HistoryEntry, TableDefinition
+from trinity.storage.changelog import KeptChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,28 +86,66 @@ def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> 
         last = part.entries[-1] if part.entries else part.before
         definition = target.splits(last.version if last else None).definition
         _check_names(target, definition)
-        found = steps(target, part.before, part.entries)
-        rows = _rows(spark, found, definition, form)
+        rows = _rows(target, part, definition, form)
         return rows.join(F.broadcast(_times(spark, part)), VERSION).select(
             *(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP
         )
 
 
-def _rows(spark: SparkSession, found: Sequence[Step], definition: TableDefinition, form: Form) -> DataFrame:
-    columns, key = definition.visible, definition.primary_key
-    if not found:
-        kinds = {**{c.name: spark_type(c.type) for c in columns}, CHANGE_TYPE: "string", VERSION: "bigint"}
-        nothing = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in kinds.items()]
-        return spark.range(0).selectExpr(*nothing)
-    if not key:
-        return counted_changes(spark, found, columns, net=form.net)
-    each = [
-        appended_pairs(spark, run, columns) if run[0].appends else compared_pairs(spark, run[0], columns, key)
-        for run in runs(found)
-    ]
-    pairs = reduce(DataFrame.unionByName, each)
-    pairs = net_pairs(pairs, columns, key) if form.net else pairs
-    return changed_rows(pairs, columns, updates=form.updates, preimages=form.preimages)
+def _rows(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:
+    producer = changelog_producer(target.properties)
+    if form.net and not producer.compares:
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{target.name}' has changelog-producer=input: its changes are rows as they came, and of these "
+            "there are no net ones.",
+        )
+    kept = _usable(found_changes(target, part.entries), definition, form)
+    rest = part.without(kept)
+    columns = definition.visible
+    if definition.keyed:
+        changes = computed_changes(target, rest, definition, producer)
+        found = _shown(_with_kept(target, changes, kept.values(), definition, form), definition, form)
+    else:
+        found = [rows for rows in (kept_rows(target, kept.values(), columns),) if rows is not None]
+        if moved := steps_of(target, rest):
+            found.append(counted_changes(target.session.spark, moved, columns, net=form.net))
+    return union(found) if found else _nothing(target.session.spark, columns)
+
+
+def _usable(kept: dict[int, KeptChanges], definition: TableDefinition, form: Form) -> dict[int, KeptChanges]:
+    """The changes that need not be computed; of a plain table those must be that may cancel out."""
+    if definition.keyed:
+        return kept
+    return {v: k for v, k in kept.items() if not k.files or not (form.net or has_more(k.columns, definition.visible))}
+
+
+def _with_kept(
+    target: Target, changes: Changes, kept: Iterable[KeptChanges], definition: TableDefinition, form: Form
+) -> Changes:
+    """Changes with those that are on disk; as pairs of images where these have to be looked at."""
+    columns = definition.visible
+    as_they_are: list[KeptChanges] = []
+    compared: list[KeptChanges] = []
+    for each in kept:
+        by_itself = not form.net and not has_more(each.columns, columns)
+        (as_they_are if by_itself else compared).append(each)
+    rows, pairs = (kept_rows(target, each, columns) for each in (as_they_are, compared))
+    found = [] if pairs is None else [paired(pairs, columns, definition.primary_key).where(differ(columns))]
+    return Changes([*changes.pairs, *found], [*changes.rows, *([] if rows is None else [rows])])
+
+
+def _shown(changes: Changes, definition: TableDefinition, form: Form) -> list[DataFrame]:
+    columns, pairs = definition.visible, changes.pairs
+    if form.net and pairs:
+        pairs = [net_pairs(union(pairs), columns, definition.primary_key)]
+    shown = [changed_rows(each, columns, updates=form.updates, preimages=form.preimages) for each in pairs]
+    return [*shown, *(in_form(each, updates=form.updates, preimages=form.preimages) for each in changes.rows)]
+
+
+def _nothing(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
+    kinds = {**{c.name: spark_type(c.type) for c in columns}, CHANGE_TYPE: "string", VERSION: "bigint"}
+    return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in kinds.items()))
 
 
 def _times(spark: SparkSession, part: Interval) -> DataFrame:

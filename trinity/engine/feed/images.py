@@ -7,6 +7,7 @@ version: what an older version lacks is NULL, and a column that was dropped sinc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
@@ -19,7 +20,21 @@ from trinity.spi import Column, DataType, TableDefinition, parse_type
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AFTER", "BEFORE", "CHANGE_TYPE", "VERSION", "changed_rows", "differ", "image", "net_pairs"]
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "CHANGE_TYPE",
+    "VERSION",
+    "changed_rows",
+    "differ",
+    "has_more",
+    "image",
+    "in_form",
+    "net_pairs",
+    "paired",
+    "union",
+    "values",
+]
 
 VERSION: Final = "_commit_version"
 """BIGINT: the version that made a change."""
@@ -38,22 +53,26 @@ def image(columns: Sequence[Column], of: TableDefinition) -> str:
         columns: those of the feed.
         of: the definition under which the row was read; its columns stand under their names.
     """
-    return f"named_struct({', '.join(_field(column, _counterpart(column, of)) for column in columns)})"
+    fields = zip(columns, values(columns, of.visible), strict=True)
+    return f"named_struct({', '.join(f'{text_literal(column.name)}, {value}' for column, value in fields)})"
 
 
-def _field(column: Column, old: Column | None) -> str:
+def values(columns: Sequence[Column], old: Sequence[Column]) -> list[str]:
+    """Spark SQL: the value of each column of the feed in rows that have the columns of another version."""
+    known: Mapping[object, Column] = {_identity(c): c for c in old}
+    return [_value(column, known.get(_identity(column))) for column in columns]
+
+
+def has_more(old: Sequence[Column], columns: Sequence[Column]) -> bool:
+    """True when another version has a column that the feed has not: it was dropped since."""
+    return not {_identity(c) for c in old} <= {_identity(c) for c in columns}
+
+
+def _value(column: Column, old: Column | None) -> str:
     kind = spark_type(column.type)
     if old is None:
-        value = f"CAST(NULL AS {kind})"
-    else:
-        value = quoted(old.name) if spark_type(old.type) == kind else f"CAST({quoted(old.name)} AS {kind})"
-    return f"{text_literal(column.name)}, {value}"
-
-
-def _counterpart(column: Column, of: TableDefinition) -> Column | None:
-    """The same column in another version, whatever its name is there."""
-    known: Mapping[object, Column] = {_identity(c): c for c in of.visible}
-    return known.get(_identity(column))
+        return f"CAST(NULL AS {kind})"
+    return quoted(old.name) if spark_type(old.type) == kind else f"CAST({quoted(old.name)} AS {kind})"
 
 
 def _identity(column: Column) -> object:
@@ -87,6 +106,11 @@ def _comparable(kind: DataType, value: str) -> str:
 
 def _has_map(kind: DataType) -> bool:
     return kind.name == "map" or any(map(_has_map, kind.children))
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """All rows of some DataFrames, of which there is one at least, by the names of their columns."""
+    return reduce(DataFrame.unionByName, frames)
 
 
 def net_pairs(pairs: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
@@ -123,6 +147,25 @@ def changed_rows(pairs: DataFrame, columns: Sequence[Column], *, updates: bool, 
     )
     found = pairs.selectExpr(VERSION, f"inline({rows})")
     return found.selectExpr(*(f"row.{quoted(c.name)}" for c in columns), f"kind AS {CHANGE_TYPE}", VERSION)
+
+
+def in_form(rows: DataFrame, *, updates: bool, preimages: bool) -> DataFrame:
+    """Rows of the feed that show everything, in the form that :func:`changed_rows` gives them."""
+    if not updates:
+        other = f"CASE {CHANGE_TYPE} WHEN 'update_preimage' THEN 'delete' WHEN 'update_postimage' THEN 'insert' "
+        return rows.withColumn(CHANGE_TYPE, F.expr(f"{other} ELSE {CHANGE_TYPE} END"))
+    return rows if preimages else rows.where(f"{CHANGE_TYPE} <> 'update_preimage'")
+
+
+def paired(rows: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
+    """The pairs of images that rows of the feed were made of."""
+    names = [f"_trinity_key_{n}" for n in range(len(key))]
+    by = [f"{quoted(column)} AS {name}" for column, name in zip(key, names, strict=True)]
+    row = f"struct({', '.join(quoted(c.name) for c in columns)})"
+    sides = {BEFORE: "'delete', 'update_preimage'", AFTER: "'insert', 'update_postimage'"}
+    images = [f"any_value({row}) FILTER (WHERE {CHANGE_TYPE} IN ({kinds})) AS {s}" for s, kinds in sides.items()]
+    keyed = rows.selectExpr("*", *by).groupBy(*names, VERSION)
+    return keyed.agg(*map(F.expr, images)).select(VERSION, BEFORE, AFTER)
 
 
 def _change(kind: str, of: str) -> str:

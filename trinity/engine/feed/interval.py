@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry
 from trinity.travel import epoch_ms
 
-__all__ = ["Bound", "Interval", "interval"]
+__all__ = ["Bound", "Interval", "interval", "unknown_version"]
 
 Moment = int | str | dt.datetime
 """A version, or a time: ISO text, or a datetime."""
@@ -34,12 +35,36 @@ class Interval:
     """The commits of a feed.
 
     Attributes:
-        before: the commit before the first of them; None when that is the one that made the table.
-        entries: the commits in their order, none perhaps.
+        history: the readable commits in their order.
+        first: the place of the first of them in the history.
+        behind: the place behind the last.
     """
 
-    before: HistoryEntry | None
-    entries: list[HistoryEntry]
+    history: list[HistoryEntry]
+    first: int
+    behind: int
+
+    @property
+    def before(self) -> HistoryEntry | None:
+        """The commit before the first of them; None when that is the oldest readable one."""
+        return self.history[self.first - 1] if self.first else None
+
+    @property
+    def entries(self) -> list[HistoryEntry]:
+        """The commits in their order, none perhaps."""
+        return self.history[self.first : self.behind]
+
+    def without(self, versions: Collection[int]) -> list[Interval]:
+        """The parts between some versions, each as long as can be."""
+        found: list[Interval] = []
+        for place in range(self.first, self.behind):
+            if self.history[place].version in versions:
+                continue
+            if found and found[-1].behind == place:
+                found[-1] = replace(found[-1], behind=place + 1)
+            else:
+                found.append(Interval(self.history, place, place + 1))
+        return found
 
 
 def interval(target: Target, start: Bound, end: Bound | None) -> Interval:
@@ -57,13 +82,16 @@ def interval(target: Target, start: Bound, end: Bound | None) -> Interval:
             "INVALID_ARGUMENTS",
             f"Changes of table '{target.name}': they are to begin at {start.at}, which is behind {end and end.at}.",
         )
-    if first == 0 and history[0].operation != "create" and behind > first:
-        raise TrinityError(
-            "INVALID_ARGUMENTS",
-            f"Changes of table '{target.name}' in version {history[0].version}, its oldest readable one, are not known "
-            f"any more; ask for those after it.",
-        )
-    return Interval(history[first - 1] if first else None, history[first:behind])
+    return Interval(history, first, behind)
+
+
+def unknown_version(target: Target, version: int, history: Sequence[HistoryEntry]) -> TrinityError:
+    """The error for a version that is not there, or was vacuumed (L10)."""
+    return TrinityError(
+        "INVALID_ARGUMENTS",
+        f"Table '{target.name}' has no version {version} that can be read; its oldest is {history[0].version}, its "
+        f"newest {history[-1].version}.",
+    )
 
 
 def _place(target: Target, history: list[HistoryEntry], bound: Bound, *, first: bool) -> int:
@@ -74,9 +102,5 @@ def _place(target: Target, history: list[HistoryEntry], bound: Bound, *, first: 
         wanted = epoch_ms(at, target.session.timezone)
         return sum(e.timestamp_ms < wanted or (with_it and e.timestamp_ms == wanted) for e in history)
     if at not in {e.version for e in history}:
-        raise TrinityError(
-            "INVALID_ARGUMENTS",
-            f"Table '{target.name}' has no version {at} that can be read; its oldest is {history[0].version}, its "
-            f"newest {history[-1].version}.",
-        )
+        raise unknown_version(target, at, history)
     return sum(e.version < at or (with_it and e.version == at) for e in history)

@@ -13,7 +13,7 @@ from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, SplitSource, Tier
 
-__all__ = ["Step", "runs", "steps"]
+__all__ = ["Step", "keeps_rows", "runs", "steps"]
 
 _KEEPS_ROWS: Final = frozenset({"compact", "optimize", "replace", "vacuum", "vacuum start", "vacuum end"})
 """Operations of ``history()`` that leave the rows as they were, Trinity's and the formats' own (C3)."""
@@ -75,18 +75,30 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
         entries: the commits, in their order.
 
     Raises:
-        TrinityError: NOT_SUPPORTED where another table took the name in between.
+        TrinityError: INVALID_ARGUMENTS for the oldest readable version, which did not make the table: the one before it
+            is not known; NOT_SUPPORTED where another table took the name in between.
     """
+    if before is None and entries and entries[0].operation != "create":
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Changes of table '{target.name}' in version {entries[0].version}, its oldest readable one, are not known "
+            "any more; ask for those after it.",
+        )
     splits = cache(target.splits)
     found = []
     for earlier, later in pairwise([before, *entries]):
-        if later is None or later.operation.lower() in _KEEPS_ROWS:
+        if later is None or keeps_rows(later):
             continue
         after = splits(later.version)
         step = Step(splits(earlier.version) if earlier else _emptied(after), after)
         if step.added or step.removed or step.native:
             found.append(_checked(step, target))
     return found
+
+
+def keeps_rows(entry: HistoryEntry) -> bool:
+    """True for a commit that left the rows as they were (C3)."""
+    return entry.operation.lower() in _KEEPS_ROWS
 
 
 def _checked(step: Step, target: Target) -> Step:

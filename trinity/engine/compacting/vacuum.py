@@ -1,0 +1,24 @@
+"""Vacuum: forgets versions, and removes files that nothing needs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from trinity.engine.feed.changelog import prune
+from trinity.engine.target import Target
+from trinity.merge import duration_ms
+from trinity.spi import VacuumResult
+from trinity.storage import not_ours
+
+__all__ = ["vacuum"]
+
+
+def vacuum(table: Target, retain: str) -> VacuumResult:
+    """Vacuums a table, and its changelog. Arguments and errors as for :meth:`Table.vacuum`."""
+    if table.definition.external:
+        raise not_ours(str(table.name), "vacuum")
+    before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")
+    done = table.connector.metadata.vacuum(table.handle, before)
+    gone = prune(table, before)
+    return replace(done, files=done.files + len(gone), bytes=done.bytes + sum(entry.size for entry in gone))

@@ -1,0 +1,99 @@
+"""The changelog of a table: which of its changes are on disk (C6). No Spark is needed to know."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trinity.engine.feed.steps import keeps_rows
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.merge import ChangelogProducer, changelog_producer
+from trinity.spi import HistoryEntry
+from trinity.storage import Entry, Location
+from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges
+
+__all__ = ["TableChangelog", "found_changes", "prune"]
+
+
+@dataclass(frozen=True)
+class TableChangelog:
+    """A changelog, and how to tell the table's changes in it.
+
+    Attributes:
+        changelog: the changelog.
+        producer: what makes the feed.
+        id: the table's.
+    """
+
+    changelog: Changelog
+    producer: ChangelogProducer
+    id: str
+
+    @classmethod
+    def of(cls, target: Target, place: str | None) -> TableChangelog:
+        """The changelog at a place, or beside the table's files. Raises NOT_SUPPORTED for an external table's."""
+        definition = target.definition
+        if place is None and definition.external:
+            raise TrinityError(
+                "NOT_SUPPORTED", f"Table '{target.name}' is external: no changes of its are kept beside its files."
+            )
+        where = place or Location.of(target.location).join(CHANGELOG)
+        return cls(Changelog(where), changelog_producer(definition.properties), definition.id)
+
+    def tag(self, entry: HistoryEntry) -> str:
+        """The text that tells the changes of a commit from others of its number."""
+        return _tag(self.id, _kind(self.producer), entry)
+
+    def find(self, entries: Iterable[HistoryEntry]) -> dict[int, KeptChanges]:
+        """The changes that are on disk or known to be none, by version."""
+        found = {}
+        for entry in entries:
+            if self._empty(entry):
+                found[entry.version] = KeptChanges(entry.version)
+            elif (changes := self.changelog.find(entry.version, self.tag(entry))) is not None:
+                found[entry.version] = changes
+        return found
+
+    def _empty(self, entry: HistoryEntry) -> bool:
+        """True for a commit that shows no changes, whatever it did."""
+        if self.producer is ChangelogProducer.FULL_COMPACTION:
+            return entry.operation != "compact"
+        return keeps_rows(entry)
+
+
+def found_changes(target: Target, entries: Sequence[HistoryEntry], place: str | None = None) -> dict[int, KeptChanges]:
+    """The changes that are on disk, by version; of commits that changed nothing none are."""
+    if target.definition.external and place is None:
+        return {}
+    known = TableChangelog.of(target, place)
+    return known.find(entries)
+
+
+def prune(target: Target, older_than_ms: int, place: str | None = None) -> list[Entry]:
+    """Deletes the changes of versions that cannot be read any more, and files that nothing lists.
+
+    Args:
+        target: the table.
+        older_than_ms: younger files that nothing lists stay; milliseconds since the epoch.
+        place: as of :func:`~trinity.engine.feed.kept.keep`.
+
+    Returns:
+        the Parquet files that went.
+    """
+    known = TableChangelog.of(target, place)
+    history = target.connector.metadata.history(target.handle)
+    kinds = {_kind(producer) for producer in ChangelogProducer}
+    wanted = [(entry.version, _tag(known.id, kind, entry)) for entry in history for kind in kinds]
+    return known.changelog.prune(wanted, older_than_ms)
+
+
+def _kind(producer: ChangelogProducer) -> str:
+    """The name of what a feed shows, which is the same for some producers."""
+    return "changes" if producer in (ChangelogProducer.NONE, ChangelogProducer.LOOKUP) else producer.value
+
+
+def _tag(table: str, kind: str, entry: HistoryEntry) -> str:
+    # the time tells a version from one of its number that a repair has taken back
+    return hashlib.sha256(f"{table}/{kind}/{entry.timestamp_ms}".encode()).hexdigest()[:16]

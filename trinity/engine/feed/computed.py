@@ -1,0 +1,104 @@
+"""Changes that are found in the table's own files: rows of the feed, or pairs of images of which these are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.feed.compared import compared_pairs
+from trinity.engine.feed.counted import counted_changes
+from trinity.engine.feed.images import VERSION, changed_rows, net_pairs, union
+from trinity.engine.feed.ingested import ingested_rows, is_ingest
+from trinity.engine.feed.interval import Interval
+from trinity.engine.feed.moments import appended_pairs
+from trinity.engine.feed.rounds import Round, rounds
+from trinity.engine.feed.steps import Step, runs, steps
+from trinity.engine.target import Target
+from trinity.merge import ChangelogProducer
+from trinity.spi import TableDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Changes", "all_rows", "computed_changes", "steps_of"]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes, not run yet; what there is none of has no DataFrame.
+
+    Attributes:
+        pairs: pairs of images that differ, with their version.
+        rows: rows of the feed, with everything that it can show.
+    """
+
+    pairs: list[DataFrame] = field(default_factory=list)
+    rows: list[DataFrame] = field(default_factory=list)
+
+
+def computed_changes(
+    target: Target, parts: Sequence[Interval], definition: TableDefinition, producer: ChangelogProducer
+) -> Changes:
+    """The changes of a keyed table.
+
+    Args:
+        target: the table.
+        parts: parts of its history, in their order.
+        definition: tells columns and key of the feed.
+        producer: what makes the feed.
+
+    Raises:
+        TrinityError: see :func:`~trinity.engine.feed.steps.steps` and :func:`~trinity.engine.feed.rounds.rounds`.
+    """
+    spark = target.session.spark
+    if producer is ChangelogProducer.FULL_COMPACTION:
+        return Changes([pairs for found in rounds(target, parts) for pairs in _net_of(target, found, definition)])
+    all_steps = steps_of(target, parts)
+    if producer is not ChangelogProducer.INPUT:
+        return Changes(_pairs(spark, all_steps, definition))
+    came = [ingested_rows(spark, step, definition.visible) for step in all_steps if is_ingest(step)]
+    return Changes(_pairs(spark, [step for step in all_steps if not is_ingest(step)], definition), came)
+
+
+def all_rows(
+    target: Target, parts: Sequence[Interval], definition: TableDefinition, producer: ChangelogProducer
+) -> DataFrame | None:
+    """The rows of the feed of any table, with everything that it can show; None when there are none.
+
+    Arguments and errors as for :func:`computed_changes`.
+    """
+    spark = target.session.spark
+    if not target.definition.keyed:
+        found = steps_of(target, parts)
+        return counted_changes(spark, found, definition.visible, net=False) if found else None
+    changes = computed_changes(target, parts, definition, producer)
+    shown = [changed_rows(pairs, definition.visible, updates=True, preimages=True) for pairs in changes.pairs]
+    return union([*shown, *changes.rows]) if shown or changes.rows else None
+
+
+def steps_of(target: Target, parts: Iterable[Interval]) -> list[Step]:
+    """The steps of some parts of a table's history that may have changed rows."""
+    return [step for part in parts for step in steps(target, part.before, part.entries)]
+
+
+def _net_of(target: Target, found: Round, definition: TableDefinition) -> list[DataFrame]:
+    """The pairs of a round, none or one DataFrame, as changes of the version that ended it."""
+    steps_within = steps(target, found.before, found.entries)
+    if not steps_within:
+        return []
+    pairs = union(_pairs(target.session.spark, steps_within, definition))
+    pairs = net_pairs(pairs, definition.visible, definition.primary_key)
+    return [pairs.withColumn(VERSION, F.lit(found.version).cast("bigint"))]
+
+
+def _pairs(spark: SparkSession, found: Sequence[Step], definition: TableDefinition) -> list[DataFrame]:
+    """The pairs of images of some steps, those that can be looked at together in one DataFrame."""
+    columns, key = definition.visible, definition.primary_key
+    return [
+        appended_pairs(spark, run, columns) if run[0].appends else compared_pairs(spark, run[0], columns, key)
+        for run in runs(found)
+    ]

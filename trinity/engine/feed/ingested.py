@@ -1,0 +1,43 @@
+"""The rows of a commit as they came, with their row kinds: what ``changelog-producer`` = ``input`` shows (C6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from trinity.engine.feed.images import CHANGE_TYPE, VERSION, values
+from trinity.engine.feed.steps import Step
+from trinity.engine.reading.merged_read import logical
+from trinity.engine.reading.scan import plain_scan
+from trinity.merge.fold import is_deleted
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted
+from trinity.spi import CARRIED, Column, Tier
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ingested_rows", "is_ingest"]
+
+
+def is_ingest(step: Step) -> bool:
+    """True when a commit only added rows; one that rewrote files (TRUNCATE, another engine) ingested none."""
+    return not step.native and not step.removed and all(file.tier is Tier.LOG for file in step.added)
+
+
+def ingested_rows(spark: SparkSession, step: Step, columns: Sequence[Column]) -> DataFrame:
+    """The rows that a commit added, in the columns of the feed."""
+    splits = step.after
+    spec = merge_spec(splits.definition)
+    rows = plain_scan(spark, step.added, splits.storage)
+    updated = f"{CARRIED} LIKE '%1%'" if splits.definition.keyed and CARRIED in rows.columns else "false"
+    said = f"rtrim({quoted(spec.row_kind)})" if spec.row_kind else "''"
+    kind = (
+        f"CASE WHEN {said} = '-U' THEN 'update_preimage' WHEN {said} = '+U' THEN 'update_postimage' "
+        f"WHEN {is_deleted(spec, rows)} THEN 'delete' WHEN {updated} THEN 'update_postimage' ELSE 'insert' END"
+    )
+    shown = logical(rows, splits, (f"{kind} AS {CHANGE_TYPE}", f"{step.version}L AS {VERSION}"))
+    named = zip(columns, values(columns, splits.definition.visible), strict=True)
+    return shown.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in named), CHANGE_TYPE, VERSION)

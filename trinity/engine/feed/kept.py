@@ -1,0 +1,134 @@
+"""Changes on disk: the feed of a version, which never changes (C3), in files that are written once and then scanned.
+
+They are written as ``changelog-producer`` asks, right after a commit, or when somebody wants the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from trinity.engine.appending.ingest import StoredForm, plan_ingest
+from trinity.engine.appending.run_sinks import AppendTask, run_on_spark
+from trinity.engine.feed.changelog import TableChangelog
+from trinity.engine.feed.computed import all_rows
+from trinity.engine.feed.images import CHANGE_TYPE, VERSION, union, values
+from trinity.engine.feed.interval import Interval, unknown_version
+from trinity.engine.reading.merged_read import logical
+from trinity.engine.reading.scan import plain_scan
+from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.types import arrow_schema
+from trinity.engine.target import Target
+from trinity.merge.quoting import quoted
+from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition, from_fragments
+from trinity.storage import ParquetSinkProvider, write_target
+from trinity.storage.changelog import KeptChanges
+
+__all__ = ["keep", "kept_rows"]
+
+_MARKS: Final = (Column(CHANGE_TYPE, "string"), Column(VERSION, "bigint"))
+"""Columns that the files have behind the table's."""
+
+
+def keep(target: Target, versions: Sequence[int], place: str | None = None) -> list[KeptChanges]:
+    """Sees to it that the changes of some versions are on disk, and says where: computes those that are not there yet.
+
+    One Spark job writes all that is missing, unless columns have changed in between.
+
+    Args:
+        target: the table.
+        versions: of ``history()``.
+        place: the folder for them; that of the table by default, which an external one has not.
+
+    Returns:
+        the changes of each version, in the order asked for.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a version that cannot be read, or whose predecessor cannot, unless its
+            changes are on disk; NOT_SUPPORTED for an external table without a place; what writing files raises.
+    """
+    from trinity.calls.spark import spark_errors
+
+    history = target.connector.metadata.history(target.handle)
+    places = {entry.version: number for number, entry in enumerate(history)}
+    if unknown := [version for version in versions if version not in places]:
+        raise unknown_version(target, unknown[0], history)
+    known = TableChangelog.of(target, place)
+    found = known.find([history[places[version]] for version in versions])
+    missing = sorted(places[version] for version in {*versions}.difference(found))
+    if missing:
+        with pinned(target.session.spark), spark_errors():
+            for definition, parts in _alike(target, history, missing):
+                found |= _written_changes(known, target, definition, parts)
+    return [found[version] for version in versions]
+
+
+def kept_rows(target: Target, kept: Iterable[KeptChanges], columns: Sequence[Column]) -> DataFrame | None:
+    """The rows of the feed that are in files, in the columns of another version; None when there are none."""
+    alike: dict[tuple[Column, ...], list[str]] = {}
+    for changes in kept:
+        alike.setdefault(changes.columns, []).extend(changes.files)
+    found = [_scanned(target, files, old, columns) for old, files in alike.items() if files]
+    return union(found) if found else None
+
+
+def _scanned(target: Target, files: Sequence[str], old: Sequence[Column], columns: Sequence[Column]) -> DataFrame:
+    written = _written(old)
+    storage = _storage(written)
+    rows = plain_scan(target.session.spark, [DataFile(path, 0, 0) for path in files], storage)
+    rows = logical(rows, SplitSource(0, 0, written, storage, ()))
+    shown = zip(columns, values(columns, old), strict=True)
+    return rows.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in shown), CHANGE_TYPE, VERSION)
+
+
+def _written_changes(
+    known: TableChangelog, target: Target, definition: TableDefinition, parts: Sequence[Interval]
+) -> dict[int, KeptChanges]:
+    """Computes the changes of versions under a definition, and keeps them."""
+    columns = _written(definition.visible).columns[: -len(_MARKS)]
+    rows = all_rows(target, parts, definition, known.producer)
+    files: dict[int, list[DataFile]] = {}
+    for file in _files(known, target, columns, rows) if rows is not None else ():
+        files.setdefault(file.partition[VERSION], []).append(file)
+    return {
+        entry.version: known.changelog.put(entry.version, known.tag(entry), columns, files.get(entry.version, ()))
+        for part in parts
+        for entry in part.entries
+    }
+
+
+def _files(known: TableChangelog, target: Target, columns: Sequence[Column], rows: DataFrame) -> list[DataFile]:
+    written = _written(columns)
+    only = replace(written, partition_by=(VERSION,), properties=target.properties)
+    into = write_target(known.changelog.store.root, only, _storage(written), statistics=())
+    plain = replace(written, properties={})
+    conformer = plan_ingest(StoredForm.of(target, plain, into.storage), arrow_schema(rows.schema))
+    tasks = target.session.spark.sparkContext.defaultParallelism
+    return from_fragments(run_on_spark(AppendTask(ParquetSinkProvider(), into, conformer), rows.coalesce(tasks)))
+
+
+def _alike(
+    target: Target, history: list[HistoryEntry], places: Sequence[int]
+) -> Iterator[tuple[TableDefinition, list[Interval]]]:
+    """Places of a history that follow each other under the same columns, with the definition that has them."""
+    shown = ((target.splits(history[place].version).definition, place) for place in places)
+    for _, group in groupby(shown, lambda found: found[0].visible):
+        alike = list(group)
+        behind = alike[-1][1] + 1
+        others = {history[n].version for n in range(behind)} - {history[n].version for _, n in alike}
+        yield alike[0][0], Interval(history, 0, behind).without(others)
+
+
+def _written(columns: Sequence[Column]) -> TableDefinition:
+    """The columns of files, as those of a plain table."""
+    plain = [Column(c.name, c.type, field_id=c.field_id) for c in columns]
+    return TableDefinition("", "", (*plain, *_MARKS))
+
+
+def _storage(written: TableDefinition) -> pa.Schema:
+    return pa.schema([(c.name, c.to_arrow().type) for c in written.columns])

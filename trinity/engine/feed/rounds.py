@@ -1,0 +1,75 @@
+"""The rounds from one full compaction to the next: what ``changelog-producer`` = ``full-compaction`` shows (C6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from trinity.engine.feed.interval import Interval
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, HistoryEntry, Tier
+
+__all__ = ["Round", "is_full_compaction", "rounds"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """The commits from one full compaction to the next.
+
+    Attributes:
+        before: the commit of the first one; None where the table was made instead.
+        entries: the commits behind it, up to that of the second one.
+    """
+
+    before: HistoryEntry | None
+    entries: Sequence[HistoryEntry]
+
+    @property
+    def version(self) -> int:
+        """The version that the second one made."""
+        return self.entries[-1].version
+
+
+def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
+    """The rounds that end in some parts of a table's history.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a round whose beginning was vacuumed.
+    """
+    for part in parts:
+        history = part.history
+        for place in range(part.first, part.behind):
+            if is_full_compaction(target, history, place):
+                first = _beginning(target, history, place)
+                yield Round(history[first - 1] if first else None, history[first : place + 1])
+
+
+def is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
+    """True when a commit folded everything into a new base."""
+    if history[place].operation != "compact":
+        return False
+    after = target.splits(history[place].version)
+    if not place:  # what it replaced is not known any more
+        return _only_base(after.files)
+    known = {file.path for file in target.splits(history[place - 1].version).files}
+    added = [file for file in after.files if file.path not in known]
+    return any(file.tier is Tier.BASE for file in added) or _only_base(after.files)
+
+
+def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int:
+    """The place of the first commit behind the full compaction before another one."""
+    for place in range(end - 1, -1, -1):
+        if is_full_compaction(target, history, place):
+            return place + 1
+    if history[0].operation == "create":
+        return 0
+    raise TrinityError(
+        "INVALID_ARGUMENTS",
+        f"Changes of table '{target.name}' in version {history[end].version} are those since the full compaction "
+        f"before it, which was vacuumed: the oldest version is {history[0].version}. Ask for those after it.",
+    )
+
+
+def _only_base(files: Sequence[DataFile]) -> bool:
+    return all(file.tier is Tier.BASE for file in files)

@@ -1,0 +1,135 @@
+"""The changelog of a table: files with the changes of versions, and for each version an object that lists its files.
+
+The object is put last and never changed: what it lists is whole, whoever was killed meanwhile. Files that no object
+lists are orphans. Whatever is missing can be computed again, so a changelog may lose anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from trinity.secrets import logger
+from trinity.spi import Column, DataFile
+from trinity.storage.errors import AlreadyExists
+from trinity.storage.location import Location
+from trinity.storage.store import Entry, ObjectStore
+
+__all__ = ["CHANGELOG", "Changelog", "KeptChanges"]
+
+CHANGELOG: Final = "_trinity/changelog"
+"""Folder of a table's changelog, below the table's."""
+_ENDING: Final = ".json"
+
+_log = logger(__name__)
+
+
+@dataclass(frozen=True)
+class KeptChanges:
+    """The changes of one version, on disk.
+
+    Attributes:
+        version: the version.
+        files: the Parquet files, as :attr:`~trinity.storage.Location.for_arrow` has them; none where nothing changed.
+        rows: rows in them.
+        bytes: their size.
+        columns: the table's columns in them; behind these come those that say what changed, and when.
+    """
+
+    version: int
+    files: tuple[str, ...] = ()
+    rows: int = 0
+    bytes: int = 0
+    columns: tuple[Column, ...] = ()
+
+
+class Changelog:
+    """The changelog at one place.
+
+    Args:
+        place: the folder; absolute, it need not be there.
+    """
+
+    def __init__(self, place: str | Location) -> None:
+        self.store = ObjectStore(place)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.store.names())
+
+    def find(self, version: int, tag: str) -> KeptChanges | None:
+        """The changes of a version; None where they are not there, or a file of theirs is gone.
+
+        Args:
+            version: the version.
+            tag: tells it from others of that number, of a table that was made anew.
+        """
+        return self._read(version, tag) if _name(version, tag) in self._names else None
+
+    def put(self, version: int, tag: str, columns: Sequence[Column], files: Sequence[DataFile]) -> KeptChanges:
+        """Lists the files of a version, or gives what another writer has listed; then these files go."""
+        named = [(self.store.relative(f.path), f.rows, f.size) for f in files]
+        known = [{"name": c.name, "type": c.type, "field_id": c.field_id} for c in columns]
+        data = json.dumps({"version": version, "files": named, "columns": known}).encode()
+        try:
+            self.store.put_if_absent(_name(version, tag), data)
+        except AlreadyExists:
+            if (first := self._read(version, tag)) is not None:
+                self.store.delete(f.path for f in files)
+                return first
+            self.store.put(_name(version, tag), data)
+        return self._kept(json.loads(data))
+
+    def prune(self, wanted: Iterable[tuple[int, str]], older_than_ms: int) -> list[Entry]:
+        """Deletes all but the changes of some versions, and returns the Parquet files that went.
+
+        Args:
+            wanted: (version, tag) of those that stay.
+            older_than_ms: younger files that nothing lists stay: they may be listed in a moment.
+        """
+        names = {_name(version, tag) for version, tag in wanted}
+        self.store.delete(n for n in self.store.names() if n.endswith(_ENDING) and n not in names)
+        listed = {path for name in names for path in self._listed(name)}
+        gone = [
+            entry
+            for entry in self.store.list()
+            if entry.path.endswith(".parquet")
+            and self.store.path(entry.path) not in listed
+            and entry.modified_ms <= older_than_ms
+        ]
+        self.store.delete(entry.path for entry in gone)
+        return gone
+
+    def _listed(self, name: str) -> Collection[str]:
+        found = self._load(name)
+        return found.files if found else ()
+
+    def _read(self, version: int, tag: str) -> KeptChanges | None:
+        found = self._load(_name(version, tag))
+        return found if found and all(map(self.store.exists, found.files)) else None
+
+    def _load(self, name: str) -> KeptChanges | None:
+        try:
+            return self._kept(json.loads(self.store.get(name)))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning("'%s' is damaged, what it lists is computed again: %s", self.store.path(name), error)
+            return None
+
+    def _kept(self, data: dict[str, Any]) -> KeptChanges:
+        files: list[tuple[str, int, int]] = data["files"]
+        return KeptChanges(
+            data["version"],
+            tuple(Location(self.store.path(name)).for_arrow for name, _, _ in files),
+            sum(rows for _, rows, _ in files),
+            sum(size for _, _, size in files),
+            tuple(Column(**column) for column in data["columns"]),
+        )
+
+
+def _name(version: int, tag: str) -> str:
+    return f"{version:020d}-{tag}{_ENDING}"
