@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from trinity.builder import MergeBuilder
 from trinity.connecting import connect
 from trinity.engine.changing.program import Counts, Expression
+from trinity.engine.compacting.health import Health, TierSize
+from trinity.engine.compacting.upkeep import Upkeep
 from trinity.errors import ErrorCode, TrinityError
 from trinity.names import TableName
 from trinity.session import Session
@@ -20,7 +22,7 @@ __all__ = [
     "connect",
     "Session", "Table", "MergeBuilder", "TableName",
     "Check", "Column",
-    "CommitResult", "Counts", "VacuumResult",
+    "CommitResult", "Counts", "Health", "TierSize", "Upkeep", "VacuumResult",
     "ErrorCode", "Expression", "TransactionId", "TrinityError",
     "cdc", "dbapi",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from trinity.errors import TrinityError, nearest
+from trinity.names import TableName
 from trinity.secrets import keep, scrubbing
 from trinity.spi import ENTRY_POINT_GROUP, Connector, ConnectorContext, Format, SparkRequirements
 
@@ -75,6 +76,21 @@ class Catalogs(Mapping[str, Connector]):
         self.check(catalog)
         found = str(self._options[catalog].get("warehouse") or "")
         return found if found and ("://" not in found or found.startswith("file:")) else None
+
+    def tables(self, place: TableName | None = None) -> list[TableName]:
+        """Names of the catalogs' own tables, sorted by place.
+
+        Args:
+            place: a name of their schema; None for all schemas of all catalogs.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND, CONFIGURATION_INVALID.
+        """
+        if place is not None:
+            places = [(place.catalog, place.schema)]
+        else:
+            places = [(c, s) for c in sorted(self) for s in self[c].metadata.list_schemas()]
+        return [TableName(c, s, name) for c, s in places for name in self[c].metadata.list_tables(s)]
 
     def requirements(self) -> list[SparkRequirements]:
         """The formats' requirements of Spark."""

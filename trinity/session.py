@@ -14,7 +14,7 @@ from trinity.catalogs import Catalogs
 from trinity.definition.columns import Columns, columns_of
 from trinity.definition.define import check_types, define_table
 from trinity.errors import TrinityError, nearest
-from trinity.merge import Properties, canonical_properties
+from trinity.merge import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.secrets import keep
 from trinity.spi import CommitResult, Connector, ConnectorContext, TransactionId
@@ -23,6 +23,7 @@ from trinity.zones import normal_zone
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from trinity.engine.compacting.upkeep import Upkeep
     from trinity.table import Table
 
 __all__ = ["Session", "Statements"]
@@ -324,6 +325,29 @@ class Session:
         if not table.connector.metadata.owns(table.handle):
             raise not_ours(str(table.name), "repair")
         return table.connector.metadata.repair(table.handle)
+
+    def maintain(self, schema: str | None = None, *, vacuum: str | None = None) -> list[Upkeep]:
+        """Gives each table the compaction that its :meth:`Table.health` asks for; for a scheduler to call.
+
+        External tables are left alone. What fails for one table is told in its entry, and the others go on.
+
+        Args:
+            schema: ``catalog.schema``, or a schema of the current catalog; all schemas of all catalogs without it.
+            vacuum: a duration, as of :meth:`Table.vacuum`, which each table then gets too.
+
+        Returns:
+            an entry for each table, in the order of their names.
+
+        Raises:
+            TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND; INVALID_ARGUMENTS for a text that is no duration.
+        """
+        from trinity.engine.compacting.upkeep import keep_up
+
+        if vacuum is not None:
+            duration_ms(vacuum, "maintain(vacuum)")
+        place = self.table_name([*split_name(schema), "_"]) if schema is not None else None
+        names = self._catalogs.tables(place)
+        return [keep_up(table, vacuum) for table in map(self.find_table, names) if table is not None]
 
     def checked_properties(self, catalog: str, properties: Properties) -> dict[str, str]:
         """Properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from trinity.builder import MergeBuilder
+    from trinity.engine.compacting.health import Health
     from trinity.names import TableName
     from trinity.session import Session
 
@@ -326,6 +327,12 @@ class Table(TableColumns):
 
         splits = self.splits()
         return compact(self.session.spark, self.connector, self.handle, splits, full)
+
+    def health(self) -> Health:
+        """The state of the table's files, by their statistics alone: what a read costs, and which compaction helps."""
+        from trinity.engine.compacting.health import health_of
+
+        return health_of(self.splits())
 
     def vacuum(self, retain: str = "7 days") -> VacuumResult:
         """Forgets versions that were replaced longer ago than ``retain``, and removes files that nothing needs.

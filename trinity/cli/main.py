@@ -1,4 +1,4 @@
-"""The command ``trinity``: ``demo``, ``sql``, ``tail``, ``repair``, ``shell``, ``version``."""
+"""The command ``trinity`` and its subcommands."""
 
 from __future__ import annotations
 
@@ -90,6 +90,41 @@ def tail(
             start = found.splits().version if after is None else after
             for changes in followed(found, start, wait):
                 print_changes(changes, sys.stdout, lines=output == "json")
+
+
+@app.command()
+def health(
+    table: Annotated[str, typer.Argument(help="catalog.schema.table.")],
+    warehouse: Warehouse = Path("warehouse"),
+) -> None:
+    """Print what a table's files are like, what a read costs, and which compaction helps."""
+    with _told():
+        from trinity.cli.upkeep import print_health
+        from trinity.connecting import connect
+
+        with connect(warehouse) as session:
+            found = session.table(table)
+            print_health(str(found.name), found.health(), Console())
+
+
+@app.command()
+def maintain(
+    schema: Annotated[str | None, typer.Argument(help="catalog.schema; all of them without it.")] = None,
+    warehouse: Warehouse = Path("warehouse"),
+    vacuum: Annotated[str | None, typer.Option(help="Vacuum too: how long versions stay, as '7 days'.")] = None,
+) -> None:
+    """Compact the tables that need it, for a scheduler.
+
+    Exits with 1 when one of them failed.
+    """
+    with _told():
+        from trinity.cli.upkeep import print_upkeep
+        from trinity.connecting import connect
+
+        with connect(warehouse) as session:
+            done = session.maintain(schema, vacuum=vacuum)
+        print_upkeep(done, Console())
+    raise typer.Exit(1 if any(kept.error for kept in done) else 0)
 
 
 @app.command()

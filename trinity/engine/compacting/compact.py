@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import DELETED, RewriteTask, run_on_spark, sidecar_target
-from trinity.engine.compacting.partitions import by_partition, crowded, grouped_scan
+from trinity.engine.compacting.partitions import by_partition, grouped_scan
+from trinity.engine.compacting.sizes import FILE_BYTES, crowded
 from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.lasting import lasting
 from trinity.engine.reading.merged_read import folded, with_key
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["compact"]
 
 _BUCKET_BYTES: Final = 64 * 1024 * 1024
-_FILE_BYTES: Final = 128 * 1024 * 1024
 _FULL_SHARE: Final = 0.3
 """A log of at least this share of the base is folded into it; a smaller one is folded by itself."""
 _UNKNOWN: Final = ColumnStats()
@@ -155,7 +155,7 @@ def _fold_log(
     stored = [quoted(f.name) for f in splits.storage]
     rows = versions.selectExpr(*stored, f"{is_deleted(spec, versions)} AS {DELETED}", ARRIVAL)
     partitioned = bool(splits.definition.partition_by)
-    runs = None if partitioned else math.ceil(sum(f.size for f in log) / _FILE_BYTES)
+    runs = None if partitioned else math.ceil(sum(f.size for f in log) / FILE_BYTES)
     rows = _distributed(rows, splits, spec, log, runs)
     return _to_log(connector, rewrite, rows)
 
@@ -165,7 +165,7 @@ def _distributed(
 ) -> DataFrame:
     """The rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
     if tasks is None:
-        return by_partition(rows, splits.definition, spec, files, _FILE_BYTES)
+        return by_partition(rows, splits.definition, spec, files, FILE_BYTES)
     key = [quoted(k) for k in spec.key]
     ties = [ARRIVAL] if ARRIVAL in rows.columns else []
     return rows.repartition(tasks, *key).sortWithinPartitions(*key, *ties)
@@ -186,7 +186,7 @@ def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle,
         rows = rows.unionByName(versions.where(" OR ".join(f"{quoted(k)} IS NULL" for k in nullable)))
     rows = rows.withColumn(DELETED, F.lit(False))
     partitioned = bool(splits.definition.partition_by)
-    tasks = None if partitioned else max(1, math.ceil(sum(f.size for f in splits.files) / _FILE_BYTES))
+    tasks = None if partitioned else max(1, math.ceil(sum(f.size for f in splits.files) / FILE_BYTES))
     rows = _distributed(rows, splits, spec, splits.files, tasks)
     names = zip(splits.storage.names, rewrite.target.storage.names, strict=True)  # the latter under column mapping
     rows = rows.selectExpr(*[f"{quoted(name)} AS {quoted(stored)}" for name, stored in names], DELETED)
@@ -216,7 +216,7 @@ def _to_log(connector: Connector, rewrite: RewriteTableHandle, rows: DataFrame) 
 def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
     """A plain table's files into fewer of a good size, rows in arrival order."""
     size = sum(f.size for f in splits.files)
-    wanted = max(1, math.ceil(size / _FILE_BYTES))
+    wanted = max(1, math.ceil(size / FILE_BYTES))
     if len(splits.files) <= wanted:
         return CommitResult(splits.version, skipped=True)
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
@@ -228,7 +228,7 @@ def _concatenate_partitions(
     spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource
 ) -> CommitResult:
     """The files of each partition that has too many into fewer; other partitions stay as they are."""
-    groups = crowded(splits.files, _FILE_BYTES)
+    groups = crowded(splits.files, FILE_BYTES)
     if not groups:
         return CommitResult(splits.version, skipped=True)
     replaced = tuple(f for group in groups for f in group)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,18 +12,19 @@ from sqlglot import exp
 
 from trinity.depth import room
 from trinity.engine.changing.program import Program
+from trinity.engine.compacting.sizes import by_partition_values
 from trinity.engine.reading.scan import plain_scan
 from trinity.engine.spark.frames import local_frame
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec
 from trinity.spark_tree import spark_tree
-from trinity.spi import DataFile, SplitSource, TableDefinition, arrival_order
+from trinity.spi import DataFile, SplitSource, TableDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["by_partition", "crowded", "grouped_scan", "whole_files"]
+__all__ = ["by_partition", "grouped_scan", "whole_files"]
 
 _TASK_BYTES: Final = 64 * 1024 * 1024
 _MOST_TASKS: Final = 1024
@@ -49,7 +49,7 @@ def by_partition(
     """
     columns = [quoted(c) for c in definition.partition_columns]
     order = list(dict.fromkeys((*columns, *map(quoted, spec.key))))
-    sizes = [sum(f.size for f in found) for found in _by_values(files).values()]
+    sizes = [sum(f.size for f in found) for found in by_partition_values(files).values()]
     tasks = min(_MOST_TASKS, max(1, math.ceil(sum(sizes) / _TASK_BYTES)))
     if spec.buckets:
         part = F.expr(f"pmod(hash({', '.join(map(quoted, spec.key))}), {spec.buckets})")
@@ -60,34 +60,6 @@ def by_partition(
         rows = rows.repartitionByRange(tasks, *order)
     ties = [ARRIVAL] if ARRIVAL in rows.columns else []
     return rows.sortWithinPartitions(*order, *ties)
-
-
-def _by_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, Any]], list[DataFile]]:
-    found: defaultdict[frozenset[tuple[str, Any]], list[DataFile]] = defaultdict(list)
-    for file in sorted(files, key=arrival_order):
-        found[frozenset(file.partition.items())].append(file)
-    return found
-
-
-def crowded(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
-    """Groups of files of one partition each that a plain table's compaction makes one file of.
-
-    Only of partitions that have more files than their size needs.
-    """
-    groups: list[list[DataFile]] = []
-    for found in _by_values(files).values():
-        if len(found) > max(1, math.ceil(sum(f.size for f in found) / file_bytes)):
-            groups += [chunk for chunk in _chunks(found, file_bytes) if len(chunk) > 1]
-    return groups
-
-
-def _chunks(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
-    chunks: list[list[DataFile]] = [[]]
-    for file in files:
-        if chunks[-1] and sum(f.size for f in chunks[-1]) + file.size > file_bytes:
-            chunks.append([])
-        chunks[-1].append(file)
-    return chunks
 
 
 def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], splits: SplitSource) -> DataFrame:

@@ -1,0 +1,111 @@
+"""The state of a table's files, from their statistics alone: what its reads cost, and which compaction helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from trinity.calls import public
+from trinity.engine.compacting.sizes import FILE_BYTES, crowded
+from trinity.merge.options import keeps_versions
+from trinity.spi import DataFile, SplitSource, Tier
+
+__all__ = ["Health", "TierSize", "health_of"]
+
+LOG_SHARE: Final = 0.1
+"""Log rows by base rows from which a full compaction pays: a read then costs some 2.5 scans (docs/performance.md)."""
+COMMITS: Final = 20
+"""Commits in the log from which a minor compaction pays: opening their files is then a tenth of a read."""
+
+
+@public
+@dataclass(frozen=True)
+class TierSize:
+    """Size of one tier of a table.
+
+    Attributes:
+        files, rows, bytes: how many.
+    """
+
+    files: int
+    rows: int
+    bytes: int
+
+    @classmethod
+    def of(cls, files: Iterable[DataFile]) -> TierSize:
+        """The size of some files."""
+        found = list(files)
+        return cls(len(found), sum(f.rows for f in found), sum(f.size for f in found))
+
+
+@public
+@dataclass(frozen=True)
+class Health:
+    """State of a table's files, returned by ``table.health()``.
+
+    Attributes:
+        version: the version that was looked at.
+        base: compacted rows, one per key.
+        log: row versions as they were appended; all rows of a plain table.
+        sidecar: what compaction put aside, tombstones say; it is read when there is a log.
+        commits: commits in the log.
+        log_share: rows of the log by rows of the base; 0 without a log, infinite without a base.
+        read_cost: what a merged read costs by what a scan of the base does; estimated from log share and commits by the
+            measurements of docs/performance.md.
+        strength: the compaction that helps, ``minor`` or ``full``; None when none does.
+        advice: what to do, and why, in a sentence.
+    """
+
+    version: int
+    base: TierSize
+    log: TierSize
+    sidecar: TierSize
+    commits: int
+    log_share: float
+    read_cost: float
+    strength: str | None
+    advice: str
+
+
+def health_of(splits: SplitSource) -> Health:
+    """The state of a version."""
+    base = TierSize.of(f for f in splits.files if f.tier is Tier.BASE)
+    log_files = [f for f in splits.files if f.tier is Tier.LOG]
+    log, commits = TierSize.of(log_files), len({f.commit for f in log_files})
+    keyed = splits.definition.keyed
+    share = log.rows / base.rows if base.rows else float("inf") if log.rows else 0.0
+    strength, advice = _advice(splits, log_files, share, commits)
+    return Health(
+        splits.version,
+        base,
+        log,
+        TierSize.of(splits.sidecar),
+        commits,
+        share,
+        _read_cost(share, commits) if keyed else 1.0,
+        strength,
+        advice,
+    )
+
+
+def _read_cost(share: float, commits: int) -> float:
+    """Scans that a merged read costs: 1.7 at 1 % in the log, 2.4 at 10 %, 3.1 in 100 commits, 5 of nothing but log."""
+    return min(5.0, 1.6 + 8 * share + 0.007 * commits) if share else 1.0
+
+
+def _advice(splits: SplitSource, log: list[DataFile], share: float, commits: int) -> tuple[str | None, str]:
+    definition = splits.definition
+    if definition.external:
+        return None, "The table is external: compact it by the engine that writes it, or by compact() when that rests."
+    if not definition.keyed:
+        small = sum(map(len, crowded(log, FILE_BYTES)))
+        return ("minor", f"compact(): {small} files are small.") if small else (None, "Its files have a good size.")
+    if keeps_versions(definition.properties):
+        return None, "The table keeps all row versions ('keep-versions'), so there is nothing to compact."
+    if share >= LOG_SHARE:
+        of_base = f"{share:.0%} of the base" if splits.files and share != float("inf") else "all there is"
+        return "full", f"compact(full=True): the log is {of_base}."
+    if commits >= COMMITS:
+        return "minor", f"compact(): the log has {commits} commits."
+    return None, "The log is small." if log else "A read is a scan."

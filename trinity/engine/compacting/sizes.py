@@ -1,0 +1,44 @@
+"""Sizes of files: which of them compaction makes one of."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from trinity.spi import DataFile, arrival_order
+
+__all__ = ["FILE_BYTES", "by_partition_values", "crowded"]
+
+FILE_BYTES: Final = 128 * 1024 * 1024
+"""Bytes of a file that compaction aims at."""
+
+
+def by_partition_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, Any]], list[DataFile]]:
+    """The files of each partition, in arrival order."""
+    found: defaultdict[frozenset[tuple[str, Any]], list[DataFile]] = defaultdict(list)
+    for file in sorted(files, key=arrival_order):
+        found[frozenset(file.partition.items())].append(file)
+    return found
+
+
+def crowded(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
+    """Groups of files of one partition each that a plain table's compaction makes one file of.
+
+    Only of partitions that have more files than their size needs.
+    """
+    groups: list[list[DataFile]] = []
+    for found in by_partition_values(files).values():
+        if len(found) > max(1, math.ceil(sum(f.size for f in found) / file_bytes)):
+            groups += [chunk for chunk in _chunks(found, file_bytes) if len(chunk) > 1]
+    return groups
+
+
+def _chunks(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
+    chunks: list[list[DataFile]] = [[]]
+    for file in files:
+        if chunks[-1] and sum(f.size for f in chunks[-1]) + file.size > file_bytes:
+            chunks.append([])
+        chunks[-1].append(file)
+    return chunks

@@ -1,0 +1,73 @@
+"""Upkeep of many tables by a scheduler: each gets the compaction that its health asks for, and a vacuum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from trinity.calls import public
+from trinity.engine.compacting.health import Health
+from trinity.errors import TrinityError
+from trinity.names import TableName
+from trinity.spi import CommitResult, VacuumResult
+
+__all__ = ["Upkeep", "keep_up"]
+
+
+@public
+@dataclass(frozen=True)
+class Upkeep:
+    """Work of ``session.maintain()`` on one table.
+
+    Attributes:
+        table: its full name.
+        strength: the compaction that was due, ``minor`` or ``full``; None when none was.
+        compacted: its commit; None when none was due, or it failed.
+        vacuumed: what was removed; None when nothing was to be, or it failed.
+        error: what went wrong; other tables were looked after all the same. TRANSACTION_CONFLICT when somebody else
+            compacted the table meanwhile.
+    """
+
+    table: str
+    strength: str | None = None
+    compacted: CommitResult | None = None
+    vacuumed: VacuumResult | None = None
+    error: TrinityError | None = None
+
+
+class Kept(Protocol):
+    """A table, as upkeep sees it."""
+
+    @property
+    def name(self) -> TableName: ...
+
+    def health(self) -> Health:
+        """The state of its files."""
+        ...
+
+    def compact(self, full: bool = False) -> CommitResult:
+        """Replaces its files by fewer."""
+        ...
+
+    def vacuum(self, retain: str = "7 days") -> VacuumResult:
+        """Removes files that nothing needs."""
+        ...
+
+
+def keep_up(table: Kept, retain: str | None) -> Upkeep:
+    """Compacts a table if that is due.
+
+    Args:
+        table: the table.
+        retain: versions replaced longer ago are vacuumed then; None for no vacuum.
+    """
+    name = str(table.name)
+    strength: str | None = None
+    compacted: CommitResult | None = None
+    try:
+        strength = table.health().strength
+        compacted = table.compact(full=strength == "full") if strength else None
+        vacuumed = table.vacuum(retain) if retain is not None else None
+    except TrinityError as error:
+        return Upkeep(name, strength, compacted, error=error)
+    return Upkeep(name, strength, compacted, vacuumed)
