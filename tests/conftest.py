@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.postgres import running_server
+from tests.support.postgres import RunningServer, running_server
 from tests.support.zones import ZONES
 from trinity import Column, Session
 from trinity.connecting import connect
@@ -40,10 +40,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[dict[str, str]]:
-    """The PostgreSQL of the whole run, started by its first use: what psycopg needs to reach it."""
-    with running_server() as options:
-        yield options
+def postgres_server() -> Iterator[RunningServer]:
+    """The PostgreSQL of the whole run, started by its first use."""
+    with running_server() as running:
+        yield running
+
+
+@pytest.fixture
+def server(postgres_server: RunningServer) -> dict[str, str]:
+    """What psycopg needs to reach it."""
+    return postgres_server.options
 
 
 @pytest.fixture

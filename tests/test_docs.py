@@ -19,11 +19,12 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @pytest.fixture
 def postgres(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has libpq find the tests' server, without the schema that a page makes."""
+    """Has libpq find the tests' server, without what a page makes."""
     for name, value in server.items():
         monkeypatch.setenv({"dbname": "PGDATABASE"}.get(name, f"PG{name.upper()}"), value)
     with psycopg.connect(autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS hr CASCADE")
+        connection.execute("DROP SCHEMA IF EXISTS hr, shop CASCADE")
+        connection.execute("DROP PUBLICATION IF EXISTS trinity")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -31,7 +32,7 @@ def test_examples(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if page.name == "journal.md":
+    if page.name in ("journal.md", "cdc.md"):
         request.getfixturevalue("postgres")
     # without the fence's end, which doctest would take for output
     text = re.sub(r"^```\w*$", "", page.read_text(), flags=re.MULTILINE)

@@ -76,6 +76,18 @@ def test_a_statement_that_selects_nothing_is_recorded(session: Session, table: T
     assert (77, 1) in rows_at(table)
 
 
+def test_a_truncation_is_recorded(session: Session, table: Table) -> None:
+    def truncated(version: int) -> int:
+        return int(session.sql(f"TRUNCATE TABLE {table.name}", txn=("app", version)).head()[2])  # type: ignore[index]
+
+    assert truncated(1) == 2
+    assert truncated(2) == 0  # of an empty table
+    session.sql(f"INSERT INTO {table.name} VALUES (1, 1)", txn=("app", 3))
+    assert [truncated(version) for version in (1, 2, 3)] == [0, 0, 0]
+    assert rows_at(table) == {(1, 1): 1}
+    assert truncated(4) == 1
+
+
 def test_two_of_one_txn_at_once(table: Table) -> None:
     done: list[Any] = []
     ready = threading.Barrier(3)
@@ -93,7 +105,7 @@ def test_two_of_one_txn_at_once(table: Table) -> None:
     assert rows_at(table) == {(1, 11): 1, (2, 20): 1}
 
 
-@pytest.mark.parametrize("text", ["SELECT 1", "TRUNCATE TABLE t", "CREATE SCHEMA x"])
+@pytest.mark.parametrize("text", ["SELECT 1", "CREATE SCHEMA x"])
 def test_other_statements_take_no_txn(session: Session, text: str) -> None:
     session.sql("CREATE TABLE t (id INT)")
     with pytest.raises(TrinityError, match="txn") as raised:

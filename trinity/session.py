@@ -369,8 +369,8 @@ class Session:
             text: the statement; a trailing ``;`` or comment is fine.
             params: a value for each ``?`` of the text, or a mapping with those of its ``:name``.
             dialect: ``spark`` or ``trino``; ``postgres`` and ``duckdb`` as far as types are known.
-            txn: of an INSERT, MERGE, UPDATE or DELETE: (application, version); a retry with the same or a lower version
-                does nothing (L4).
+            txn: of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE: (application, version); a retry with the same or a
+                lower version does nothing (L4).
 
         Returns:
             for a query a lazy DataFrame of merged rows; for DML one row of counts ``num_affected_rows``,

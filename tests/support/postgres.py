@@ -12,21 +12,36 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["running_server"]
+__all__ = ["RunningServer", "running_server"]
 
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "fsync": "off",
-    "synchronous_commit": "off",
+    "wal_level": "logical",
     "full_page_writes": "off",
     "max_connections": "60",
     "timezone": "UTC",
     "deadlock_timeout": "200ms",
 }
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A server.
+
+    Attributes:
+        options: what psycopg needs to reach it.
+        restart: kills it, as a crash would, and starts it again.
+    """
+
+    options: dict[str, Any]
+    restart: Callable[[], None]
 
 
 def _binary(name: str) -> str:
@@ -47,8 +62,8 @@ def _user() -> str | None:
 
 
 @contextlib.contextmanager
-def running_server() -> Iterator[dict[str, str]]:
-    """Starts a server and stops it afterwards; what psycopg needs to reach it."""
+def running_server() -> Iterator[RunningServer]:
+    """Starts a server and stops it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="trinity-postgres-"))
     user = _user()
     if user is not None:
@@ -67,11 +82,23 @@ def running_server() -> Iterator[dict[str, str]]:
         access.write_text(f"host all guarded 127.0.0.1/32 scram-sha-256\n{access.read_text()}")
         port = _free_port()
         options = " ".join(f"-c {name}={value or chr(39) * 2}" for name, value in {**_SETTINGS, "port": port}.items())
-        run(_binary("pg_ctl"), "-D", "data", "-w", "-l", "log", "-o", options, "start")
+
+        def start() -> None:
+            run(_binary("pg_ctl"), "-D", "data", "-w", "-l", "log", "-o", options, "start")
+
+        def stop() -> None:
+            run(_binary("pg_ctl"), "-D", "data", "-w", "-m", "immediate", "stop")
+
+        def restart() -> None:
+            stop()
+            start()
+
+        start()
         try:
-            yield {"host": "127.0.0.1", "port": port, "user": "tests", "dbname": "postgres"}
+            known = {"host": "127.0.0.1", "port": port, "user": "tests", "dbname": "postgres"}
+            yield RunningServer(known, restart)
         finally:
-            run(_binary("pg_ctl"), "-D", "data", "-m", "immediate", "stop")
+            stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Errors of Spark, py4j, sqlglot, pyarrow, pyiceberg, the storage and the system as TrinityErrors."""
+"""Errors of Spark, py4j, sqlglot, pyarrow, pyiceberg, psycopg, the storage and the system as TrinityErrors."""
 
 from __future__ import annotations
 
@@ -76,6 +76,12 @@ def _from_catalog(error: Exception) -> TrinityError:
     return TrinityError(code, f"The catalog refuses: {_said(error)}")
 
 
+def _from_postgres(error: Any) -> TrinityError:
+    state = error.sqlstate or "08000"  # none: the server was not reached, or is gone
+    code = _POSTGRES.get(state, _POSTGRES.get(state[:3], _POSTGRES.get(state[:2], "INVALID_ARGUMENTS")))
+    return TrinityError(code, f"PostgreSQL refuses: {_said(error)}")
+
+
 def _from_sqlglot(error: Exception) -> TrinityError:
     return TrinityError("SYNTAX_ERROR", f"The text cannot be parsed: {_said(error)}")
 
@@ -108,6 +114,7 @@ _BY_PACKAGE: Final[dict[str, Callable[[Any], TrinityError | None]]] = {
     "py4j": _from_py4j,
     "sqlglot": _from_sqlglot,
     "pyarrow": _from_arrow,
+    "psycopg": _from_postgres,
     "pyiceberg": _from_catalog,
     "sqlalchemy": _from_catalog,
     "obstore": _from_storage,
@@ -128,6 +135,18 @@ _ARROW: Final[dict[str, ErrorCode]] = {
     "ArrowCapacityError": "NOT_SUPPORTED",
     "ArrowInvalid": "INVALID_ARGUMENTS",
 }
+
+_POSTGRES: Final[dict[str, ErrorCode]] = {
+    "08": "CONFIGURATION_INVALID",
+    "28": "PERMISSION_DENIED",
+    "42501": "PERMISSION_DENIED",
+    "42704": "CONFIGURATION_INVALID",  # no such slot, or publication
+    "53": "CONFIGURATION_INVALID",  # no slots are left
+    "55000": "CONFIGURATION_INVALID",  # wal_level, or a slot whose log is gone
+    "55006": "TRANSACTION_CONFLICT",
+    "57P": "CONFIGURATION_INVALID",  # it shuts down, or starts
+}
+"""SQLSTATE, or its class -> code."""
 
 _CATALOG: Final[dict[str, ErrorCode]] = {
     "NoSuchTableError": "TABLE_NOT_FOUND",

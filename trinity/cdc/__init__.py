@@ -13,8 +13,11 @@ from trinity.cdc.delta import delta_changes
 from trinity.cdc.flink import flink_rows
 from trinity.cdc.iceberg import iceberg_changes
 from trinity.cdc.maxwell_messages import maxwell
+from trinity.cdc.postgres_slot import PostgresChanges, PostgresSlot
 
 __all__ = [
+    "PostgresChanges",
+    "PostgresSlot",
     "canal",
     "debezium",
     "debezium_flat",

@@ -277,10 +277,15 @@ class ConnectorMetadata(ABC):
         """
         raise not_supported(merge.table, "modifying table rows")
 
-    def truncate(self, table: TableHandle) -> CommitResult:
+    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
         """Removes all rows of the newest version in one commit, tombstones and sidecar with them (M12).
 
-        Called by TRUNCATE. Of an empty table nothing is committed. ``rows`` of the result is what was removed.
+        Called by TRUNCATE. Of an empty table nothing but a ``txn`` is committed. ``rows`` of the result is what was
+        removed.
+
+        Args:
+            table: the table.
+            txn: as of ``finish_insert``.
         """
         raise not_supported(table, "truncating")
 

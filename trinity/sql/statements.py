@@ -40,7 +40,7 @@ def run(
         text: the statement; a trailing ``;`` and comments are fine.
         dialect: ``spark``, ``trino``, ``postgres`` or ``duckdb``.
         params: values of its parameters; see :func:`trinity.sql.parsing.parameters.with_values`.
-        txn: as of :meth:`trinity.Table.upsert`, for INSERT, MERGE, UPDATE and DELETE.
+        txn: as of :meth:`trinity.Table.upsert`, for INSERT, MERGE, UPDATE, DELETE and TRUNCATE.
 
     Returns:
         a lazy DataFrame for a query, one row of counts for DML, the rows of SHOW and DESCRIBE, else nothing.
@@ -66,7 +66,7 @@ def run(
     handler = _handler(statement)
     if txn is not None:
         if handler is not insert.insert:
-            raise TrinityError("INVALID_ARGUMENTS", "Only INSERT, MERGE, UPDATE and DELETE take a txn.")
+            raise TrinityError("INVALID_ARGUMENTS", "Only INSERT, MERGE, UPDATE, DELETE and TRUNCATE take a txn.")
         handler = partial(insert.insert, txn=txn)
     if statement.words(1)[0] in ("SET", "RESET"):
         return query.run_as_set(session, statement.text)

@@ -241,14 +241,19 @@ class VersionedMetadata(RowChanges):
         version, committed = self._commit(merge.table, change)
         return commit_result(version.number, files) if committed else CommitResult(version.number, skipped=True)
 
-    def truncate(self, table: TableHandle) -> CommitResult:
+    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
         removed: list[DataFile] = []
 
         def change(newest: TableVersion) -> TableVersion | None:
             removed[:] = newest.files
-            return replace(newest, operation="truncate", files=()) if removed else None
+            if (txn and newest.txns.get(txn[0], -1) >= txn[1]) or not (txn or removed):
+                return None
+            txns = {**newest.txns, **dict([txn] if txn else [])}
+            return replace(newest, operation="truncate", files=(), txns=txns)
 
-        version, _ = self._commit(table, change)
+        version, committed = self._commit(table, change)
+        if txn and not committed:
+            return CommitResult(version.number, skipped=True)
         return commit_result(version.number, removed)
 
     # -- compaction and care ----------------------------------------------------------------------------

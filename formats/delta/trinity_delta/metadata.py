@@ -218,10 +218,12 @@ class DeltaMetadata(FolderMetadata):
 
         return self._commit(table, change)
 
-    def truncate(self, table: TableHandle) -> CommitResult:
+    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
         store = ObjectStore(table.location)
 
         def change(state: State, started: DeltaTransaction) -> CommitResult:
+            if _is_recorded(state, started, txn):
+                return CommitResult(state.version, skipped=True)
             started.read_whole_table()
             check_removable(table, state.metadata, rewrites=False)
             actions = [remove(path, f, state.definition, changes=True) for path, f in state.files.items()]
@@ -229,6 +231,7 @@ class DeltaMetadata(FolderMetadata):
                 actions.append(sidecar_list((), store))
             if actions:
                 actions += order_actions(state.definition, state.order.folded(state.version), state.version + 1)
+            actions += [transaction(txn)] if txn else []
             version = started.commit(actions, operation="Truncate") if actions else state.version
             return commit_result(version, state.files.values())
 

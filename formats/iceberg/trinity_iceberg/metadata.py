@@ -240,16 +240,20 @@ class IcebergMetadata(RowChanges):
 
         return self._commit(merge.table, attempt, merge.insert.definition)
 
-    def truncate(self, table: TableHandle) -> CommitResult:
+    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
         store = ObjectStore(table.location)
 
         def attempt(loaded: Table) -> CommitResult:
             current = loaded.metadata.current_snapshot()
+            recorded = _recorded(loaded)
+            if txn and recorded.get(txn[0], -1) >= txn[1]:
+                return CommitResult(version_of(current), skipped=True)
             live, sidecar = self._snapshots.files(table, loaded, current, loaded.schema())
-            if not live and not sidecar:
+            if not (live or sidecar or txn):
                 return CommitResult(version_of(current))
             name, updates = put_index(FileIndex(), store, loaded.metadata) if sidecar else (None, ())
             summary = {INDEX: name} if name else {}
+            summary |= {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
             order = folded_order(loaded.metadata, version_of(current))
             change = Change("truncate", (), frozenset(f.path for f in live), summary, updates, order=order)
             return commit_result(commit_change(loaded, change), live)

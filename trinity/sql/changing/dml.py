@@ -20,7 +20,6 @@ from trinity.sql.parsing.row_change import RowChange, common_tables, row_change_
 from trinity.sql.parsing.update import read_delete, read_truncate, read_update
 from trinity.sql.queries.references import is_temp_view
 from trinity.sql.results import counts
-from trinity.storage import not_ours
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +46,7 @@ def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> Dat
     Args:
         session: where names are resolved.
         piece: what :func:`row_change` found.
-        txn: as of :meth:`trinity.Table.upsert`; not for TRUNCATE.
+        txn: as of :meth:`trinity.Table.upsert`.
 
     Returns:
         one row of counts (M5).
@@ -57,9 +56,7 @@ def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> Dat
             :func:`trinity.sql.changing.build_program.program` refuses, and what the engine raises.
     """
     if row_change_word(piece) == "TRUNCATE":
-        if txn is not None:
-            raise TrinityError("INVALID_ARGUMENTS", "TRUNCATE takes no txn: run twice it does what it does once.")
-        return _truncate(session, piece)
+        return _truncate(session, piece, txn)
     done = changed(session, piece, txn=txn)
     return counts(session, updated=done.updated, deleted=done.deleted, inserted=done.inserted)
 
@@ -126,15 +123,14 @@ def read(piece: Piece) -> RowChange:
     return read_update(reader, tables) if reader.words("UPDATE") else read_delete(reader, tables)
 
 
-def _truncate(session: Session, piece: Piece) -> DataFrame:
+def _truncate(session: Session, piece: Piece, txn: TransactionId | None) -> DataFrame:
     """TRUNCATE TABLE t (M12)."""
     reader = Reader(piece)
     if common_tables(reader):
         raise TrinityError("SYNTAX_ERROR", "TRUNCATE takes no WITH.")
-    table = target_table(session, read_truncate(reader))
-    if table.definition.external:
-        raise not_ours(str(table.name), "TRUNCATE")
-    return counts(session, deleted=table.connector.metadata.truncate(table.handle).rows)
+    from trinity.engine.changing.truncate import truncate
+
+    return counts(session, deleted=truncate(target_table(session, read_truncate(reader)), txn).rows)
 
 
 def target_table(session: Session, parts: Sequence[str]) -> Table:

@@ -1,0 +1,202 @@
+"""A PostgreSQL server with a logical replication slot: its messages, its snapshot, its catalog."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.cdc.pgoutput import Field, Relation
+from trinity.errors import TrinityError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+__all__ = ["Server", "Snapshot"]
+
+_SETTINGS: Final = {
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "intervalstyle": "iso_8601",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "statement_timeout": "0",
+}
+"""Settings of a connection, by which values are written in the one form that is read here."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The rows at the place in the log from which a new slot tells of changes.
+
+    Attributes:
+        lsn: every later commit ends behind it.
+        first: no change that the slot tells of stands before it: one of a transaction that was open may be before
+            ``lsn``.
+        name: name of the snapshot.
+    """
+
+    lsn: int
+    first: int
+    name: str
+
+
+class Server:
+    """A server, connected to when it is first asked, and again after a connection was lost.
+
+    Args:
+        conninfo: libpq's connection string.
+        slot: name of the slot.
+        publications: names of the publications.
+    """
+
+    def __init__(self, conninfo: str, slot: str, publications: Sequence[str]) -> None:
+        if not re.fullmatch(r"[a-z0-9_]{1,63}", slot):
+            message = f"'{slot}' is no name of a replication slot: lower case letters, digits and _ make one."
+            raise TrinityError("INVALID_ARGUMENTS", message)
+        self.slot = slot
+        self._conninfo = conninfo
+        self._publications = ",".join(_quoted(name) for name in publications)
+        self._names = list(publications)
+        self._connection: Connection[Any] | None = None
+        self.type_name = functools.cache(self._type_name)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    @functools.cached_property
+    def identifier(self) -> str:
+        """The database cluster's own identifier, which a copy of its files shares and another cluster does not."""
+        return str(self._one("SELECT system_identifier FROM pg_control_system()")[0])
+
+    # -- the slot ---------------------------------------------------------------------------------------
+
+    def flushed(self) -> int:
+        """The LSN up to which the log is on disk: a slot tells of all that was committed before it."""
+        return int(self._one("SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn")[0])
+
+    def messages(self, limit: int) -> list[tuple[int, bytes]]:
+        """Messages of whole transactions, (LSN, message): as many of these as it takes to have ``limit`` or more."""
+        options = "'proto_version', '1', 'publication_names', %s"
+        with self._connected().cursor(binary=True) as cursor:
+            cursor.execute(
+                f"SELECT lsn, data FROM pg_logical_slot_peek_binary_changes(%s, NULL, %s, {options})",
+                (self.slot, limit, self._publications),
+            )
+            return [(int.from_bytes(lsn), data) for lsn, data in cursor]
+
+    def confirm(self, lsn: int) -> None:
+        """Has the slot forget what was committed up to an LSN; does nothing where it has gone further."""
+        self._one(
+            "SELECT pg_replication_slot_advance(slot_name, '0/0'::pg_lsn + %s) FROM (SELECT slot_name FROM "
+            "pg_replication_slots WHERE slot_name = %s AND confirmed_flush_lsn < '0/0'::pg_lsn + %s OFFSET 0) s "
+            "UNION ALL SELECT NULL LIMIT 1",
+            (lsn, self.slot, lsn),
+        )
+
+    def drop(self) -> None:
+        """Drops the slot, if it is there."""
+        self._one(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s "
+            "UNION ALL SELECT NULL LIMIT 1",
+            (self.slot,),
+        )
+
+    @contextlib.contextmanager
+    def created(self) -> Iterator[Snapshot]:
+        """Makes the slot; until the end of the context :meth:`rows` reads the rows as they were then."""
+        import psycopg
+
+        with psycopg.connect(self._conninfo, autocommit=True, replication="database") as maker:
+            # a connection for replication knows the simple query protocol alone
+            made = maker.pgconn.exec_(
+                f'CREATE_REPLICATION_SLOT "{self.slot}" LOGICAL pgoutput EXPORT_SNAPSHOT'.encode()
+            )
+            if made.status != psycopg.pq.ExecStatus.TUPLES_OK:
+                raise psycopg.errors.error_from_result(made)
+            lsn, name = ((made.get_value(0, n) or b"").decode() for n in (1, 2))
+            numbers = "SELECT %s::pg_lsn - '0/0'::pg_lsn, restart_lsn - '0/0'::pg_lsn FROM pg_replication_slots"
+            found = self._one(f"{numbers} WHERE slot_name = %s", (lsn, self.slot))
+            yield Snapshot(int(found[0]), int(found[1]), name)
+
+    # -- tables -----------------------------------------------------------------------------------------
+
+    def published(self) -> list[tuple[Relation, str | None]]:
+        """The tables of the publications with the columns that are published, and the filter of their rows."""
+        found = self._connected().execute(
+            "SELECT p.schemaname, p.tablename, a.attname, a.atttypid::oid, p.rowfilter FROM pg_publication_tables p "
+            "JOIN pg_attribute a ON a.attrelid = format('%%I.%%I', p.schemaname, p.tablename)::regclass "
+            "AND a.attname = ANY(p.attnames) AND a.attgenerated = '' WHERE p.pubname = ANY(%s) "
+            "ORDER BY 1, 2, p.pubname, a.attnum",
+            (self._names,),
+        )
+        columns: dict[tuple[str, str], dict[str, Field]] = {}
+        filters: dict[tuple[str, str], set[str | None]] = {}
+        for schema, table, column, kind, rowfilter in found:
+            columns.setdefault((schema, table), {})[column] = Field(column, kind, True)
+            filters.setdefault((schema, table), set()).add(rowfilter)
+        return [
+            (Relation(*name, tuple(fields.values())), _any(filters[name])) for name, fields in sorted(columns.items())
+        ]
+
+    def rows(self, snapshot: Snapshot, relation: Relation, where: str | None) -> Iterator[Sequence[str | None]]:
+        """The rows of a table at a snapshot, values in PostgreSQL's text form."""
+        names = ", ".join(_quoted(field.name) for field in relation.fields)
+        source = f"{_quoted(relation.schema)}.{_quoted(relation.name)}{f' WHERE {where}' if where else ''}"
+        connection = self._connected()
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot.name}'".encode())
+            with cursor.copy(f"COPY (SELECT {names} FROM {source}) TO STDOUT".encode()) as copy:
+                yield from copy.rows()
+
+    def _type_name(self, oid: int) -> tuple[str, bool]:
+        """The base type of a type, of an array that of its elements; True for an array. Text for one that is gone."""
+        found = self._connected().execute(
+            "SELECT typname, typtype, typbasetype::int8, typelem::int8, typinput = 'array_in'::regproc FROM pg_type "
+            "WHERE oid = %s",
+            (oid,),
+        ).fetchone()  # fmt: skip
+        if found is None:
+            return "text", False
+        name, kind, base, item, array = found
+        if kind == "d":
+            return self._type_name(base)
+        return (self._type_name(item)[0], True) if array else (name, False)
+
+    # -- the connection ---------------------------------------------------------------------------------
+
+    def _one(self, text: str, parameters: Iterable[Any] = ()) -> Any:
+        found = self._connected().execute(text.encode(), tuple(parameters) or None).fetchone()
+        if found is None:
+            message = f"PostgreSQL has no replication slot '{self.slot}', or another session is about to drop it."
+            raise TrinityError("CONFIGURATION_INVALID", message)
+        return found
+
+    def _connected(self) -> Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            try:
+                import psycopg
+            except ModuleNotFoundError as error:
+                message = "PostgreSQL needs psycopg: pip install 'trinity-merge[postgres]'."
+                raise TrinityError("CONFIGURATION_INVALID", message) from error
+            connection = psycopg.connect(self._conninfo, autocommit=True, client_encoding="utf8")
+            calls = ", ".join("set_config(%s, %s, false)" for _ in _SETTINGS)
+            connection.execute(f"SELECT {calls}".encode(), [text for pair in _SETTINGS.items() for text in pair])
+            self._connection = connection
+        return self._connection
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _any(filters: set[str | None]) -> str | None:
+    """The filter of rows that several publications publish."""
+    texts = [f"({text})" for text in filters if text]
+    return " OR ".join(sorted(texts)) if len(texts) == len(filters) else None

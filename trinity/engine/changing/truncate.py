@@ -1,0 +1,25 @@
+"""TRUNCATE: all rows of a table removed in one commit, unread (M12)."""
+
+from __future__ import annotations
+
+from trinity.engine.appending.append import checked_txn
+from trinity.engine.target import Target
+from trinity.spi import CommitResult, TransactionId
+from trinity.storage import not_ours
+
+__all__ = ["truncate"]
+
+
+def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:
+    """Removes all rows, and of a keyed table its tombstones; ``rows`` of the result is what the removed files held.
+
+    Args:
+        table: the table.
+        txn: (application, version): with the same or a lower version nothing is done (L4).
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for an external table; INVALID_ARGUMENTS for what is no ``txn``.
+    """
+    if table.definition.external:
+        raise not_ours(str(table.name), "TRUNCATE")
+    return table.connector.metadata.truncate(table.handle, *([checked_txn(txn)] if txn is not None else []))
