@@ -110,7 +110,10 @@ def test_a_batch_is_a_commit(source: Source, keyed: Table, said: pytest.LogCaptu
     source.put("4.json")
     again = source.run(keyed)  # the checkpoint is used again, and a batch without rows is no commit
     assert (again.id, versions(keyed)) == (query.id, before + 3)
-    assert rows_at(keyed) == {(1, 20, 2): 1, (2, 10, 1): 1, (3, 30, 3): 1}
+    source.put("5.json", {**row(4, 40), "more": "new"})
+    source.schema += ", more STRING"
+    source.run(keyed, evolve=True)
+    assert rows_at(keyed) == {(1, 20, 2, None): 1, (2, 10, 1, None): 1, (3, 30, 3, None): 1, (4, 40, 0, "new"): 1}
 
 
 def test_a_batch_that_spark_has_not_noted_is_not_written_twice(

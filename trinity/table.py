@@ -187,7 +187,7 @@ class Table(TableColumns):
 
     # -- writes -----------------------------------------------------------------------------------------
 
-    def upsert(self, data: Any, *, txn: TransactionId | None = None) -> CommitResult:
+    def upsert(self, data: Any, *, txn: TransactionId | None = None, evolve: bool = False) -> CommitResult:
         """Appends row versions to a keyed table in one commit, without reading it (architecture.md, A write).
 
         Args:
@@ -195,6 +195,8 @@ class Table(TableColumns):
                 a pandas DataFrame, which are written in this process without a Spark job. Columns are matched by
                 name; a column that is left out takes its DEFAULT, else NULL.
             txn: (application, version): a retry with the same or a lower version does nothing (L4).
+            evolve: True to add the data's new columns to the table, nullable and at the end, and to give columns the
+                data's wider types (docs/schema-evolution.md).
 
         Raises:
             TrinityError: INVALID_ARGUMENTS on a plain table; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH,
@@ -202,13 +204,13 @@ class Table(TableColumns):
         """
         from trinity.engine.appending.append import append_rows
 
-        return append_rows(self, data, txn, keyed=True)
+        return append_rows(self, data, txn, keyed=True, evolve=evolve)
 
-    def append(self, data: Any, *, txn: TransactionId | None = None) -> CommitResult:
+    def append(self, data: Any, *, txn: TransactionId | None = None, evolve: bool = False) -> CommitResult:
         """Appends rows to a plain table in one commit. Arguments and errors as for :meth:`upsert`."""
         from trinity.engine.appending.append import append_rows
 
-        return append_rows(self, data, txn, keyed=False)
+        return append_rows(self, data, txn, keyed=False, evolve=evolve)
 
     def stream_writer(
         self,
@@ -220,6 +222,7 @@ class Table(TableColumns):
         processing_time: str | None = None,
         transform: Callable[[DataFrame], Any] | None = None,
         compact_every: int | None = None,
+        evolve: bool = False,
     ) -> StreamingQuery:
         """Starts a stream into the table: each micro-batch is one commit, exactly once (L4; docs/streaming.md).
 
@@ -235,6 +238,7 @@ class Table(TableColumns):
             transform: from the DataFrame of a batch to the one of its rows, as
                 ``lambda batch: cdc.debezium(batch, table)``.
             compact_every: commits after which a thread of this process runs :meth:`compact`, beside the stream.
+            evolve: as of :meth:`upsert`, for each batch.
 
         Returns:
             pyspark's query, running.
@@ -245,7 +249,9 @@ class Table(TableColumns):
         """
         from trinity.engine.streaming.stream_in import StreamOptions, stream_in
 
-        options = StreamOptions(checkpoint, query_name, available_now, processing_time, transform, compact_every)
+        options = StreamOptions(
+            checkpoint, query_name, available_now, processing_time, transform, compact_every, evolve
+        )
         return stream_in(self, frame, options)
 
     def delete(

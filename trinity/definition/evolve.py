@@ -26,6 +26,7 @@ __all__ = [
     "dropped",
     "moved",
     "rename_column",
+    "widens",
     "with_comment",
     "with_default",
     "with_not_null",
@@ -145,7 +146,7 @@ def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDe
     """
     column = _visible(definition, name)
     before, after = parse_type(column.type), parse_type(type_text)
-    if not _widens(before, after):
+    if not widens(before, after):
         raise TrinityError(
             "TYPE_MISMATCH",
             f"Column '{column.name}' of table '{definition.full_name}' is of type {before}, and {after} is no wider "
@@ -263,7 +264,8 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _widens(before: DataType, after: DataType) -> bool:
+def widens(before: DataType, after: DataType) -> bool:
+    """True when a column may be given the other type, which is wider or the same."""
     if before == after:
         return True
     if before.name in _INTEGERS and after.name in _INTEGERS:

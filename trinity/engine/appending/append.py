@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.defaults import default_values
+from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.appending.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.engine.appending.run_sinks import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
 from trinity.engine.spark.settings import pinned
@@ -40,6 +41,7 @@ __all__ = [
     "check_columns",
     "check_rows",
     "checked_txn",
+    "followed",
     "is_recorded",
     "is_spark_frame",
     "source_frame",
@@ -48,7 +50,12 @@ __all__ = [
 
 
 def append_rows(
-    table: Target, data: Any, txn: TransactionId | None = None, *, keyed: bool | None = None
+    table: Target,
+    data: Any,
+    txn: TransactionId | None = None,
+    *,
+    keyed: bool | None = None,
+    evolve: bool = False,
 ) -> CommitResult:
     """Appends ``data`` in one commit, blind: nothing is read, and others' commits do not matter.
 
@@ -57,6 +64,7 @@ def append_rows(
         data: see :meth:`Table.upsert`.
         txn: see :meth:`Table.upsert`.
         keyed: whether the caller takes the table for a keyed one; None for either.
+        evolve: see :meth:`Table.upsert`.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS when it is not what the caller takes it for; and what ingest refuses.
@@ -70,7 +78,23 @@ def append_rows(
     if keyed not in (None, insert.definition.keyed):
         remedy = "has no primary key to upsert by; use append()." if keyed else "has a primary key; use upsert()."
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' {remedy}")
+    if evolve:
+        data = followed(table, data)
+        insert = metadata.begin_insert(table.handle)
     return metadata.finish_insert(insert, write_rows(table, insert, data), txn)
+
+
+def followed(table: Target, data: Any) -> Any:
+    """The data, once the table's columns follow it (:func:`~trinity.engine.appending.evolving.follow`).
+
+    What would be refused whatever the rows are is refused before the table is changed.
+    """
+    if not is_spark_frame(data):
+        data = arrow_reader(data)
+    given = arrow_schema(data.schema) if is_spark_frame(data) else data.schema
+    check_columns(table, given, evolve=True)
+    follow(table, given)
+    return data
 
 
 def append_own(
@@ -134,9 +158,14 @@ def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[byte
     return run_in_process(AppendTask(table.connector.sinks, insert.target, conformer), reader)
 
 
-def check_columns(table: Target, given: pa.Schema) -> None:
+def check_columns(table: Target, given: pa.Schema, *, evolve: bool = False) -> None:
     """Raises what an append of data with that schema would be refused for, whatever its rows; writes nothing."""
-    _conformer(table, table.connector.metadata.begin_insert(table.handle), given)
+    insert = table.connector.metadata.begin_insert(table.handle)
+    definition = evolved(insert.definition, given) if evolve else insert.definition
+    if definition is not insert.definition:  # any storage will do
+        storage = pa.schema([(c.name, arrow_type(c.type)) for c in definition.columns])
+        insert = replace(insert, definition=definition, target=replace(insert.target, storage=storage))
+    _conformer(table, insert, given)
 
 
 def check_rows(table: Target, data: pa.Table) -> None:

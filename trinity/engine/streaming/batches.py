@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
-from trinity.engine.appending.append import is_spark_frame, write_rows
+from trinity.engine.appending.append import followed, is_spark_frame, write_rows
 from trinity.engine.streaming.background import Compactor
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
@@ -41,7 +41,8 @@ class Batches:
         checkpoint: str,
         planned: int,
         transform: Callable[[DataFrame], Any] | None,
-        compactor: Compactor | None,
+        compactor: Compactor | None = None,
+        evolve: bool = False,
     ) -> None:
         """Prepares a run.
 
@@ -51,12 +52,14 @@ class Batches:
             planned: the highest batch that the checkpoint had planned before this run.
             transform: what is done to the rows of each batch.
             compactor: what is told of each commit.
+            evolve: whether the table's columns follow those of each batch.
         """
         self._table = table
         self._checkpoint = checkpoint
         self._planned = planned
         self._transform = transform
         self._compactor = compactor
+        self._evolve = evolve
         self._first: int | None = None
 
     @public
@@ -117,6 +120,8 @@ class Batches:
 
     def _commit(self, rows: DataFrame, txn: TransactionId) -> tuple[CommitResult, str] | None:
         metadata = self._table.connector.metadata
+        if self._evolve:
+            rows = followed(self._table, rows)
         insert = metadata.begin_insert(self._table.handle)
         fragments = write_rows(self._table, insert, rows)
         if not fragments:

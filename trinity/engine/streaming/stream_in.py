@@ -36,6 +36,7 @@ class StreamOptions:
     processing_time: str | None = None
     transform: Callable[[DataFrame], Any] | None = None
     compact_every: int | None = None
+    evolve: bool = False
 
     def check(self) -> None:
         """Raises INVALID_ARGUMENTS for what cannot be meant."""
@@ -55,10 +56,10 @@ def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> Stream
         message = f"The data for '{table.name}' is no stream: make it by spark.readStream, or give it to {does}()."
         raise TrinityError("INVALID_ARGUMENTS", message)
     if options.transform is None:  # a transform's result is known from its first batch on
-        check_columns(table, arrow_schema(frame.schema))
+        check_columns(table, arrow_schema(frame.schema), evolve=options.evolve)
     compactor = None if options.compact_every is None else Compactor(table, options.compact_every)
     planned = _planned(frame.sparkSession, str(options.checkpoint))
-    batches = Batches(table, str(options.checkpoint), planned, options.transform, compactor)
+    batches = Batches(table, str(options.checkpoint), planned, options.transform, compactor, options.evolve)
     query = _writer(_observed(table, frame), options).foreachBatch(batches.write).start()
     if compactor is not None:
         compactor.end_with(query)

@@ -1,0 +1,77 @@
+"""``evolve=True``: a table's columns follow those of the data, as far as no stored row changes its meaning."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pyarrow as pa
+
+from trinity.definition import altering, evolve
+from trinity.engine.appending.casts import assignable
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.spi import Column, DataType, TableDefinition, parse_type, type_text
+
+__all__ = ["evolved", "follow"]
+
+
+def follow(table: Target, given: pa.Schema) -> None:
+    """Changes the table's columns as :func:`evolved` says, in one commit, or in none where they fit already.
+
+    A change that another writer made meanwhile counts: the newest definition is looked at when it is committed.
+
+    Raises:
+        TrinityError: as :func:`evolved`; NOT_SUPPORTED for an external table, and what ALTER TABLE refuses.
+    """
+    if evolved(definition := table.definition, given) is not definition:
+        altering.alter(table, partial(evolved, given=given))
+
+
+def evolved(definition: TableDefinition, given: pa.Schema) -> TableDefinition:
+    """The definition with the data's new columns at the end, nullable, and with its wider types; else as it is.
+
+    A VARCHAR stays, since texts of data have no declared length, and so does a column that partitions the table.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH for a column that can neither take the data's values nor be widened to their type,
+            and for a new one without a type; INVALID_ARGUMENTS for a name that no column can have (N1).
+    """
+    for field in given:
+        definition = _with(definition, field)
+    return definition
+
+
+def _with(definition: TableDefinition, field: pa.Field) -> TableDefinition:
+    column = next((c for c in definition.columns if c.name.lower() == field.name.lower()), None)
+    found = _type(field)
+    if column is None:
+        if found is None:
+            raise TrinityError(
+                "TYPE_MISMATCH",
+                f"Column '{field.name}' of the data is NULL throughout and has no type, by which table "
+                f"'{definition.full_name}' could take it; cast it, or leave it out.",
+            )
+        return evolve.added(definition, Column(field.name, str(found)))
+    if column.hidden or found is None:
+        return definition
+    kind = parse_type(column.type)
+    if found != kind and kind.name != "varchar" and evolve.widens(kind, found):
+        if column.name not in definition.partition_columns:
+            return evolve.with_type(definition, column.name, str(found))
+    elif not assignable(found, kind):
+        raise TrinityError(
+            "TYPE_MISMATCH",
+            f"Column '{column.name}' of table '{definition.full_name}' is of type {kind}, the data has {found} there, "
+            "and the one can neither be stored as the other nor be widened to it; cast it first.",
+        )
+    return definition
+
+
+def _type(field: pa.Field) -> DataType | None:
+    """The type of a column of the data; None for one of NULLs alone."""
+    if pa.types.is_null(field.type):
+        return None
+    try:
+        return parse_type(type_text(field.type))
+    except TrinityError as error:
+        raise TrinityError("TYPE_MISMATCH", f"Column '{field.name}': {error.message}") from error
