@@ -136,7 +136,7 @@ LAYERS: Final = (
     ("builder", "catalogs", "table_columns"),
     ("external",),
     ("table", "session"),
-    ("cdc",),
+    ("cdc", "applying"),
     ("sql",),
     ("connecting",),
     ("journal",),

@@ -17,9 +17,10 @@ from trinity.table import Table
 
 if TYPE_CHECKING:
     from trinity import cdc, dbapi
+    from trinity.applying import apply_changes, create_changes_target
 
 __all__ = [
-    "connect",
+    "connect", "apply_changes", "create_changes_target",
     "Session", "Table", "MergeBuilder", "TableName",
     "Check", "Column",
     "CommitResult", "Counts", "Health", "TierSize", "Upkeep", "VacuumResult",
@@ -32,9 +33,11 @@ __version__ = "0.1.0"
 if not TYPE_CHECKING:  # mypy would take any name for one of the module
 
     def __getattr__(name: str) -> object:
-        """``trinity.cdc`` and ``trinity.dbapi`` are loaded when they are first named."""
-        if name in ("cdc", "dbapi"):
-            import importlib
+        """Names that need more than the others are loaded when they are first named."""
+        import importlib
 
+        if name in ("cdc", "dbapi"):
             return importlib.import_module(f"trinity.{name}")
+        if name in ("apply_changes", "create_changes_target"):
+            return getattr(importlib.import_module("trinity.applying"), name)
         raise AttributeError(f"module 'trinity' has no attribute '{name}'")

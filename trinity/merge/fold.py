@@ -36,7 +36,7 @@ def is_deleted(spec: MergeSpec, of: Rows) -> str:
     if spec.row_kind:
         marks.append(_is_retract(spec.row_kind))
     if spec.hidden_row_kind:
-        marks.append(f"{ROW_KIND} = 3")
+        marks.append(f"{ROW_KIND} IN (1, 3)")
     deleted = f"coalesce({' OR '.join(marks) or 'false'}, false)"
     if UNSURE not in dict(of.dtypes):
         return deleted

@@ -32,6 +32,7 @@ TABLE_PROPERTIES: Final[dict[str, str]] = {
     "tombstone-key": "the column that marks a deleted row",
     "tombstone-string-key-value": "the value of a string tombstone column that means deleted",
     "tombstone.retention": "how long compaction keeps tombstones, as '30 days'; for ever by default",
+    "tombstone.keep-values": "true: a tombstone that compaction puts aside keeps its whole row; false by default",
     "keep-versions": "true: compaction leaves old row versions readable, unless tombstone.retention is set",
     "rowkind.field": "a string column with +I, -U, +U or -D",
     "ignore-delete": "true: retracts (-U, -D) are dropped",

@@ -16,7 +16,8 @@ __all__ = ["merge_spec"]
 
 _KEYED_ONLY: Final = (
     "merge-engine", "watermark-key", "sequence.field", "sequence.field.sort-order", "tombstone-key",
-    "tombstone-string-key-value", "tombstone.retention", "rowkind.field", "ignore-delete", "bucket",
+    "tombstone-string-key-value", "tombstone.retention", "tombstone.keep-values", "rowkind.field", "ignore-delete",
+    "bucket",
 )  # fmt: skip
 
 
@@ -62,6 +63,7 @@ class _Parser:
             hidden_row_kind=any(c.name == ROW_KIND for c in self.definition.columns),
             ignore_delete=ignore_delete,
             tombstone_retention_ms=duration_ms(retention, "'tombstone.retention'") if retention else None,
+            tombstone_rows=self.tombstone_rows(engine),
             buckets=self.positive("bucket", buckets) if buckets else None,
             engine=engine,
             groups=by_column.groups,
@@ -168,6 +170,12 @@ class _Parser:
         if names[0] in key:
             raise self.refuse(f"'tombstone-key': column '{names[0]}' is part of the primary key.")
         return self.definition.column(names[0])
+
+    def tombstone_rows(self, engine: MergeEngine) -> bool:
+        option = "tombstone.keep-values"
+        if option in self.options and engine is not MergeEngine.DEDUPLICATE:
+            raise self.refuse(f"'{option}' belongs to merge engine deduplicate, and the table's is {engine.value}.")
+        return self.choice(option, ("false", "true")) == "true"
 
     def tombstone_value(self, tombstone: Column | None) -> str | None:
         value = self.options.get("tombstone-string-key-value")

@@ -26,6 +26,7 @@ class MergeSpec:
         hidden_row_kind: True when deletes are marked in :data:`~trinity.spi.ROW_KIND` (U6).
         ignore_delete: True when retracts are dropped (D1).
         tombstone_retention_ms: how long compaction keeps a tombstone, or None for ever (U4).
+        tombstone_rows: True when compaction keeps tombstones with all their columns, watermark or not.
         buckets: fixed number of buckets of the base, or None to choose by size.
         engine: the merge engine.
         groups: sequence groups, of ``partial-update`` (G1).
@@ -43,6 +44,7 @@ class MergeSpec:
     hidden_row_kind: bool = False
     ignore_delete: bool = False
     tombstone_retention_ms: int | None = None
+    tombstone_rows: bool = False
     buckets: int | None = None
     engine: MergeEngine = MergeEngine.DEDUPLICATE
     groups: tuple[SequenceGroup, ...] = ()
@@ -68,6 +70,11 @@ class MergeSpec:
     def folds_retracts(self) -> bool:
         """False when no retract is among the rows that are folded: there are none, or they are dropped, or they cut."""
         return self.row_kind is not None and not self.ignore_delete and not self.remove_on_delete
+
+    @property
+    def keeps_tombstones(self) -> bool:
+        """True when compaction puts tombstones aside: some may lose to them, or the table asks for it."""
+        return not self.by_column and bool(self.ordering or self.tombstone_rows)
 
     @property
     def sidecar_columns(self) -> tuple[str, ...]:

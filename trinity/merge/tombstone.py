@@ -9,10 +9,13 @@ from typing import Any, Final
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, TableDefinition, parse_type
 
-__all__ = ["DELETE_KIND", "tombstone_marks"]
+__all__ = ["DELETE_KIND", "HIDDEN_KIND", "tombstone_marks"]
 
 DELETE_KIND: Final = 3
 """Value of the hidden row kind that means deleted."""
+
+HIDDEN_KIND: Final = 1
+"""Value of the hidden row kind of a row that is kept for a reader of its own and not shown, as a -U is not (U8)."""
 
 
 def tombstone_marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:

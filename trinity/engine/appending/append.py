@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,12 @@ def followed(table: Target, data: Any) -> Any:
 
 
 def append_own(
-    table: Target, rows: DataFrame, at: TableHandle, splits: SplitSource, txn: TransactionId | None = None
+    table: Target,
+    rows: DataFrame,
+    at: TableHandle,
+    splits: SplitSource,
+    txn: TransactionId | None = None,
+    bounds: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> CommitResult:
     """Appends rows that were made of the table's own, as these were at a version (L7).
 
@@ -108,9 +114,10 @@ def append_own(
         at: the table's handle, pinned to that version.
         splits: the version.
         txn: see :meth:`Table.upsert`.
+        bounds: those of the rows that they were made of, as :class:`~trinity.spi.ReadScope` has them.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT when others have changed rows since; what ingest refuses.
+        TrinityError: TRANSACTION_CONFLICT when others have changed such rows since; what ingest refuses.
     """
     metadata = table.connector.metadata
     if txn is not None and is_recorded(table, txn := checked_txn(txn)):
@@ -120,7 +127,7 @@ def append_own(
     if not fragments:
         return metadata.finish_insert(merge.insert, [], txn) if txn else CommitResult(at.version or 0)
     read = frozenset() if merge.insert.definition.keyed else frozenset(f.path for f in splits.files)
-    return metadata.finish_merge(replace(merge, scope=ReadScope(read)), [at], fragments, txn)
+    return metadata.finish_merge(replace(merge, scope=ReadScope(read, bounds or {})), [at], fragments, txn)
 
 
 def is_recorded(table: Target, txn: TransactionId) -> bool:

@@ -115,7 +115,7 @@ def _full(
         Tier.BASE,
         _highest(splits.files),
         Bucket(0, buckets, bucket_types(splits.definition)) if buckets else None,
-        aside if by_column.remembers(spec) or (spec.ordering and not spec.by_column) else None,
+        aside if by_column.remembers(spec) or spec.keeps_tombstones else None,
     )
 
     def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
@@ -131,7 +131,7 @@ def _full(
 def _winners_and_tombstones(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataFrame:
     """The winning versions; tombstones with the time since when they are aside.
 
-    Without a watermark every later row wins, so nothing has to be remembered.
+    Without a watermark every later row wins: nothing has to be remembered, unless the table asks for it.
     """
     now = int(time.time() * 1000)
     rows = folded(spark, splits, spec).withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
@@ -247,5 +247,5 @@ def _highest(files: tuple[DataFile, ...]) -> int:
 
 
 def _sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema:
-    wanted = [f for f in storage if f.name in spec.sidecar_columns]
+    wanted = [f for f in storage if spec.tombstone_rows or f.name in spec.sidecar_columns]
     return pa.schema([*wanted, pa.field(SINCE, pa.int64())])

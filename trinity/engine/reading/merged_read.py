@@ -124,8 +124,8 @@ def _live(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Bel
     return folded(spark, splits, spec, below).where(f"NOT {DELETED}")
 
 
-def stored_winners(spark: SparkSession, splits: SplitSource, keys: DataFrame) -> DataFrame:
-    """The winning versions of some keys, dead ones included, in storage form with ``DELETED`` BOOLEAN (M4, M9)."""
+def stored_winners(spark: SparkSession, splits: SplitSource, keys: DataFrame | None) -> DataFrame:
+    """The winning versions of some keys, or all, dead ones too, in storage form with ``DELETED`` BOOLEAN (M4, M9)."""
     spec = merge_spec(splits.definition)
     return folded(spark, splits, spec, _Below(keys=keys, few=False)).drop(SINCE)
 

@@ -19,7 +19,10 @@ from trinity.spi import CommitResult, TableDefinition, TransactionId, from_fragm
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Batches"]
+__all__ = ["ApplyBatch", "Batches"]
+
+ApplyBatch = Callable[["DataFrame", TransactionId], tuple[CommitResult, str] | None]
+"""Commits the rows of a batch with its ``txn``: the commit, and what the log says of it; None for no rows."""
 
 _log: Final = logging.getLogger("trinity.streaming")
 _QUERY_ID: Final = "sql.streaming.queryId"
@@ -43,6 +46,7 @@ class Batches:
         transform: Callable[[DataFrame], Any] | None,
         compactor: Compactor | None = None,
         evolve: bool = False,
+        apply: ApplyBatch | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -53,6 +57,7 @@ class Batches:
             transform: what is done to the rows of each batch.
             compactor: what is told of each commit.
             evolve: whether the table's columns follow those of each batch.
+            apply: what commits the rows of a batch, in place of an append.
         """
         self._table = table
         self._checkpoint = checkpoint
@@ -60,6 +65,7 @@ class Batches:
         self._transform = transform
         self._compactor = compactor
         self._evolve = evolve
+        self._apply = apply or self._append
         self._first: int | None = None
 
     @public
@@ -72,11 +78,13 @@ class Batches:
         if self._is_done(txn):
             _log.info("%s: batch %d of query %s was committed before.", self._table.name, batch, query)
             return
-        committed = self._commit(self._transformed(rows), txn)
+        committed = self._apply(self._transformed(rows), txn)
         if committed is None:
             _log.debug("%s: batch %d of query %s has no rows.", self._table.name, batch, query)
             return
         result, newest = committed
+        if result.skipped and not self._may_be_repeated(batch):
+            raise self._foreign(txn, batch)
         _log.info(
             "%s: batch %d of query %s: %d rows, version %d, %.3f s%s.",
             *(self._table.name, batch, query, result.rows, result.version, time.monotonic() - started, newest),
@@ -118,7 +126,7 @@ class Batches:
             "DataFrame of the batch's rows.",
         )
 
-    def _commit(self, rows: DataFrame, txn: TransactionId) -> tuple[CommitResult, str] | None:
+    def _append(self, rows: DataFrame, txn: TransactionId) -> tuple[CommitResult, str] | None:
         metadata = self._table.connector.metadata
         if self._evolve:
             rows = followed(self._table, rows)
@@ -126,10 +134,7 @@ class Batches:
         fragments = write_rows(self._table, insert, rows)
         if not fragments:
             return None
-        result = metadata.finish_insert(insert, fragments, txn)
-        if result.skipped and not self._may_be_repeated(txn[1]):
-            raise self._foreign(txn, txn[1])
-        return result, _newest(insert.definition, fragments)
+        return metadata.finish_insert(insert, fragments, txn), _newest(insert.definition, fragments)
 
 
 def _newest(definition: TableDefinition, fragments: Sequence[bytes]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.engine.appending.append import check_columns, is_spark_frame
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.streaming.background import Compactor
-from trinity.engine.streaming.batches import Batches
+from trinity.engine.streaming.batches import ApplyBatch, Batches
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
@@ -37,6 +37,8 @@ class StreamOptions:
     transform: Callable[[DataFrame], Any] | None = None
     compact_every: int | None = None
     evolve: bool = False
+    apply: ApplyBatch | None = None
+    """Commits the rows of a batch, in place of an append; no argument of that method."""
 
     def check(self) -> None:
         """Raises INVALID_ARGUMENTS for what cannot be meant."""
@@ -55,11 +57,13 @@ def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> Stream
         does = "upsert" if table.definition.keyed else "append"
         message = f"The data for '{table.name}' is no stream: make it by spark.readStream, or give it to {does}()."
         raise TrinityError("INVALID_ARGUMENTS", message)
-    if options.transform is None:  # a transform's result is known from its first batch on
+    if options.transform is None and options.apply is None:  # a transform's result is known from its first batch on
         check_columns(table, arrow_schema(frame.schema), evolve=options.evolve)
     compactor = None if options.compact_every is None else Compactor(table, options.compact_every)
     planned = _planned(frame.sparkSession, str(options.checkpoint))
-    batches = Batches(table, str(options.checkpoint), planned, options.transform, compactor, options.evolve)
+    batches = Batches(
+        *(table, str(options.checkpoint), planned, options.transform, compactor, options.evolve, options.apply)
+    )
     query = _writer(_observed(table, frame), options).foreachBatch(batches.write).start()
     if compactor is not None:
         compactor.end_with(query)

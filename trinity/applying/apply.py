@@ -1,0 +1,240 @@
+"""``trinity.apply_changes``, and the making of its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from trinity.applying.shapes import Shape, check_target, shape_of
+from trinity.applying.upserts import apply_as_upserts
+from trinity.applying.words import Given, Words
+from trinity.calls import public
+from trinity.definition.columns import columns_of
+from trinity.engine.appending.append import arrow_reader, is_spark_frame, source_frame
+from trinity.engine.changing.program import Expression
+from trinity.errors import TrinityError
+from trinity.merge import Properties
+from trinity.session import Session
+from trinity.spi import Column, CommitResult, TransactionId
+from trinity.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["apply_changes", "create_changes_target"]
+
+
+@public
+def apply_changes(
+    source: Any,
+    target: Table | str,
+    keys: Sequence[str],
+    sequence_by: str | SparkColumn | Sequence[str],
+    *,
+    apply_as_deletes: Expression | None = None,
+    apply_as_truncates: Expression | None = None,
+    ignore_null_updates: bool = False,
+    column_list: Sequence[str] | None = None,
+    except_columns: Sequence[str] | None = None,
+    stored_as_scd_type: int | str = 1,
+    track_history_column_list: Sequence[str] | None = None,
+    track_history_except_column_list: Sequence[str] | None = None,
+    session: Session | None = None,
+    txn: TransactionId | None = None,
+    checkpoint: str | Path | None = None,
+    **stream: Any,
+) -> CommitResult | StreamingQuery:
+    """Applies events of change to a table, each batch in one commit, in whatever order they come (H1-H5).
+
+    Args:
+        source: the events: data as in :meth:`Table.upsert`, or a streaming DataFrame.
+        target: the table; or its name, with ``session``: it is then made unless it is there.
+        keys: columns that tell rows apart.
+        sequence_by: column that orders the events of a key; or several, compared left to right.
+        apply_as_deletes: condition of events that delete their row, Spark SQL text or Column.
+        apply_as_truncates: not supported.
+        ignore_null_updates: True for NULL to leave a value as it was; SCD type 1 alone.
+        column_list: columns that the target stores; all by default.
+        except_columns: or those that it does not store.
+        stored_as_scd_type: 1 for rows as they are, 2 for all their versions.
+        track_history_column_list: columns whose change begins a version; all but keys and sequence by default.
+        track_history_except_column_list: or those whose change does not.
+        session: the session that knows the name of the target.
+        txn: see :meth:`Table.upsert`; not for a stream.
+        checkpoint: of a stream; see :meth:`Table.stream_writer`.
+        stream: further words of that method: ``query_name``, ``available_now``, ``processing_time``, ``compact_every``.
+
+    Returns:
+        the commit, ``rows`` being the row versions written; of a stream its query, running.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a target of another shape, with the CREATE TABLE of a right one;
+            COLUMN_NOT_FOUND, TYPE_MISMATCH, NOT_SUPPORTED; CONSTRAINT_VIOLATION for a NULL in a key or sequence.
+    """
+    given = Given(
+        keys, sequence_by, apply_as_deletes, ignore_null_updates, column_list, except_columns, stored_as_scd_type,
+        track_history_column_list, track_history_except_column_list,
+    )  # fmt: skip
+    _refuse_truncates(apply_as_truncates)
+    return _applied(source, target, given, session, txn, checkpoint, stream)
+
+
+@public
+def create_changes_target(
+    session: Session,
+    name: str,
+    source: Any,
+    keys: Sequence[str],
+    sequence_by: str | SparkColumn | Sequence[str],
+    *,
+    apply_as_deletes: Expression | None = None,
+    ignore_null_updates: bool = False,
+    column_list: Sequence[str] | None = None,
+    except_columns: Sequence[str] | None = None,
+    stored_as_scd_type: int | str = 1,
+    track_history_column_list: Sequence[str] | None = None,
+    track_history_except_column_list: Sequence[str] | None = None,
+    partition_by: Sequence[str] = (),
+    properties: Properties | None = None,
+    if_not_exists: bool = False,
+) -> Table:
+    """Makes an empty table into which :func:`apply_changes` with the same words can apply events.
+
+    Args:
+        session: the session.
+        name: full or relative name of the table; its catalog says the format.
+        source: the events, or their columns: a schema of Arrow's or of Spark's, or a list of :class:`Column`.
+        keys: see :func:`apply_changes`.
+        sequence_by: the same.
+        apply_as_deletes: the same.
+        ignore_null_updates: the same.
+        column_list: the same.
+        except_columns: the same.
+        stored_as_scd_type: the same.
+        track_history_column_list: the same.
+        track_history_except_column_list: the same.
+        partition_by: partition columns, which must be among the keys (K5).
+        properties: further table properties.
+        if_not_exists: return the table that is there, if one is.
+
+    Raises:
+        TrinityError: as :func:`apply_changes` for its words, and as ``session.create_table``.
+    """
+    given = Given(
+        keys, sequence_by, apply_as_deletes, ignore_null_updates, column_list, except_columns, stored_as_scd_type,
+        track_history_column_list, track_history_except_column_list,
+    )  # fmt: skip
+    columns = columns_of(source) if _is_schema(source) else _Source.of(source).columns
+    shape = shape_of(given.words([column.name for column in columns]), columns)
+    options = {**shape.properties, **(properties or {})}
+    return _created(session, name, shape, options, partition_by, if_not_exists=if_not_exists)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The events, and their columns."""
+
+    rows: Any
+    columns: Sequence[Column]
+
+    @classmethod
+    def of(cls, source: Any) -> _Source:
+        if is_spark_frame(source):
+            return cls(source, columns_of(source.schema))
+        rows = arrow_reader(source).read_all()
+        return cls(rows, columns_of(rows.schema))
+
+    @property
+    def streams(self) -> bool:
+        """True for a streaming DataFrame."""
+        return is_spark_frame(self.rows) and bool(self.rows.isStreaming)
+
+
+def _is_schema(given: Any) -> bool:
+    return isinstance(given, (list, tuple, pa.Schema)) or type(given).__name__ == "StructType"
+
+
+def _refuse_truncates(condition: Expression | None) -> None:
+    if condition is not None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            "apply_as_truncates is not supported: late events would bring rows back that were there before. Leave such "
+            "events out of the source, and truncate the table by itself (TRUNCATE TABLE) where it has to be.",
+        )
+
+
+def _created(
+    session: Session,
+    name: str,
+    shape: Shape,
+    properties: Properties,
+    partition_by: Sequence[str] = (),
+    *,
+    if_not_exists: bool,
+) -> Table:
+    return session.create_table(
+        name,
+        shape.columns,
+        primary_key=shape.key,
+        partition_by=partition_by,
+        properties=properties,
+        if_not_exists=if_not_exists,
+    )
+
+
+def _applied(
+    source: Any,
+    target: Table | str,
+    given: Given,
+    session: Session | None,
+    txn: TransactionId | None,
+    checkpoint: str | Path | None,
+    stream: dict[str, Any],
+) -> CommitResult | StreamingQuery:
+    events = _Source.of(source)
+    if events.streams != (checkpoint is not None) or (stream and not events.streams):
+        why = "is a stream; give checkpoint=" if events.streams else "is no stream; leave checkpoint= and its words out"
+        raise TrinityError("INVALID_ARGUMENTS", f"apply_changes(): the source {why}.")
+    if events.streams and txn is not None:
+        raise TrinityError("INVALID_ARGUMENTS", "apply_changes(): a stream has txn of its own; leave txn= out.")
+    words = given.words([column.name for column in events.columns])
+    shape = shape_of(words, events.columns)
+    if isinstance(target, str):
+        if session is None:
+            message = f"target='{target}' is a name; give session= too, or the table: session.table('{target}')."
+            raise TrinityError("INVALID_ARGUMENTS", message)
+        target = _created(session, target, shape, shape.properties, if_not_exists=True)
+    if checkpoint is None:
+        return _apply(target, events.rows, words, shape, txn)
+    check_target(str(target.name), target.definition, words, shape)
+    return _started(target, events.rows, partial(_apply, target, words=words, shape=shape), checkpoint, stream)
+
+
+def _started(table: Table, rows: DataFrame, step: Any, checkpoint: str | Path, words: dict[str, Any]) -> StreamingQuery:
+    from trinity.engine.streaming.stream_in import StreamOptions, stream_in
+
+    if unknown := words.keys() - {"query_name", "available_now", "processing_time", "compact_every"}:
+        raise TrinityError("INVALID_ARGUMENTS", f"apply_changes() has no argument '{min(unknown)}'.")
+    apply = lambda batch, txn: (step(rows=batch, txn=txn), "")  # noqa: E731
+    return stream_in(table, rows, StreamOptions(checkpoint, **words, apply=apply))
+
+
+def _apply(table: Table, rows: Any, words: Words, shape: Shape, txn: TransactionId | None) -> CommitResult:
+    """The step of one batch."""
+    definition = table.definition
+    spec = check_target(str(table.name), definition, words, shape)
+    if not words.history and words.deletes is None:
+        return apply_as_upserts(table, rows, words, definition, spec, txn)
+    events = source_frame(table.session.spark, rows)
+    if not words.history:
+        return apply_as_upserts(table, events, words, definition, spec, txn)
+    from trinity.applying.history import apply_to_history
+
+    return apply_to_history(table, events, words, definition, txn)

@@ -1,0 +1,136 @@
+"""Events of the source: their values as the target's columns take them, in the order in which they came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+from pyspark.storagelevel import StorageLevel
+
+from trinity.applying.words import START_AT, Words, null_value
+from trinity.engine.appending.run_sinks import REFUSAL
+from trinity.engine.changing.assignment import as_stored, assigned, check_boolean, types_of
+from trinity.engine.guard import guard_expression
+from trinity.engine.spark.expressions import one_expression
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.spi import Column as TableColumn
+from trinity.spi import TableDefinition, parse_type
+
+__all__ = ["ARRIVAL", "DELETE", "SEQUENCE", "Events", "held_events", "missing", "typed_events"]
+
+SEQUENCE: Final = "_trinity_sequence"
+"""The sequence of an event, in the type of the target's START_AT."""
+DELETE: Final = "_trinity_delete"
+"""BOOLEAN: whether the event deletes its row."""
+ARRIVAL: Final = "_trinity_came"
+"""BIGINT: place of the event among those of its batch (K4)."""
+_WHERE: Final = "apply_changes"
+_BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "varchar", "decimal"})
+"""Types whose bounds in Python compare as the files' statistics do."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events of a batch, held.
+
+    Attributes:
+        rows: the stored columns of each in the target's types and names, with :data:`DELETE`, :data:`SEQUENCE` and
+            :data:`ARRIVAL`.
+        count: how many there are.
+        bounds: key column -> (smallest, largest) value.
+    """
+
+    rows: DataFrame
+    count: int
+    bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+def deleting(table: Target, source: DataFrame, words: Words) -> Column:
+    """Condition, never NULL, of the events that delete their row.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR, PERMISSION_DENIED, COLUMN_NOT_FOUND, TYPE_MISMATCH for no condition over the source.
+    """
+    condition = words.deletes
+    if condition is None:
+        return F.lit(False)
+    if isinstance(condition, str):
+        one_expression(source.sparkSession, condition, "apply_as_deletes")
+        guard_expression(table.session, condition)
+        condition = F.expr(condition)
+    (kind,) = types_of(source, [condition])
+    check_boolean(kind, "apply_as_deletes")
+    return F.coalesce(condition.cast("boolean"), F.lit(False))
+
+
+def missing(table: Target, words: Words, kinds: StructType) -> Column:
+    """Refusals of events with a NULL in their key or sequence, as the JSON of an error; NULL for the others."""
+    found = F.lit(None).cast("string")
+    for what, names in (("key", words.keys), ("sequence", words.sequence)):
+        for name in names:
+            error = null_value(str(table.name), what, name).to_json()
+            # a column that can have no NULL is not looked at
+            if kinds[name].nullable:
+                found = F.coalesce(found, F.when(F.col(quoted(name)).isNull(), F.lit(error)))
+    return found
+
+
+def typed_events(table: Target, source: DataFrame, words: Words, definition: TableDefinition) -> DataFrame:
+    """The events of :attr:`Events.rows`, with :data:`~trinity.engine.appending.run_sinks.REFUSAL`; lazy.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH for a column whose values are none of the target's; as :func:`deleting`.
+    """
+    gone, refusals, found = deleting(table, source, words), [missing(table, words, source.schema)], []
+    values: dict[str, Column] = {}
+    wanted = [(name, definition.column(name)) for name in words.columns]
+    if words.by_start:
+        wanted.append((words.sequence[0], definition.column(START_AT)))
+    for name, column in wanted:
+        value, refusal = assigned(F.col(quoted(name)), source.schema[name].dataType, column, str(table.name), _WHERE)
+        refusals += [refusal] if refusal is not None else []
+        values[name] = as_stored(value, column)
+        if column.name != START_AT:
+            found.append(values[name].alias(column.name))
+    parts = [values[name] for name in words.sequence]
+    sequence = parts[0] if len(parts) == 1 else F.struct(*_fields(parts, words.sequence, definition))
+    arrival = F.monotonically_increasing_id().alias(ARRIVAL)
+    refusal = F.coalesce(*refusals).alias(REFUSAL)
+    return source.select(*found, gone.alias(DELETE), sequence.alias(SEQUENCE), arrival, refusal)
+
+
+def _fields(parts: Sequence[Column], names: Sequence[str], definition: TableDefinition) -> list[Column]:
+    """The parts of a sequence under the names that START_AT has for them."""
+    known = parse_type(definition.column(START_AT).type)
+    return [part.alias(name) for part, name in zip(parts, known.fields or names, strict=True)]
+
+
+@contextmanager
+def held_events(events: DataFrame, keys: Sequence[TableColumn]) -> Iterator[Events]:
+    """Holds the events of :func:`typed_events` for the length of a statement, after one look at them all.
+
+    Args:
+        events: the events.
+        keys: the target's key columns, by which events are looked for.
+
+    Raises:
+        TrinityError: what an event is refused for, CONSTRAINT_VIOLATION for a NULL in its key or sequence.
+    """
+    held = events.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        bounded = [c.name for c in keys if parse_type(c.type).name in _BOUNDED]
+        wanted = [f(F.col(quoted(name))) for name in bounded for f in (F.min, F.max)]
+        seen = held.agg(F.count(F.lit(1)), F.first(REFUSAL, ignorenulls=True), *wanted).collect()[0]
+        if seen[1] is not None:
+            raise TrinityError.from_json(seen[1])
+        bounds = {name: (seen[2 + 2 * i], seen[3 + 2 * i]) for i, name in enumerate(bounded)}
+        yield Events(held.drop(REFUSAL), int(seen[0]), bounds)
+    finally:
+        held.unpersist()

@@ -1,0 +1,64 @@
+"""SCD type 2: a batch of events into the history of its rows, in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from trinity.applying.events import Events, held_events, typed_events
+from trinity.applying.intervals import History
+from trinity.applying.words import Words
+from trinity.calls.spark import spark_errors
+from trinity.engine.appending.append import append_own, checked_txn, is_recorded
+from trinity.engine.appending.run_sinks import DELETED
+from trinity.engine.changing.statement import rerun
+from trinity.engine.reading.lasting import lasting
+from trinity.engine.reading.merged_read import logical, stored_winners
+from trinity.engine.spark.settings import pinned
+from trinity.engine.target import Target
+from trinity.merge.quoting import quoted
+from trinity.spi import ROW_KIND, CommitResult, ReadScope, TableDefinition, TransactionId, parse_type
+
+__all__ = ["apply_to_history"]
+
+
+def apply_to_history(
+    table: Target, source: DataFrame, words: Words, definition: TableDefinition, txn: TransactionId | None = None
+) -> CommitResult:
+    """Applies events, after those that came before; again if others changed the same rows meanwhile (L7).
+
+    Args:
+        table: the target, of the shape that the words need.
+        source: the events.
+        words: the words.
+        definition: the target's.
+        txn: see :meth:`Table.upsert`.
+
+    Raises:
+        TrinityError: what an event is refused for; TRANSACTION_CONFLICT once ``commit.retry.timeout`` is over.
+    """
+    if txn is not None and is_recorded(table, txn := checked_txn(txn)):
+        return CommitResult(table.splits().version, skipped=True)
+    keys = [definition.column(name) for name in words.keys]
+    with pinned(source.sparkSession), spark_errors():
+        events = typed_events(table, source, words, definition)
+        with held_events(events, keys) as held:
+            return rerun(table, lambda: _attempt(table, held, words, txn))
+
+
+def _attempt(table: Target, events: Events, words: Words, txn: TransactionId | None) -> CommitResult:
+    splits = table.splits()
+    definition = splits.definition
+    at = table.handle.pinned(splits.version, definition.id)
+    within = ReadScope(bounds=events.bounds if events.count else {})
+    narrowed = replace(splits, files=tuple(f for f in splits.files if events.count and within.concerns(f)))
+    keys = [definition.column(name) for name in words.keys]
+    # a TIME is not stored as such: the rows are then found by the other columns
+    names = [c.name for c in keys if parse_type(c.type).name != "time"]
+    with lasting(table.connector, at), spark_errors():
+        touched = events.rows.select(*map(quoted, names)).distinct() if names else None
+        stored = stored_winners(events.rows.sparkSession, narrowed, touched)
+        stored = logical(stored, narrowed, (ROW_KIND, DELETED))
+        rows = History(definition, words).changed(stored, events.rows)
+        return append_own(table, rows, at, splits, txn, within.bounds)

@@ -1,0 +1,189 @@
+"""History of a row out of its events: versions, each from one event to the next that ends it (SCD type 2).
+
+A row of the target is an event, under its key and its sequence. Those that begin or go on with a version in force are
+shown; the others are kept as rows that no read returns, since a late event may need them:
+
+- an event that changed nothing of what is tracked, by the row kind :data:`~trinity.merge.tombstone.HIDDEN_KIND`;
+- an event that deleted what was not there, as a deleted row that ends where it starts.
+
+A delete that ended a version is its ``__END_AT``. So the rows of a key say all its events, in whatever order they came,
+and the versions are made anew out of them and of those of the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from trinity.applying.events import ARRIVAL, DELETE, SEQUENCE
+from trinity.applying.words import END_AT, START_AT, Words
+from trinity.engine.appending.run_sinks import DELETED
+from trinity.engine.feed.images import comparable_image, image
+from trinity.engine.spark.types import spark_type
+from trinity.merge.quoting import quoted, text_literal
+from trinity.merge.tombstone import DELETE_KIND, HIDDEN_KIND
+from trinity.spi import ROW_KIND, Column, TableDefinition, parse_type
+
+__all__ = ["History"]
+
+_RANK: Final = "_trinity_rank"
+"""INT: which of several events of one sequence is the event: the largest."""
+_WAS: Final = "_trinity_was"
+"""The row that the target has of the event, with its row kind; NULL for none."""
+_WAS_KIND: Final = "_trinity_was_kind"
+_ENDED, _BEGAN, _STORED, _NEW = range(4)
+"""Ranks: the end and the start of a shown version, should its event be forgotten; an event of the target; a new one."""
+_PLACE: Final = "_trinity_place"
+_PREVIOUS: Final = "_trinity_previous"
+_SAME: Final = "_trinity_same"
+_OPENS: Final = "_trinity_opens"
+_START: Final = "_trinity_start"
+_END: Final = "_trinity_end"
+_SHOWN: Final = "_trinity_shown"
+_OUT: Final = "_trinity_out"
+_ROWS_BEFORE: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND"
+
+
+@dataclass(frozen=True)
+class History:
+    """The versions of rows in one target.
+
+    Attributes:
+        definition: the target.
+        words: the words, whose columns are the target's but for their case.
+    """
+
+    definition: TableDefinition
+    words: Words
+
+    def changed(self, stored: DataFrame, events: DataFrame) -> DataFrame:
+        """The target's rows that new events change or add, with their row kind.
+
+        Args:
+            stored: the target's rows of the events' keys as users see them, hidden ones too, with
+                :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.engine.appending.run_sinks.DELETED`.
+            events: the events of :attr:`~trinity.applying.events.Events.rows`.
+        """
+        told = self._stored_events(stored)
+        none = f"CAST(NULL AS {dict(told.dtypes)[_WAS]}) AS {_WAS}"
+        given = {c.lower(): c for c in events.columns}
+        columns = [
+            quoted(given[c.name.lower()]) if c.name.lower() in given else f"CAST(NULL AS {spark_type(c.type)})"
+            for c in self._values
+        ]
+        named = [f"{value} AS {quoted(c.name)}" for value, c in zip(columns, self._values, strict=True)]
+        marks = (SEQUENCE, DELETE, f"{_NEW} AS {_RANK}", ARRIVAL, none, f"CAST(NULL AS INT) AS {_WAS_KIND}")
+        every = told.unionByName(events.selectExpr(*named, *marks)).repartition(*map(quoted, self._key))
+        return self._rows(self._timeline(self._one_for_each_sequence(every)))
+
+    @property
+    def _key(self) -> list[str]:
+        return [self.definition.column(name).name for name in self.words.keys]
+
+    @property
+    def _start(self) -> str:
+        return self.definition.column(START_AT).name
+
+    @property
+    def _end(self) -> str:
+        return self.definition.column(END_AT).name
+
+    @property
+    def _identity(self) -> list[str]:
+        """Columns that tell the events of a key apart."""
+        names = (START_AT,) if self.words.by_start else self.words.sequence
+        return [self.definition.column(name).name for name in names]
+
+    @property
+    def _values(self) -> list[Column]:
+        """The columns but for those of the interval."""
+        return [c for c in self.definition.visible if c.name not in (self._start, self._end)]
+
+    def _stored_events(self, stored: DataFrame) -> DataFrame:
+        """The events that the target's rows tell of. A row that somebody deleted tells of its end alone."""
+        kind = spark_type(self.definition.column(START_AT).type)
+        parts = [quoted(name) for name in self._identity]
+        own = parts[0] if len(parts) == 1 else f"CAST(struct({', '.join(parts)}) AS {kind})"
+        was = image(list(self.definition.visible), self.definition)
+        rows = stored.selectExpr("*", f"{own} AS {SEQUENCE}", f"{was} AS {_WAS}")
+        start, end = quoted(self._start), quoted(self._end)
+        hidden = f"coalesce({ROW_KIND} = {HIDDEN_KIND}, false)"
+        deletes = f"({DELETED} AND NOT {hidden} AND {end} <=> {SEQUENCE})"
+        none = f"CAST(NULL AS {dict(rows.dtypes)[_WAS]})"
+        told = (
+            (f"NOT {DELETED} OR {hidden} OR {deletes}", SEQUENCE, deletes, _STORED, _WAS),
+            (f"NOT {hidden} AND NOT {deletes} AND {end} IS NOT NULL", end, "true", _ENDED, none),
+            (f"NOT {DELETED} AND NOT {start} <=> {SEQUENCE}", start, "false", _BEGAN, none),
+        )
+        made = ", ".join(
+            f"IF({when}, named_struct('at', {at}, 'gone', {gone}, 'rank', {rank}, 'was', {row}), NULL)"
+            for when, at, gone, rank, row in told
+        )
+        values = [quoted(c.name) for c in self._values]
+        rows = rows.selectExpr(*values, ROW_KIND, f"inline(array_compact(array({made})))")
+        was_kind = f"IF(was IS NULL, NULL, coalesce({ROW_KIND}, 0)) AS {_WAS_KIND}"
+        marks = (f"at AS {SEQUENCE}", f"gone AS {DELETE}", f"rank AS {_RANK}", f"-1L AS {ARRIVAL}", f"was AS {_WAS}")
+        return rows.selectExpr(*values, *marks, was_kind)
+
+    def _by(self, *further: str) -> str:
+        return f"PARTITION BY {', '.join([*map(quoted, self._key), *further])} ORDER BY"
+
+    def _one_for_each_sequence(self, every: DataFrame) -> DataFrame:
+        """The event of each sequence: of several, the one that came last (K4)."""
+        order = f"{self._by(SEQUENCE)} {_RANK} DESC, {ARRIVAL} DESC"
+        whole = f"{order} {_ROWS_BEFORE} UNBOUNDED FOLLOWING"
+        names = [quoted(c.name) for c in self._values]
+        kept = [f"last({c}, true) OVER ({whole}) AS {c}" for c in (_WAS, _WAS_KIND)]
+        place = f"row_number() OVER ({order}) AS {_PLACE}"
+        ranked = every.selectExpr(*names, SEQUENCE, DELETE, _RANK, *kept, place)
+        return ranked.where(f"{_PLACE} = 1").drop(_PLACE)
+
+    def _timeline(self, events: DataFrame) -> DataFrame:
+        """Events with the start and the end of the version that each belongs to, and whether it is the one shown."""
+        order = f"{self._by()} {SEQUENCE}"
+        same = self._same_as_previous(order)
+        rows = events.alias("e").selectExpr("e.*", f"lag({DELETE}) OVER ({order}) AS {_PREVIOUS}", same)
+        rows = rows.selectExpr("*", f"NOT {DELETE} AND (coalesce({_PREVIOUS}, true) OR NOT {_SAME}) AS {_OPENS}")
+        start = f"last(IF({_OPENS}, {SEQUENCE}, NULL), true) OVER ({order} {_ROWS_BEFORE} CURRENT ROW)"
+        shown = _OPENS if self.words.by_start else f"coalesce(lead({DELETE} OR {_OPENS}) OVER ({order}), true)"
+        rows = rows.drop(_SAME).selectExpr("*", f"{start} AS {_START}", f"NOT {DELETE} AND {shown} AS {_SHOWN}")
+        # downwards: a frame that begins at its partition's start is gone through once
+        ends = f"last(IF({DELETE} OR {_OPENS}, {SEQUENCE}, NULL), true)"
+        return rows.selectExpr("*", f"{ends} OVER ({order} DESC {_ROWS_BEFORE} 1 PRECEDING) AS {_END}")
+
+    def _same_as_previous(self, order: str) -> str:
+        tracked = [self.definition.column(name) for name in self.words.tracked]
+        if not tracked:
+            return f"true AS {_SAME}"
+        values = comparable_image(tracked, "e")
+        return f"({values} <=> lag({values}) OVER ({order})) AS {_SAME}"
+
+    def _rows(self, timeline: DataFrame) -> DataFrame:
+        """The rows of the target that are not as they were."""
+        kind = f"CASE WHEN {DELETE} THEN {DELETE_KIND} WHEN {_SHOWN} THEN 0 ELSE {HIDDEN_KIND} END"
+        ended = f"coalesce(NOT {_PREVIOUS}, false)"  # a version, whose END_AT says so
+        kept = f"IF({DELETE}, {_WAS} IS NOT NULL OR NOT {ended}, {_SHOWN} OR {_RANK} <> {_BEGAN})"
+        rows = timeline.where(kept).selectExpr("*", f"{kind} AS {ROW_KIND}", f"{self._out()} AS {_OUT}")
+        columns = list(self.definition.visible)
+        same = f"{comparable_image(columns, _OUT)} <=> {comparable_image(columns, _WAS)}"
+        changed = rows.where(f"{_WAS} IS NULL OR {ROW_KIND} <> {_WAS_KIND} OR NOT {same}")
+        return changed.selectExpr(f"{_OUT}.*", f"nullif({ROW_KIND}, 0) AS {ROW_KIND}")
+
+    def _out(self) -> str:
+        """Spark SQL: an event as a row of the target. A delete has no values, but where its columns want some."""
+        names = parse_type(self.definition.column(START_AT).type).fields
+        parts = [SEQUENCE] if len(self._identity) == 1 else [f"{SEQUENCE}.{quoted(name)}" for name in names]
+        made = {
+            **dict(zip(self._identity, parts, strict=True)),
+            self._start: f"IF({_SHOWN}, {_START}, {SEQUENCE})",
+            self._end: f"CASE WHEN {DELETE} THEN {SEQUENCE} WHEN {_SHOWN} THEN {_END} END",
+        }
+        fields = []
+        for column in self.definition.visible:
+            own = quoted(column.name)
+            if column.nullable and column.name not in self._key:
+                own = f"IF({DELETE}, NULL, {own})"
+            fields.append(f"{text_literal(column.name)}, {made.get(column.name, own)}")
+        return f"named_struct({', '.join(fields)})"

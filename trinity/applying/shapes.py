@@ -1,0 +1,154 @@
+"""The shape of a target: which key, columns and options it needs for which words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from trinity.applying.words import END_AT, START_AT, Words
+from trinity.errors import TrinityError
+from trinity.merge import MergeEngine
+from trinity.merge.parse import merge_spec
+from trinity.merge.quoting import quoted, text_literal
+from trinity.merge.spec import MergeSpec
+from trinity.spi import Column, TableDefinition, parse_type
+
+__all__ = ["Shape", "check_target", "shape_of"]
+
+_ROW_KIND: Final = "_row_kind"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table as the words need it.
+
+    Attributes:
+        columns: its columns in order.
+        key: its primary key.
+        properties: its options.
+    """
+
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def statement(self, name: str) -> str:
+        """The CREATE TABLE of such a table."""
+        columns = [f"{quoted(c.name)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in self.columns]
+        key = f"PRIMARY KEY ({', '.join(map(quoted, self.key))})"
+        options = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in self.properties.items())
+        return f"CREATE TABLE {name} ({', '.join([*columns, key])}) TBLPROPERTIES ({options})"
+
+
+def shape_of(words: Words, source: Sequence[Column]) -> Shape:
+    """The shape that the words need. Columns that no key needs take NULL, which events of deletes bring.
+
+    Args:
+        words: the words.
+        source: the source's columns.
+    """
+    known = {column.name: column for column in source}
+    identity = () if not words.history else (START_AT,) if words.by_start else words.sequence
+    key = (*words.keys, *identity)
+    stored = [Column(c, known[c].type, c not in key, comment=known[c].comment) for c in words.columns]
+    if words.history:
+        kind = _sequence_type(words, known)
+        ends = (Column(START_AT, kind, START_AT not in key), Column(END_AT, kind))
+        return Shape((*stored, *ends), key, {"tombstone.keep-values": "true"})
+    sequence = ",".join(words.sequence)
+    if not words.ignore_nulls:
+        return Shape(tuple(stored), key, {"watermark-key": sequence})
+    options = {"merge-engine": MergeEngine.PARTIAL_UPDATE.value, "sequence.field": sequence}
+    if words.deletes is None:
+        return Shape(tuple(stored), key, options)
+    options |= {"rowkind.field": _ROW_KIND, "partial-update.remove-record-on-delete": "true"}
+    return Shape((*stored, Column(_ROW_KIND, "string")), key, options)
+
+
+def _sequence_type(words: Words, known: Mapping[str, Column]) -> str:
+    if len(words.sequence) == 1:
+        return known[words.sequence[0]].type
+    fields = ",".join(f"{quoted(name)}:{known[name].type}" for name in words.sequence)
+    return str(parse_type(f"struct<{fields}>"))
+
+
+def check_target(table: str, definition: TableDefinition, words: Words, wanted: Shape) -> MergeSpec:
+    """The options of a target, which must be those that the words need.
+
+    Args:
+        table: its full name.
+        definition: the target.
+        words: the words.
+        wanted: the shape that they need.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS saying what is wrong, with the CREATE TABLE of a target that would do;
+            COLUMN_NOT_FOUND; TYPE_MISMATCH for a :data:`START_AT` or :data:`END_AT` of another type.
+    """
+    spec = merge_spec(definition) if definition.keyed else None
+    why = _unlike(definition, spec, words, wanted)
+    if why is not None:
+        message = f"Table '{table}' {why}; apply_changes needs a target like: {wanted.statement(table)}."
+        raise TrinityError("INVALID_ARGUMENTS", message)
+    assert spec is not None
+    have = {c.name.lower(): c for c in definition.visible}
+    for column in wanted.columns:
+        found = have.get(column.name.lower())
+        if found is None:
+            message = (
+                f"Table '{table}' has no column '{column.name}' for that of the source. It has: "
+                f"{', '.join(c.name for c in definition.visible)}. Add it, or leave it out by except_columns."
+            )
+            raise TrinityError("COLUMN_NOT_FOUND", message)
+        if column.name in (START_AT, END_AT) and found.type != _stored_type(definition, words):
+            message = (
+                f"Column '{column.name}' of table '{table}' is of type {found.type}, and the sequence of type "
+                f"{column.type}; they must be one type."
+            )
+            raise TrinityError("TYPE_MISMATCH", message)
+    return spec
+
+
+def _stored_type(definition: TableDefinition, words: Words) -> str:
+    """The type that START_AT and END_AT have to have: that of the table's own columns of the sequence."""
+    if words.by_start:
+        return definition.column(START_AT).type
+    known = {name: Column(name, definition.column(name).type) for name in words.sequence}
+    return _sequence_type(words, known)
+
+
+def _unlike(definition: TableDefinition, spec: MergeSpec | None, words: Words, wanted: Shape) -> str | None:
+    """Difference of a target from the shape, as the rest of a sentence; None for nothing."""
+    if spec is None:
+        return "has no primary key"
+    if _lower(spec.key) != _lower(wanted.key):
+        return f"has the primary key ({', '.join(spec.key)}), and not ({', '.join(wanted.key)})"
+    engine = MergeEngine(wanted.properties.get("merge-engine", MergeEngine.DEDUPLICATE.value))
+    if spec.engine is not engine:
+        return f"has merge engine {spec.engine.value}, and not {engine.value}"
+    if words.history:
+        return _unlike_history(spec)
+    if [c.lower() for c in spec.ordering] != [c.lower() for c in words.sequence] or spec.descending:
+        order = f"orders its rows by {', '.join(spec.ordering)}" if spec.ordering else "has no watermark"
+        down = " downwards" if spec.descending else ""
+        return f"{order}{down}, and not by {', '.join(words.sequence)}"
+    if spec.by_column and (spec.groups or spec.functions):
+        return "has sequence groups or functions, by which columns fold otherwise"
+    if spec.by_column and words.deletes is not None and not (spec.row_kind and spec.remove_on_delete):
+        return "has no row kind column by which an event could delete a row"
+    if not spec.by_column and not (spec.tombstone or spec.row_kind or spec.hidden_row_kind):
+        return "has no column by which a row could be deleted"
+    return None
+
+
+def _unlike_history(spec: MergeSpec) -> str | None:
+    if not spec.hidden_row_kind or spec.row_kind:
+        return "has a tombstone or row kind column of its own, or is external"
+    if not set(spec.ordering) <= set(spec.key):
+        return "has a watermark"
+    return None if spec.tombstone_rows else "lacks 'tombstone.keep-values' = 'true'"
+
+
+def _lower(names: Sequence[str]) -> set[str]:
+    return {name.lower() for name in names}
