@@ -48,7 +48,9 @@ def parquet_files(table: Table) -> set[Path]:
 
 def in_days(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     """Vacuums as if so many days had gone by."""
-    monkeypatch.setattr("trinity.table.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S))
+    monkeypatch.setattr(
+        "trinity.engine.compacting.vacuum.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S)
+    )
 
 
 @pytest.mark.tiered

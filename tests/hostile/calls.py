@@ -142,7 +142,9 @@ def calls() -> Iterator[Call]:
 
 
 def _members(owner: type) -> Iterator[Call]:
-    for name, member in vars(owner).items():
+    """Those of Trinity's base classes too, under the name of the class that has them."""
+    inherited = [base for base in reversed(owner.__mro__) if base.__module__.startswith("trinity")]
+    for name, member in {name: member for base in inherited for name, member in vars(base).items()}.items():
         full = f"{owner.__name__}.{name}"
         if name.startswith("_"):
             continue

@@ -264,6 +264,7 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
+@public
 def widens(before: DataType, after: DataType) -> bool:
     """True when a column may be given the other type, which is wider or the same."""
     if before == after:

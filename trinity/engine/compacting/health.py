@@ -32,12 +32,6 @@ class TierSize:
     rows: int
     bytes: int
 
-    @classmethod
-    def of(cls, files: Iterable[DataFile]) -> TierSize:
-        """The size of some files."""
-        found = list(files)
-        return cls(len(found), sum(f.rows for f in found), sum(f.size for f in found))
-
 
 @public
 @dataclass(frozen=True)
@@ -70,9 +64,9 @@ class Health:
 
 def health_of(splits: SplitSource) -> Health:
     """The state of a version."""
-    base = TierSize.of(f for f in splits.files if f.tier is Tier.BASE)
+    base = _size(f for f in splits.files if f.tier is Tier.BASE)
     log_files = [f for f in splits.files if f.tier is Tier.LOG]
-    log, commits = TierSize.of(log_files), len({f.commit for f in log_files})
+    log, commits = _size(log_files), len({f.commit for f in log_files})
     keyed = splits.definition.keyed
     share = log.rows / base.rows if base.rows else float("inf") if log.rows else 0.0
     strength, advice = _advice(splits, log_files, share, commits)
@@ -80,13 +74,18 @@ def health_of(splits: SplitSource) -> Health:
         splits.version,
         base,
         log,
-        TierSize.of(splits.sidecar),
+        _size(splits.sidecar),
         commits,
         share,
         _read_cost(share, commits) if keyed else 1.0,
         strength,
         advice,
     )
+
+
+def _size(files: Iterable[DataFile]) -> TierSize:
+    found = list(files)
+    return TierSize(len(found), sum(f.rows for f in found), sum(f.size for f in found))
 
 
 def _read_cost(share: float, commits: int) -> float:
