@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = {
     "trinity": ROOT / "trinity",
+    "pyspark_trinity": ROOT / "pyspark_trinity",
     "trinity_parquet": ROOT / "formats/parquet/trinity_parquet",
     "trinity_delta": ROOT / "formats/delta/trinity_delta",
     "trinity_iceberg": ROOT / "formats/iceberg/trinity_iceberg",
@@ -133,6 +134,7 @@ LAYERS: Final = (
     ("spark_tree", "merge", "sql.parsing.parse", "sql.parsing.changes", "sql.parsing.words", "sql.parsing.as_written"),
     ("storage",),
     ("memory", "definition", "engine", "travel"),
+    ("datasource",),
     ("builder", "catalogs", "table_columns"),
     ("external",),
     ("table", "session"),
@@ -214,6 +216,7 @@ def test_pages_name_files_that_are_there(page: Path) -> None:
 LOCAL_DISK: Final = {
     "trinity/cli/main.py": "reads the SQL of the file that it is given",
     "trinity/cli/shell.py": "tells a warehouse from a model by a look at it",
+    "trinity/datasource/rendezvous.py": "processes of one machine meet over a socket, which a folder of Spark's names",
     "trinity/demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
     "trinity/engine/spark/local.py": "Spark's JARs are in a cache of the user's",
     "trinity/journal/model.py": "reads the model's file",
@@ -362,7 +365,7 @@ def test_adapters_mirror_each_other() -> None:
         assert list((folder.parent / "tests").glob("test_*.py"))
 
 
-def test_the_wheel_holds_exactly_the_five_packages(tmp_path: Path) -> None:
+def test_the_wheel_holds_exactly_these_packages(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)],
         capture_output=True,

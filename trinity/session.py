@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trinity.calls import public
 from trinity.catalogs import Catalogs
+from trinity.datasource.rendezvous import offer, withdraw
 from trinity.definition.columns import Columns, columns_of
 from trinity.definition.define import check_types, define_table
 from trinity.errors import TrinityError, nearest
@@ -84,6 +85,7 @@ class Session:
             check_spark(spark, self._catalogs.requirements())
         self.current_catalog = self.current_schema = ""
         self.use(catalog, schema)
+        offer(self)
 
     def __enter__(self) -> Session:
         return self
@@ -95,6 +97,7 @@ class Session:
 
     def close(self) -> None:
         """Releases the catalogs. Spark goes on: it serves the whole process, ``session.spark.stop()`` ends it."""
+        withdraw(self)
         self._catalogs.close()
 
     @property
@@ -104,6 +107,7 @@ class Session:
             from trinity.engine.spark.local import local_spark
 
             self._spark = local_spark(self._catalogs.requirements(), self._settings)
+            offer(self)
         return self._spark
 
     @property

@@ -37,6 +37,8 @@ _LOCAL: Final = {
     # list the files of a hundred commits on the driver; a Spark job for that costs more
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
     "spark.sql.shuffle.partitions": "4",
+    # a query that is to end when all is read does so after a crash, too, for a source written in Python
+    "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
     # what a task costs before it begins: see the module, and 40 ms of a TCP socket's delayed acknowledgements
     "spark.python.daemon.module": "trinity.engine.spark.worker_daemon",
     **({"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}),

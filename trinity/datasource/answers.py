@@ -1,0 +1,207 @@
+"""Answers of the driver's process about tables: their columns, how far they are, the files of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from trinity.datasource.columns import as_json, columns_of, differences
+from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
+from trinity.datasource.parts import CHANGE_COLUMNS
+from trinity.datasource.stored_rows import stored_rows
+from trinity.datasource.triggers import reads_all_now
+from trinity.engine.feed.interval import Bound, interval, unknown_version
+from trinity.engine.feed.kept import keep
+from trinity.engine.spark.types import spark_type
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.spi import HistoryEntry, TableDefinition
+from trinity.storage.changelog import KeptChanges
+from trinity.travel import epoch_ms, version_at
+
+__all__ = ["Tables", "answer"]
+
+
+class Tables(Protocol):
+    """A session, as the data source sees it."""
+
+    def table(self, name: str) -> Target:
+        """The table of a name, as :meth:`trinity.Session.table`."""
+        ...
+
+
+def answer(sessions: Sequence[Tables], question: Mapping[str, Any]) -> Any:
+    """The answer to a question, as JSON.
+
+    Args:
+        sessions: the open ones, the newest first.
+        question: ``ask`` what, about which ``table``, and what else that needs.
+
+    Raises:
+        TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND; INVALID_ARGUMENTS where the name means
+            different tables in different sessions; what answering raises.
+    """
+    return _ANSWERS[question["ask"]](_found(sessions, question["table"]), question)
+
+
+def _found(sessions: Sequence[Tables], name: str) -> Target:
+    found: dict[str, Target] = {}
+    unknown: TrinityError | None = None
+    for session in sessions:
+        try:
+            table = session.table(name)
+            found.setdefault(table.location, table)
+        except TrinityError as error:
+            if error.code not in ("CATALOG_NOT_FOUND", "SCHEMA_NOT_FOUND", "TABLE_NOT_FOUND"):
+                raise
+            unknown = unknown or error
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"'{name}' names different tables in the open sessions of this process: {', '.join(sorted(found))}. Close "
+            "the sessions that are not meant.",
+        )
+    raise unknown or TrinityError(
+        "CONFIGURATION_INVALID",
+        f"Table '{name}': this process has no open session of Trinity's. Keep the one of trinity.connect open.",
+    )
+
+
+def _columns(table: Target, question: Mapping[str, Any]) -> Any:
+    """The columns of a version, or of the newest, and which that is."""
+    at = question["at"]
+    splits = table.splits(version_at(table, at) if isinstance(at, str) else at)
+    _check_names(table, splits.definition)
+    columns = splits.definition.visible
+    shown = (*columns, *(CHANGE_COLUMNS if question["changes"] else ()))
+    ddl = ", ".join(f"{quoted(column.name)} {spark_type(column.type)}" for column in shown)
+    return {"table": str(table.name), "version": splits.version, "columns": as_json(columns), "ddl": ddl}
+
+
+def _milliseconds(table: Target, question: Mapping[str, Any]) -> int:
+    return epoch_ms(question["timestamp"], table.session.timezone)
+
+
+def _offset(table: Target, question: Mapping[str, Any]) -> Any:
+    """The newest offset that a stream can come to from where it is."""
+    start = Offset.from_dict(question["start"])
+    splits = table.splits()
+    _check_id(table, splits.definition, start)
+    if start.begins is None and start.version == splits.version:
+        return start.to_dict()
+    history, most = _history(table), question["most"]
+    all_now = (most is not None or not question["begun"]) and reads_all_now(table.session.spark)
+    if all_now and not question["begun"]:  # Spark asks before it says where the checkpoint is
+        behind = history[-1:]
+    else:
+        behind = commits_behind(str(table.name), history, start)[: None if all_now else most]
+    if "columns" in question:
+        behind = _alike(table, behind, question)
+    return Offset(behind[-1].version, splits.definition.id).to_dict() if behind else start.to_dict()
+
+
+def _alike(table: Target, behind: list[HistoryEntry], question: Mapping[str, Any]) -> list[HistoryEntry]:
+    """The commits up to the first behind which the columns are other than the stream's.
+
+    Older versions than that of its columns are read in these, whatever they had.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED where that is the first one of all.
+    """
+
+    def differ(entry: HistoryEntry) -> list[str]:
+        return differences(wanted, table.splits(entry.version).definition.visible, chosen=question["chosen"])
+
+    wanted = columns_of(question["columns"])
+    if not behind or not differ(behind[-1]):
+        return behind
+    for place, entry in enumerate(behind):
+        if entry.version > question["of"] and (found := differ(entry)):
+            if place:
+                return behind[:place]
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Columns of table '{table.name}' have changed in version {entry.version}, where the stream has come "
+                f"to: {', '.join(found)}. Spark cannot change the columns of a query that runs. Load the stream again "
+                "and start it with the same checkpoint: it goes on from here with the new columns. With option "
+                "onSchemaChange=ignore it keeps those that it has.",
+            )
+    return behind
+
+
+def _batch(table: Target, question: Mapping[str, Any]) -> Any:
+    """The files of a micro-batch, made now where they are not there yet."""
+    start, end = Offset.from_dict(question["start"]), Offset.from_dict(question["end"])
+    definition = table.definition
+    for offset in (start, end):
+        _check_id(table, definition, offset)
+    return _files(table, batch(str(table.name), _history(table), start, end))
+
+
+def _read(table: Target, question: Mapping[str, Any]) -> Any:
+    """The files of the rows of a version; or, with where they begin, of the changes up to it."""
+    start, end = question["start"], question["end"]
+    if start is None:
+        rows = next((entry for entry in _history(table) if entry.version == end), None)
+        if rows is None:
+            raise unknown_version(table, end, _history(table))
+        return _files(table, Batch(rows=rows))
+    part = interval(table, Bound(start, inclusive=True), Bound(end, inclusive=True))
+    return _files(table, Batch(changes=tuple(part.entries)))
+
+
+def _files(table: Target, found: Batch) -> list[dict[str, Any]]:
+    parts: list[tuple[HistoryEntry, KeptChanges]] = []
+    if found.rows is not None:
+        parts.append((found.rows, stored_rows(table, found.rows)))
+    if found.changes:
+        kept = keep(table, [entry.version for entry in found.changes])
+        parts += zip(found.changes, kept, strict=True)
+    return [
+        {
+            "version": entry.version,
+            "timestamp_ms": entry.timestamp_ms,
+            "rows": entry is found.rows,
+            "columns": as_json(changes.columns),
+            "files": changes.files,
+            "bytes": changes.bytes,
+        }
+        for entry, changes in parts
+        if changes.files
+    ]
+
+
+def _history(table: Target) -> list[HistoryEntry]:
+    return table.connector.metadata.history(table.handle)
+
+
+def _check_names(table: Target, definition: TableDefinition) -> None:
+    taken = {column.name for column in CHANGE_COLUMNS}
+    for column in definition.visible:
+        if column.name.lower() in taken:
+            raise TrinityError(
+                "DUPLICATE_COLUMN_NAME",
+                f"Column '{column.name}' of table '{table.name}' has the name of a column of its changes; rename it to "
+                "stream them.",
+            )
+
+
+def _check_id(table: Target, definition: TableDefinition, offset: Offset) -> None:
+    if offset.table and definition.id and offset.table != definition.id:
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{table.name}' is another one than the checkpoint is of: it was dropped and made anew. Begin a new "
+            "checkpoint.",
+        )
+
+
+_ANSWERS: Final[Mapping[str, Callable[[Target, Mapping[str, Any]], Any]]] = {
+    "batch": _batch,
+    "columns": _columns,
+    "milliseconds": _milliseconds,
+    "offset": _offset,
+    "read": _read,
+}

@@ -1,0 +1,77 @@
+"""Columns of a table and of a stream of it: how they are told to each other, and whether they are still alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trinity.datasource.parts import CHANGE_COLUMNS
+from trinity.engine.appending.casts import assignable
+from trinity.errors import TrinityError, nearest
+from trinity.spi import Column, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["as_json", "columns_of", "differences", "shown_columns"]
+
+
+def as_json(columns: Iterable[Column]) -> list[dict[str, Any]]:
+    """Columns as JSON: name, type and field id, which tell them from others."""
+    return [{"name": column.name, "type": column.type, "field_id": column.field_id} for column in columns]
+
+
+def columns_of(found: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """The columns that :func:`as_json` told."""
+    return tuple(Column(**column) for column in found)
+
+
+def shown_columns(table: str, columns: Sequence[Column], schema: StructType) -> list[Column]:
+    """The columns that a DataFrame's are made of.
+
+    Args:
+        table: the table's name, for messages.
+        columns: its columns.
+        schema: the DataFrame's.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH for a schema of the caller's that does not fit.
+    """
+    known = {column.name.lower(): column for column in (*CHANGE_COLUMNS, *columns)}
+    found = []
+    for field in schema.fields:
+        column = known.get(field.name.lower())
+        if column is None:
+            raise TrinityError(
+                "COLUMN_NOT_FOUND", f"Table '{table}' has no column '{field.name}'.{nearest(field.name, list(known))}"
+            )
+        kind = field.dataType.simpleString()
+        if not assignable(parse_type(column.type), parse_type(kind)):
+            raise TrinityError(
+                "TYPE_MISMATCH", f"Column '{column.name}' of table '{table}' is {column.type}, and cannot be {kind}."
+            )
+        found.append(column)
+    return found
+
+
+def differences(old: Iterable[Column], new: Iterable[Column], *, chosen: bool) -> list[str]:
+    """The differences between columns, for a message; none where a stream may go on.
+
+    Args:
+        old: the stream's columns.
+        new: the table's.
+        chosen: True where new columns are none, as the stream's were chosen.
+    """
+    before, after = (_by_identity(columns) for columns in (old, new))
+    gone = [f"'{column.name}' was dropped" for key, column in before.items() if key not in after]
+    other = [
+        f"'{column.name}' {column.type} is '{after[key].name}' {after[key].type} now"
+        for key, column in before.items()
+        if key in after and (column.name, column.type) != (after[key].name, after[key].type)
+    ]
+    added = [f"'{column.name}' was added" for key, column in after.items() if key not in before and not chosen]
+    return [*gone, *other, *added]
+
+
+def _by_identity(columns: Iterable[Column]) -> dict[object, Column]:
+    return {c.name.lower() if c.field_id is None else c.field_id: c for c in columns}

@@ -1,0 +1,54 @@
+"""Parts of a batch: files, and the columns that tell what changed. Light, as planning processes live for a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from trinity.spi import Column
+
+__all__ = ["CHANGE_COLUMNS", "SourceFile", "grouped"]
+
+CHANGE_COLUMNS: Final = (
+    Column("_change_type", "string"),
+    Column("_commit_version", "bigint"),
+    Column("_commit_timestamp", "timestamp"),
+)
+"""The columns that a row of changes has behind the table's columns, named as in :meth:`trinity.Table.changes`."""
+_AT_ONCE: Final = 16 * 1024 * 1024
+"""Bytes of small files that one task reads."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A Parquet file of a batch.
+
+    Attributes:
+        path: its path.
+        bytes: its size.
+        columns: the table's columns in it.
+        version: the version that all its rows belong to.
+        timestamp_ms: when that was committed, milliseconds since the epoch.
+        rows: True for rows of the version, which count as inserted; False for changes, each of which says what it is.
+    """
+
+    path: str
+    bytes: int
+    columns: tuple[Column, ...]
+    version: int
+    timestamp_ms: int
+    rows: bool
+
+
+def grouped(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
+    """The files of each task, in their order: large ones by themselves, small ones together."""
+    found: list[list[SourceFile]] = []
+    room = 0
+    for file in files:
+        if not found or file.bytes > room:
+            found.append([])
+            room = _AT_ONCE
+        found[-1].append(file)
+        room -= file.bytes
+    return found
