@@ -19,13 +19,13 @@ import polars as pl
 import pyarrow as pa
 
 import trinity
-from trinity import Check, Column, TableName, dbapi
+from trinity import Check, Column, TableName, cdc, dbapi
 from trinity.definition import evolve
 from trinity.external import ExternalTables
 
 __all__ = ["EXTREME", "MODULES", "PROPER", "Call", "Subjects", "calls"]
 
-MODULES: Final = (trinity, dbapi, evolve)
+MODULES: Final = (trinity, dbapi, evolve, cdc)
 """Whose ``__all__`` is public."""
 
 ROW: Final = pa.table({"k": [1], "v": ["x"]})
@@ -194,6 +194,8 @@ class Subjects:
             "Counts": lambda: trinity.Counts(1),
             "VacuumResult": lambda: trinity.VacuumResult(0, 0, 0),
             "ExternalTables": lambda: self.session.external,
+            "PostgresSlot": lambda: cdc.PostgresSlot("host=/nosuch", "slot", ["publication"]),
+            "PostgresChanges": lambda: cdc.PostgresChanges(ROW, 1, True),
             "Connection": lambda: self.connection,
             "Cursor": self.connection.cursor,
         }[owner.__name__]()

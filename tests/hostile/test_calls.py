@@ -31,6 +31,11 @@ class DataFrame:
 
     __module__ = "pyspark.sql"
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise TrinityError("CONFIGURATION_INVALID", "There is no Spark here.")
+
 
 class Play:
     """Makes calls, one after the other, on subjects that are made anew after a change."""

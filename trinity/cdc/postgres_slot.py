@@ -35,6 +35,7 @@ _SCHEMA: Final = pa.schema([
 _LIMIT: Final = 50_000
 
 
+@public
 @dataclass(frozen=True)
 class PostgresChanges:
     """Changes of whole transactions, in the order of their commits.
