@@ -342,7 +342,7 @@ class VersionedMetadata(RowChanges):
                 changed,
                 number=newest.number + 1,
                 timestamp_ms=next_timestamp_ms(newest.timestamp_ms),
-                files=tuple(f.at_commit(newest.number + 1) for f in changed.files),
+                files=tuple(f if f.commit is not None else f.at_commit(newest.number + 1) for f in changed.files),
                 commit=uuid.uuid4().hex,
             )
             self.commit_version(table, made)

@@ -27,6 +27,7 @@ from trinity.spi import (
     TableHandle,
     Tier,
 )
+from trinity.storage import ObjectStore
 from trinity_parquet import ParquetFormat
 
 KEYED = TableDefinition(
@@ -110,6 +111,31 @@ def test_checkpoints_stand_for_the_manifests_before_them(tmp_path: Path, interva
     again = open_catalog(tmp_path)
     assert ids(again, table) == list(range(11))
     assert again.metadata.recorded_txn(table, "app") == 10
+
+
+def test_commits_cost_the_same_whatever_the_table_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing committed here is read back, and checkpoints, which repeat all files, grow apart as files add up."""
+    lake = open_catalog(tmp_path, **{"checkpoint-interval": 2})
+    table = lake.metadata.create_table(KEYED)
+    append(lake, table, -1)
+    read: list[str] = []
+    get = ObjectStore.get
+
+    def noted(store: ObjectStore, name: str) -> bytes:
+        read.append(name)
+        return get(store, name)
+
+    monkeypatch.setattr(ObjectStore, "get", noted)
+    for n in range(300):
+        append(lake, table, n)
+    assert read == []
+    written_again = sum(
+        len(json.loads(checkpoint.read_bytes())["files"])
+        for checkpoint in Path(table.location, "_trinity/log").glob("*.checkpoint.json")
+    )
+    assert written_again < 300 * 40  # of a checkpoint every two versions: 22,500
+    assert ids(open_catalog(tmp_path, **{"checkpoint-interval": 2}), table) == list(range(-1, 300))
+    assert len([name for name in read if "checkpoint" not in name]) <= 300 / 20
 
 
 def test_what_a_crash_leaves_is_ignored(lake: Connector, table: TableHandle, tmp_path: Path) -> None:

@@ -57,11 +57,11 @@ class Change:
         if before is None:
             files, oldest = after.files, after.oldest or None
             return cls(*facts, files, frozenset(), after.definition, after.txns, oldest, after.commit)
-        known, now = ({f.path for f in version.files} for version in (before, after))
+        added, removed = _difference(before.files, after.files)
         return cls(
             *facts,
-            [f for f in after.files if f.path not in known],
-            frozenset(known - now),
+            added,
+            removed,
             after.definition if after.definition != before.definition else None,
             {app: number for app, number in after.txns.items() if before.txns.get(app) != number},
             after.oldest if after.oldest > before.oldest else None,
@@ -119,6 +119,14 @@ class Change:
             data.get("oldest"),
             data.get("commit", ""),
         )
+
+
+def _difference(before: tuple[DataFile, ...], after: tuple[DataFile, ...]) -> tuple[list[DataFile], frozenset[str]]:
+    """Files that came, and paths of those that went."""
+    if after[: len(before)] == before:  # an append: the same objects, which takes no look into them
+        return list(after[len(before) :]), frozenset()
+    known, now = ({f.path for f in files} for files in (before, after))
+    return [f for f in after if f.path not in known], frozenset(known - now)
 
 
 def begins(version: TableVersion | Change) -> bool:

@@ -21,7 +21,7 @@ from trinity.storage import (
     after_commit,
     identity_only,
 )
-from trinity_parquet.commit import commit_change, commit_of, delete_log, write_checkpoint
+from trinity_parquet.commit import checkpoint_step, commit_change, commit_of, delete_log, write_checkpoint
 from trinity_parquet.manifest import Change, begins
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots, is_table
@@ -70,7 +70,8 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
 
     def commit_version(self, table: TableHandle, version: TableVersion) -> None:
         super().commit_version(table, version)
-        if version.number % self._interval == 0 and not begins(version):
+        self._snapshots.keep(table, version)
+        if version.number % checkpoint_step(self._interval, len(version.files)) == 0 and not begins(version):
             store = ObjectStore(table.location)
             after_commit(f"Version {version.number} has no checkpoint", lambda: write_checkpoint(store, version))
 

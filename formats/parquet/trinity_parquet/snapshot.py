@@ -93,6 +93,13 @@ class Snapshots:
         store = ObjectStore(table.location)
         return _checkpoint(store, number) is not None or begins(_change(store, table, number))
 
+    def keep(self, table: TableHandle, version: TableVersion) -> None:
+        """Remembers a version that this process has committed, so that it is not read back."""
+        store = ObjectStore(table.location)
+        born = store.stat(manifest_name(0))
+        if born is not None:
+            self._versions.get((store.root, born, version.number), lambda: version)
+
     def forget(self, table: TableHandle) -> None:
         """Drops what is remembered of a table's versions."""
         root = ObjectStore(table.location).root
