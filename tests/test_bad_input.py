@@ -46,11 +46,13 @@ def test_bad_rows(
     assert [tuple(r) for r in orders.to_df().collect()] == [("1", 1, None, 1.0)]
 
 
+@pytest.mark.tiered
 def test_duplicate_columns(orders: Table) -> None:
     with refused("DUPLICATE_COLUMN_NAME", "TS"):
         orders.upsert(pa.Table.from_arrays([pa.array(["1"]), pa.array([1]), pa.array([2])], ["order_id", "ts", "TS"]))
 
 
+@pytest.mark.tiered
 def test_data_of_an_unknown_kind(orders: Table) -> None:
     with refused("INVALID_ARGUMENTS", "list", "__arrow_c_stream__"):
         orders.upsert([{"order_id": "1"}])
@@ -90,6 +92,7 @@ def test_bad_options(session: Session, fmt: str, options: dict[str, str], code: 
     assert session.catalogs[fmt].metadata.list_tables("default") == []
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize(
     ("columns", "key", "code", "named"),
     [
@@ -130,6 +133,7 @@ def test_bad_defaults(session: Session, kind: str, default: str, code: str, name
     session.sql("ALTER TABLE parquet.default.t ALTER COLUMN v SET DEFAULT NULL")
 
 
+@pytest.mark.tiered
 def test_names(session: Session, fmt: str, orders: Table) -> None:
     with refused("TABLE_NOT_FOUND", "order", "orders"):
         session.table(f"{fmt}.default.order")
@@ -143,6 +147,7 @@ def test_names(session: Session, fmt: str, orders: Table) -> None:
         session.table("a.b.c.d")
 
 
+@pytest.mark.tiered
 def test_plain_and_keyed_are_not_mixed_up(session: Session, fmt: str, orders: Table) -> None:
     plain = session.create_table(f"{fmt}.default.plain", [Column("order_id", "string")])
     with refused("INVALID_ARGUMENTS", "append"):
@@ -153,6 +158,7 @@ def test_plain_and_keyed_are_not_mixed_up(session: Session, fmt: str, orders: Ta
         session.create_table(f"{fmt}.default.x", [Column("a", "int")], properties={"watermark-key": "a"})
 
 
+@pytest.mark.tiered
 def test_deletes(orders: Table) -> None:
     orders.upsert(ROW)
     with refused("COLUMN_NOT_FOUND", "amonut") as caught:
@@ -171,6 +177,7 @@ def test_deletes(orders: Table) -> None:
     assert orders.to_df().count() == 1
 
 
+@pytest.mark.tiered
 def test_properties_that_would_change_old_rows(orders: Table) -> None:
     for option in ({"watermark-key": "amount"}, {"tombstone-key": "amount"}):
         with refused("INVALID_TABLE_PROPERTY", next(iter(option)), "orders"):
@@ -181,6 +188,7 @@ def test_properties_that_would_change_old_rows(orders: Table) -> None:
     assert orders.properties["bucket"] == "4"
 
 
+@pytest.mark.tiered
 def test_columns_that_cannot_be_added(orders: Table) -> None:
     orders.upsert(ROW)
     with refused("COLUMN_ALREADY_EXISTS", "AMOUNT"):

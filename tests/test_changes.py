@@ -160,6 +160,7 @@ def test_forms(session: Session, tiered_fmt: str) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.tiered
 def test_bounds(session: Session, fmt: str) -> None:
     table = made(session, fmt, "arrival")
     for n in range(3):
@@ -202,6 +203,7 @@ def test_what_was_vacuumed_is_not_known(session: Session, fmt: str) -> None:
         table.changes(oldest(table), start_inclusive=True)
 
 
+@pytest.mark.tiered
 def test_a_column_of_the_feeds_name_is_refused(session: Session, fmt: str) -> None:
     session.sql(f"CREATE TABLE {fmt}.default.c (id INT, _change_type STRING, PRIMARY KEY (id))")
     with pytest.raises(TrinityError, match=r"'_change_type'.*rename it"):

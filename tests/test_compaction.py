@@ -71,6 +71,7 @@ def test_compaction_keeps_every_later_fold(numbers: Table, full: bool) -> None:
     assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
 
 
+@pytest.mark.tiered
 def test_a_compaction_tells_what_it_wrote_and_counts_no_tombstone_for_a_row(numbers: Table) -> None:
     fill(numbers, 0, 20, 10, "a")
     fill(numbers, 15, 20, 20, "", gone=True)

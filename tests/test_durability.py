@@ -123,6 +123,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(
         assert values(table) == [1, 2, *[9] * number]
 
 
+@pytest.mark.tiered
 def test_an_update_whose_answer_is_lost_applies_once(
     session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def test_spark_and_polars_data(session: Session, spark: SparkSession) -> None:
     assert "new" not in columns(table)
 
 
+@pytest.mark.tiered
 def test_two_writers_at_once(table: Table) -> None:
     """The same column, another one, a wider type of the same one; a type that does not fit is an error for one."""
     kinds = {"a": pa.int32(), "b": pa.string(), "v": pa.int64()}

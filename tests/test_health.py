@@ -24,6 +24,7 @@ def fill(table: Table, start: int, stop: int, ts: int = 1, gone: bool = False) -
     table.upsert(pa.table({"k": k, "ts": [ts] * len(k), "gone": [gone] * len(k)}))
 
 
+@pytest.mark.tiered
 def test_health_counts_tiers_and_says_what_helps(numbers: Table) -> None:
     empty = numbers.health()
     assert (empty.log_share, empty.read_cost, empty.strength) == (0, 1, None)
@@ -54,6 +55,7 @@ def test_many_small_commits_ask_for_a_minor_compaction(numbers: Table) -> None:
     assert (numbers.health().commits, numbers.health().strength) == (20, "minor")
 
 
+@pytest.mark.tiered
 def test_upkeep_does_what_health_asks_for(session: Session, numbers: Table, fmt: str) -> None:
     fill(numbers, 0, 100)
     plain = session.create_table(f"{fmt}.default.plain", [Column("k", "bigint")])

@@ -305,6 +305,7 @@ def test_files_that_no_source_row_can_touch_are_not_read(session: Session, tiere
     ]
 
 
+@pytest.mark.tiered
 def test_the_builder_takes_columns(session: Session, fmt: str) -> None:
     """Conditions that are Columns cannot be compared, only evaluated."""
     session.use(fmt, "default")

@@ -64,6 +64,7 @@ def test_a_group_folds_in_a_hash_table_where_its_bounds_let_it(
     assert {tuple(r) for r in found} == {(*row, sums[k]) for k, (_, row) in newest.items()}
 
 
+@pytest.mark.tiered
 def test_a_sum_is_narrow_only_where_bounds_prove_it(session: Session, fmt: str) -> None:
     """A4: values that might leave BIGINT on the way are summed in a wider type, and may come back."""
     table = session.create_table(

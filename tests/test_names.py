@@ -94,6 +94,7 @@ def test_a_table_is_dropped_and_altered_by_its_own_name(session: Session, fmt: s
         assert tables(session) == left
 
 
+@pytest.mark.tiered
 def test_dropping_a_schema_by_cascade_drops_its_tables_only(session: Session, fmt: str) -> None:
     for schema, table in product(("a", "a.b"), ("c", "b.c", '"c"')):
         session.sql(f"CREATE SCHEMA IF NOT EXISTS {fmt}.{quoted(schema)}")

@@ -96,6 +96,7 @@ def test_compaction_splits_partitions_that_are_large_or_have_buckets(
     assert all(1 <= n <= 3 for n in by_partition(regions).values())
 
 
+@pytest.mark.tiered
 def test_a_compacted_table_is_a_plain_scan_and_is_not_compacted_again(regions: Table) -> None:
     put(regions, ["eu", "us"], range(20), 10, "a")
     put(regions, ["us"], range(10), 20, "b")

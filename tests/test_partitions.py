@@ -31,6 +31,7 @@ def test_every_type_and_null(session: Session, fmt: str) -> None:
         assert stored in [{n: r[n] for n in stored} for r in rows]
 
 
+@pytest.mark.tiered
 def test_types_that_do_not_partition(session: Session, fmt: str) -> None:
     for kind in ("float", "double", "array<int>", "struct<a:int>", "map<string,int>"):
         with pytest.raises(TrinityError, match="'p'") as caught:
@@ -57,6 +58,7 @@ def test_the_empty_string_is_not_null(session: Session, fmt: str) -> None:
     assert [r.id for r in table.to_df(where="p = ''").orderBy("id").collect()] == [0, 2]
 
 
+@pytest.mark.tiered
 def test_a_value_too_long_for_a_folder_is_refused(session: Session, fmt: str) -> None:
     table = plain_table(session, fmt, "string", ["x"])
     with pytest.raises(TrinityError, match="'p' is too long") as caught:
@@ -82,6 +84,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.tiered
 def test_partitionings_that_are_refused(session: Session, fmt: str) -> None:
     for partition_by, code in REFUSED:
         with pytest.raises(TrinityError) as caught:

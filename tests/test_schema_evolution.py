@@ -89,6 +89,7 @@ def test_the_life_of_a_keyed_table(lake: Session, fmt: str) -> None:
     assert sorted(map(tuple, table.to_df(version=with_late).collect())) == then
 
 
+@pytest.mark.tiered
 def test_a_plain_partitioned_table(lake: Session, fmt: str) -> None:
     lake.sql("CREATE TABLE t (n INT, region STRING, amount DECIMAL(6,2), f FLOAT) PARTITIONED BY (region)")
     lake.sql("INSERT INTO t VALUES (1, 'eu', 1.25, 0.5), (2, 'us', 2.50, 1.5), (3, NULL, NULL, NULL)")

@@ -42,6 +42,7 @@ def refused(session: Session, code: str, text: str, dialect: str = "spark") -> s
 # -- schemas and names ----------------------------------------------------------------------------------
 
 
+@pytest.mark.tiered
 def test_schemas(session: Session, fmt: str) -> None:
     session.sql(f"USE CATALOG {fmt}")
     assert (session.current_catalog, session.current_schema) == (fmt, "default")
@@ -72,6 +73,7 @@ def test_use_takes_a_catalog_too(session: Session) -> None:
 # -- CREATE, DROP, ALTER, SHOW --------------------------------------------------------------------------
 
 
+@pytest.mark.tiered
 def test_show_create_table_runs_again(session: Session, fmt: str) -> None:
     spaced = "b_c" if fmt == "delta" else "b c"
     session.sql(

@@ -69,6 +69,7 @@ def test_a_retry_of_a_statement_changes_nothing(session: Session, table: Table, 
         session.sql(f"INSERT INTO {table.name} VALUES (1, 10), (2, 20)")
 
 
+@pytest.mark.tiered
 def test_a_statement_that_selects_nothing_is_recorded(session: Session, table: Table) -> None:
     assert not table.delete("id = 77", txn=("app", 1)).skipped
     session.sql(f"INSERT INTO {table.name} VALUES (77, 1)")
@@ -76,6 +77,7 @@ def test_a_statement_that_selects_nothing_is_recorded(session: Session, table: T
     assert (77, 1) in rows_at(table)
 
 
+@pytest.mark.tiered
 def test_a_truncation_is_recorded(session: Session, table: Table) -> None:
     def truncated(version: int) -> int:
         return int(session.sql(f"TRUNCATE TABLE {table.name}", txn=("app", version)).head()[2])  # type: ignore[index]

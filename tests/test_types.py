@@ -100,6 +100,7 @@ def test_arrow_data_reads_back_equal(typed: Table) -> None:
     assert read(typed) == expected()
 
 
+@pytest.mark.tiered
 def test_spark_data_reads_back_equal(typed: Table, session: Session) -> None:
     typed.upsert(rows())
     frame = session.spark.createDataFrame(typed.to_df().collect(), typed.to_df().schema)
@@ -107,6 +108,7 @@ def test_spark_data_reads_back_equal(typed: Table, session: Session) -> None:
     assert read(typed) == expected()
 
 
+@pytest.mark.tiered
 def test_compaction_keeps_every_value(typed: Table) -> None:
     typed.upsert(rows())
     typed.compact(full=True)
@@ -145,6 +147,7 @@ def test_what_does_not_fit_is_refused(session: Session, fmt: str, kind: str, bad
     assert table.to_df().count() == 0
 
 
+@pytest.mark.tiered
 def test_defaults_and_not_null(session: Session, fmt: str) -> None:
     columns = [
         Column("k", "int"),
@@ -165,6 +168,7 @@ def test_defaults_and_not_null(session: Session, fmt: str) -> None:
     assert caught.value.code == "CONSTRAINT_VIOLATION"
 
 
+@pytest.mark.tiered
 def test_k3_nan_is_found_above_every_number(session: Session, fmt: str) -> None:
     """Arrow's statistics leave NaN out; a reader that trusts them would skip the row."""
     table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("f", "double")], primary_key=["k"])

@@ -203,6 +203,7 @@ def test_a_commit_between_a_subquery_and_its_target(sql: Session) -> None:
     assert {v for _, v, _ in rows(sql)} == {99}
 
 
+@pytest.mark.tiered
 def test_m12_a_delete_of_whole_partitions_reads_nothing(session: Session, fmt: str) -> None:
     table = session.create_table(
         f"{fmt}.default.visits", [Column("id", "int"), Column("region", "string")], partition_by=["region"]

@@ -83,6 +83,7 @@ def test_a_statement_keeps_its_files(session: Session, tiered_fmt: str, monkeypa
     assert len(parquet_files(table)) == len(table.splits().files)
 
 
+@pytest.mark.tiered
 def test_what_a_crashed_statement_left_goes_after_its_time(pages: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     put(pages, 1, "a", 1)
     kept = parquet_files(pages)
