@@ -329,10 +329,9 @@ class Table(TableColumns):
             TrinityError: TRANSACTION_CONFLICT when another compaction replaced the same files meanwhile; NOT_SUPPORTED
                 for an external table that is not the compaction's to fold (docs/external-tables.md).
         """
-        from trinity.engine.compacting.compact import compact
+        from trinity.engine.after_commit import compacted
 
-        splits = self.splits()
-        return compact(self.session.spark, self.connector, self.handle, splits, full)
+        return compacted(self, full)
 
     def health(self) -> Health:
         """The state of the table's files, by their statistics alone: what a read costs, and which compaction helps."""

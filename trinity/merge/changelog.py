@@ -74,21 +74,35 @@ def check_changelog(definition: TableDefinition, engine: MergeEngine) -> None:
     if deduplicate is not None and not producer.writes:
         raise _refused(definition, f"'{_DEDUPLICATE}' needs '{_PRODUCER}' = 'lookup' or 'full-compaction'.")
     if (commits := options.get(_COMMITS)) is not None:
-        if producer is not ChangelogProducer.FULL_COMPACTION:
-            raise _refused(definition, f"'{_COMMITS}' needs '{_PRODUCER}' = 'full-compaction'.")
         if not commits.strip().isdecimal() or int(commits) < 1:
             raise _refused(definition, f"'{_COMMITS}' = '{commits}'; it is a number from 1 on.")
+        if why := _against_compaction(definition, producer):
+            raise _refused(definition, f"'{_COMMITS}' {why}.")
 
 
 def _against(definition: TableDefinition, engine: MergeEngine, producer: ChangelogProducer) -> str | None:
-    if not definition.keyed:
-        return "needs a PRIMARY KEY, and the table has none"
-    if definition.external:
-        return "is for tables that Trinity made: others commit to this one, and its files are not Trinity's"
+    if why := _not_for(definition):
+        return why
     if engine is MergeEngine.FIRST_ROW and producer is not ChangelogProducer.LOOKUP:
         return "does not go with merge engine first-row, of which only the first row of a key is ever seen; use lookup"
     if producer is ChangelogProducer.FULL_COMPACTION and keeps_versions(definition.properties):
         return "does not go with 'keep-versions', under which nothing is compacted"
+    return None
+
+
+def _against_compaction(definition: TableDefinition, producer: ChangelogProducer) -> str | None:
+    if producer is ChangelogProducer.LOOKUP:
+        return f"does not go with '{_PRODUCER}' = 'lookup', which waits for no compaction; use full-compaction"
+    if keeps_versions(definition.properties):
+        return "does not go with 'keep-versions', under which nothing is compacted"
+    return _not_for(definition)
+
+
+def _not_for(definition: TableDefinition) -> str | None:
+    if not definition.keyed:
+        return "needs a PRIMARY KEY, and the table has none"
+    if definition.external:
+        return "is for tables that Trinity made: others commit to this one, and its files are not Trinity's"
     return None
 
 

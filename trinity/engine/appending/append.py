@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.defaults import default_values
 from trinity.engine.appending.evolving import evolved, follow
@@ -82,7 +83,11 @@ def append_rows(
     if evolve:
         data = followed(table, data)
         insert = metadata.begin_insert(table.handle)
-    return metadata.finish_insert(insert, write_rows(table, insert, data), txn)
+    fragments = write_rows(table, insert, data)
+    done = metadata.finish_insert(insert, fragments, txn)
+    if fragments:
+        after_commit(table, insert.definition, done)
+    return done
 
 
 def followed(table: Target, data: Any) -> Any:
@@ -127,7 +132,9 @@ def append_own(
     if not fragments:
         return metadata.finish_insert(merge.insert, [], txn) if txn else CommitResult(at.version or 0)
     read = frozenset() if merge.insert.definition.keyed else frozenset(f.path for f in splits.files)
-    return metadata.finish_merge(replace(merge, scope=ReadScope(read, bounds or {})), [at], fragments, txn)
+    done = metadata.finish_merge(replace(merge, scope=ReadScope(read, bounds or {})), [at], fragments, txn)
+    after_commit(table, merge.insert.definition, done)
+    return done
 
 
 def is_recorded(table: Target, txn: TransactionId) -> bool:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TypeVar
 
+from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.append import checked_txn, is_recorded
 from trinity.engine.changing.attempt import Attempt
 from trinity.engine.changing.program import Counts, Program
@@ -17,7 +18,7 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge import commit_timeout_s
-from trinity.spi import SplitSource, TransactionId
+from trinity.spi import SplitSource, TableDefinition, TransactionId
 from trinity.storage import statement_turn
 
 __all__ = ["Prepare", "explain", "rerun", "run"]
@@ -45,12 +46,12 @@ def run(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Co
             ``commit.retry.timeout``; MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION, TYPE_MISMATCH, ...; the
             table is then as it was.
     """
-    if txn is None:
-        return rerun(table, lambda: _attempt(table, prepare))
-    txn = checked_txn(txn)
-    if is_recorded(table, txn):
+    if txn is not None and is_recorded(table, txn := checked_txn(txn)):
         return Counts(table.splits().version, skipped=True)
-    return rerun(table, lambda: _attempt(table, prepare, txn))
+    counts, definition = rerun(table, lambda: _attempt(table, prepare, txn))
+    if definition is not None:
+        after_commit(table, definition, counts)
+    return counts
 
 
 def rerun(table: Target, attempt: Callable[[], T]) -> T:
@@ -72,20 +73,22 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
                     raise
 
 
-def _attempt(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Counts:
+def _attempt(table: Target, prepare: Prepare, txn: TransactionId | None) -> tuple[Counts, TableDefinition | None]:
+    """The rows changed, and the definition under which they were; None when there was none to change."""
     metadata = table.connector.metadata
     with _begun(table, prepare) as attempt:
         fragments, counts = attempt.write()
         if not fragments and txn is None:
-            return Counts(attempt.merge.table.version or 0)
+            return Counts(attempt.merge.table.version or 0), None
         if not fragments:
             done = metadata.finish_insert(attempt.merge.insert, [], txn)
         else:
             merge = replace(attempt.merge, scope=attempt.scope())
             done = metadata.finish_merge(merge, list(attempt.program.reads), fragments, txn)
         if done.skipped:
-            return Counts(done.version, skipped=True)
-        return Counts(done.version, counts["updated"], counts["deleted"], counts["inserted"])
+            return Counts(done.version, skipped=True), None
+        changed = Counts(done.version, counts["updated"], counts["deleted"], counts["inserted"])
+        return changed, attempt.definition if fragments else None
 
 
 def explain(table: Target, prepare: Prepare) -> str:

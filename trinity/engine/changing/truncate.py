@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.append import checked_txn
 from trinity.engine.target import Target
 from trinity.spi import CommitResult, TransactionId
@@ -20,6 +21,10 @@ def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:
     Raises:
         TrinityError: NOT_SUPPORTED for an external table; INVALID_ARGUMENTS for what is no ``txn``.
     """
-    if table.definition.external:
+    definition = table.definition
+    if definition.external:
         raise not_ours(str(table.name), "TRUNCATE")
-    return table.connector.metadata.truncate(table.handle, *([checked_txn(txn)] if txn is not None else []))
+    done = table.connector.metadata.truncate(table.handle, *([checked_txn(txn)] if txn is not None else []))
+    if done.rows:
+        after_commit(table, definition, done)
+    return done

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from trinity.engine.feed.interval import Interval
+from trinity.engine.feed.steps import keeps_rows
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, Tier
 
-__all__ = ["Round", "is_full_compaction", "rounds"]
+__all__ = ["Round", "commits_since_full_compaction", "is_full_compaction", "rounds"]
+
+_DEFINES: Final = frozenset({"create", "alter"})
+"""Operations of ``history()`` that concern columns and properties alone."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,17 @@ def is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: i
     known = {file.path for file in target.splits(history[place - 1].version).files}
     added = [file for file in after.files if file.path not in known]
     return any(file.tier is Tier.BASE for file in added) or _only_base(after.files)
+
+
+def commits_since_full_compaction(target: Target, at_most: int) -> int:
+    """The commits that changed rows since the last full compaction, or since the table was made; counted so far."""
+    history = target.connector.metadata.history(target.handle)
+    found = 0
+    for place in range(len(history) - 1, -1, -1):
+        if found == at_most or is_full_compaction(target, history, place):
+            break
+        found += not keeps_rows(history[place]) and history[place].operation not in _DEFINES
+    return found
 
 
 def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int:

@@ -8,7 +8,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
-from trinity.engine.compacting.compact import compact
+from trinity.engine.after_commit import compacted
 from trinity.engine.target import Target
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Compactor:
         spark, table = self._table.session.spark, self._table
         spark.sparkContext.setJobGroup(self._group, f"compaction of {table.name}")
         try:
-            done = compact(spark, table.connector, table.handle, table.splits(), False)
+            done = compacted(table, full=False)
             if not done.skipped:
                 _log.info("%s: compacted in version %d.", table.name, done.version)
         except Exception as error:

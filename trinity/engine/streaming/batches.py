@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
+from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.append import followed, is_spark_frame, write_rows
 from trinity.engine.streaming.background import Compactor
 from trinity.engine.target import Target
@@ -134,7 +135,9 @@ class Batches:
         fragments = write_rows(self._table, insert, rows)
         if not fragments:
             return None
-        return metadata.finish_insert(insert, fragments, txn), _newest(insert.definition, fragments)
+        done = metadata.finish_insert(insert, fragments, txn)
+        after_commit(self._table, insert.definition, done)
+        return done, _newest(insert.definition, fragments)
 
 
 def _newest(definition: TableDefinition, fragments: Sequence[bytes]) -> str:

@@ -1,0 +1,75 @@
+"""The one hook that all ways to write call right after their commit: it does what the options of the table ask for.
+
+The commit stands, whatever becomes of this: an error here is logged, and never raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from trinity.calls import as_trinity
+from trinity.engine.target import Target
+from trinity.merge import ChangelogProducer, changelog_producer, commits_between
+from trinity.secrets import logger
+from trinity.spi import CommitResult, TableDefinition
+
+if TYPE_CHECKING:
+    from trinity.engine.changing.program import Counts
+
+__all__ = ["after_commit", "compacted"]
+
+_log = logger(__name__)
+
+
+def after_commit(table: Target, definition: TableDefinition, done: CommitResult | Counts) -> None:
+    """Does what is due after a commit of rows: its changes are written (C6), a full compaction is made.
+
+    Args:
+        table: the table.
+        definition: its definition as the writer saw it.
+        done: the commit; nothing is due after a skipped one.
+    """
+    if done.skipped:
+        return
+    if changelog_producer(definition.properties) is ChangelogProducer.LOOKUP:
+        _try(table, "write the changes", done.version, lambda: _keep(table, done.version))
+    if (every := commits_between(definition.properties)) is not None:
+        _try(table, "compact", done.version, lambda: _compact_when_due(table, every))
+
+
+def compacted(table: Target, full: bool) -> CommitResult:
+    """Compacts the newest version, and does what is due after that. Raises as :meth:`trinity.Table.compact`."""
+    from trinity.engine.compacting.compact import compact
+
+    splits = table.splits()
+    done = compact(table.session.spark, table.connector, table.handle, splits, full)
+    producer = changelog_producer(splits.definition.properties)
+    if not done.skipped and producer is ChangelogProducer.FULL_COMPACTION:
+        _try(table, "write the changes", done.version, lambda: _keep(table, done.version))
+    return done
+
+
+def _keep(table: Target, version: int) -> None:
+    from trinity.engine.feed.kept import keep
+
+    changes = keep(table, [version])[0]
+    _log.debug("%s: the changes of version %d are on disk: %d rows.", table.name, version, changes.rows)
+
+
+def _compact_when_due(table: Target, every: int) -> None:
+    from trinity.engine.feed.rounds import commits_since_full_compaction
+
+    if commits_since_full_compaction(table, every) >= every:
+        compacted(table, full=True)
+
+
+def _try(table: Target, what: str, version: int, work: Callable[[], None]) -> None:
+    try:
+        work()
+    except Exception as error:
+        known = as_trinity(error)
+        if known.code == "TRANSACTION_CONFLICT":
+            _log.info("%s: after version %d another writer was faster: %s", table.name, version, known.message)
+        else:
+            _log.warning("%s: version %d is committed, but to %s fails: %s", table.name, version, what, known)
