@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import trinity
 from tests.support.changes import rows_at
-from trinity import Session, Table, TransactionId, TrinityError
+from trinity import Column, Session, Table, TransactionId, TrinityError, dbapi
 
 Run = Callable[[Session, Table, TransactionId], Any]
 
@@ -105,6 +107,23 @@ def test_two_of_one_txn_at_once(table: Table) -> None:
         thread.join()
     assert sorted(counts.skipped for counts in done) == [False, True, True]
     assert rows_at(table) == {(1, 11): 1, (2, 20): 1}
+
+
+@pytest.mark.parametrize("catalog", ["parquet", "iceberg"])
+def test_the_database_api_takes_one(tmp_path: Path, catalog: str) -> None:
+    """Without Spark, as many rows are stored without it."""
+    insert, rows = f"INSERT INTO {catalog}.default.t VALUES (?, ?)", [(1, 10), (2, 20)]
+    columns = [Column("id", "int"), Column("n", "bigint")]
+    with trinity.connect(tmp_path) as session, dbapi.connect(warehouse=tmp_path) as connection:
+        table = session.create_table(f"{catalog}.default.t", columns, primary_key=["id"])
+        cursor = connection.cursor()
+        assert [cursor.executemany(insert, rows, txn=("app", 1)).rowcount for _ in range(2)] == [2, 0]
+        with pytest.raises(dbapi.ProgrammingError, match=r"2 lists .* txn"):
+            cursor.executemany(f"DELETE FROM {table.name} WHERE id = ?", [(1,), (2,)], txn=("app", 2))
+        with pytest.raises(dbapi.ProgrammingError, match="txn"):
+            cursor.execute("CREATE SCHEMA x", txn=("app", 2))
+        assert cursor.executemany(insert, rows, txn=("app", 2)).rowcount == 2
+        assert sum(file.rows for file in table.splits().files) == 4
 
 
 @pytest.mark.parametrize("text", ["SELECT 1", "CREATE SCHEMA x"])

@@ -208,6 +208,8 @@ def test_many_rows_on_postgresql(hr: dbapi.Connection, table: str, autocommit: b
     assert refused(hr, f"INSERT INTO {table} VALUES (?,?,3)", ROWS).message[:3] != "Row"
     error = refused(hr, f"{insert} RETURNING name", [(6000, "a"), (6001, "b")])
     assert "returns rows" in error.message
+    with pytest.raises(dbapi.NotSupportedError, match="txn"):
+        cursor.executemany(insert, [(7000, "a")], txn=("app", 1))
     if not autocommit:
         hr.rollback()
         assert cursor.execute(read).fetchall() == []

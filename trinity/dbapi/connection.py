@@ -11,6 +11,7 @@ from trinity.dbapi import errors
 from trinity.dbapi.errors import InterfaceError, ProgrammingError, api
 from trinity.depth import room
 from trinity.journal.backends.base import Backend, Described, Result
+from trinity.spi import TransactionId
 
 __all__ = ["Connection", "Cursor"]
 
@@ -72,9 +73,9 @@ class Connection:
         self.check_open()
         return Cursor(self)
 
-    def execute(self, operation: str, parameters: Any = ()) -> Cursor:
-        """Runs a statement on a new cursor, and returns it."""
-        return self.cursor().execute(operation, parameters)
+    def execute(self, operation: str, parameters: Any = (), *, txn: TransactionId | None = None) -> Cursor:
+        """Runs a statement on a new cursor, as :meth:`Cursor.execute`, and returns the cursor."""
+        return self.cursor().execute(operation, parameters, txn=txn)
 
     def commit(self) -> None:
         """Ends the transaction."""
@@ -160,12 +161,14 @@ class Cursor:
     # -- statements -------------------------------------------------------------------------------------
 
     @room()
-    def execute(self, operation: str, parameters: Iterable[Any] = ()) -> Cursor:
+    def execute(self, operation: str, parameters: Iterable[Any] = (), *, txn: TransactionId | None = None) -> Cursor:
         """Runs one statement.
 
         Args:
             operation: SQL, with ``?`` for each parameter.
             parameters: their values.
+            txn: of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE on Trinity tables: (application, version); a retry with
+                the same or a lower version does nothing, and its ``rowcount`` is 0 (L4).
 
         Returns:
             the cursor itself.
@@ -175,16 +178,23 @@ class Cursor:
         """
         self._check()
         self._result, self._rowcount = None, -1
-        self._result = self.connection.backend.execute(operation, _values(parameters))
+        self._result = self.connection.backend.execute(operation, _values(parameters), txn)
         self._rowcount = self._result.rowcount
         return self
 
     @room()
-    def executemany(self, operation: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Cursor:
+    def executemany(
+        self, operation: str, seq_of_parameters: Iterable[Sequence[Any]], *, txn: TransactionId | None = None
+    ) -> Cursor:
         """Runs one statement for each list of parameters; ``rowcount`` is the sum.
 
         An INSERT of one row of VALUES is one statement with all lists: all rows are stored, or none. On PostgreSQL so
         are others; on Trinity tables each list is a statement of its own, and those before a failure stay.
+
+        Args:
+            operation: SQL, with ``?`` for each parameter.
+            seq_of_parameters: the lists of values.
+            txn: as of :meth:`execute`, for what is one statement.
 
         Raises:
             Error: as :meth:`execute`, naming the position of the list, from 1; ProgrammingError when the statement
@@ -193,7 +203,7 @@ class Cursor:
         self._check()
         self._result, self._rowcount = None, -1
         rows = _lists(seq_of_parameters)
-        self._rowcount = self.connection.backend.execute_many(operation, rows) if rows else 0
+        self._rowcount = self.connection.backend.execute_many(operation, rows, txn) if rows else 0
         return self
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:

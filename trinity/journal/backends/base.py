@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from trinity.journal.batches import RowError, returns_rows
+from trinity.spi import TransactionId
 
 __all__ = ["Backend", "Described", "Result", "one_by_one"]
 
@@ -29,8 +30,8 @@ class Result:
     rowcount: int
 
 
-def one_by_one(backend: Backend, sql: str, rows: Sequence[Sequence[Any]]) -> int:
-    """Runs a statement once for each list of parameters; the sum of the counts.
+def one_by_one(backend: Backend, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
+    """Runs a statement once for each list of parameters, all with one ``txn``; the sum of the counts.
 
     Raises:
         RowError: a list fails, or the statement returns rows (INVALID_ARGUMENTS).
@@ -38,7 +39,7 @@ def one_by_one(backend: Backend, sql: str, rows: Sequence[Sequence[Any]]) -> int
     total = 0
     for row, values in enumerate(rows, 1):
         try:
-            result = backend.execute(sql, values)
+            result = backend.execute(sql, values, txn)
             if result.description is not None:
                 raise returns_rows()
         except Exception as error:
@@ -60,14 +61,15 @@ class Backend(Protocol):
     dialect: str
     autocommit: bool
 
-    def execute(self, sql: str, parameters: Sequence[Any]) -> Result:
-        """Runs one statement with ``?`` parameters."""
+    def execute(self, sql: str, parameters: Sequence[Any], txn: TransactionId | None = None) -> Result:
+        """Runs one statement with ``?`` parameters; nothing is done when its ``txn`` is recorded already (L4)."""
 
-    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
         """Runs one statement for each list of parameters, of which there is one at least; the sum of the counts.
 
         Raises:
             RowError: one of the lists fails.
+            TrinityError: INVALID_ARGUMENTS for a ``txn`` of what cannot be one commit.
         """
 
     def explain(self, sql: str) -> list[str]:

@@ -25,6 +25,7 @@ from trinity.journal.refusals import words_of
 from trinity.journal.rewrite import Rewritten, rewrite
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalTable
+from trinity.spi import TransactionId
 from trinity.sql.parsing.parameters import number
 
 __all__ = ["PostgresBackend"]
@@ -83,8 +84,9 @@ class PostgresBackend:
 
     # -- statements -------------------------------------------------------------------------------------
 
-    def execute(self, sql: str, parameters: Sequence[Any]) -> Result:
-        """Runs one statement. Raises TrinityError, psycopg.Error."""
+    def execute(self, sql: str, parameters: Sequence[Any], txn: TransactionId | None = None) -> Result:
+        """Runs one statement. Raises TrinityError, NOT_SUPPORTED for a ``txn``; psycopg.Error."""
+        _refuse(txn)
         found = self._rewrite(sql)
         if len(parameters) != found.count:
             raise TrinityError(
@@ -99,13 +101,15 @@ class PostgresBackend:
         self._notice(found, sql)
         return result
 
-    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
         """Runs a statement with many lists of parameters: INSERT, UPDATE, DELETE and MERGE for all of them, or none.
 
         Raises:
             RowError: a list fails; which one is found by trying parts of them, each taken back.
-            TrinityError, psycopg.Error: the statement or the transaction fails, whatever the lists.
+            TrinityError, psycopg.Error: the statement or the transaction fails, whatever the lists; NOT_SUPPORTED for a
+                ``txn``.
         """
+        _refuse(txn)
         found = self._rewrite(sql)
         check_counts(rows, found.count)
         if found.returns:
@@ -288,6 +292,15 @@ class PostgresBackend:
             for statement, values in archive_statements(found, retention):
                 counts.append(self._connection.execute(statement, values or None).rowcount)
         return counts[0], counts[1] if len(counts) > 1 else 0
+
+
+def _refuse(txn: TransactionId | None) -> None:
+    if txn is not None:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            "PostgreSQL records no txn. Write its version into a table of your own in the same transaction, and look "
+            "there before a retry.",
+        )
 
 
 def _of_a_row(error: TrinityError | psycopg.Error) -> bool:

@@ -23,6 +23,7 @@ from trinity.journal.model import LoadedModel
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
 from trinity.session import Session
+from trinity.spi import TransactionId
 from trinity.sql.parsing.parameters import number, with_literals
 
 if TYPE_CHECKING:
@@ -110,43 +111,50 @@ class WarehouseBackend:
 
     # -- statements -------------------------------------------------------------------------------------
 
-    def execute(self, sql: str, parameters: Sequence[Any]) -> Result:
-        """Runs one statement. Raises TrinityError."""
+    def execute(self, sql: str, parameters: Sequence[Any], txn: TransactionId | None = None) -> Result:
+        """Runs one statement; ``txn`` as of :meth:`trinity.Session.sql`. Raises TrinityError."""
         text = with_literals(sql, parameters)
         found = self._rewrite(text)
         if found.changes is not None:
-            return self._change(found, found.changes)
-        result = described(self.session.sql(found.sql))
+            return self._change(found, found.changes, txn)
+        result = described(self.session.sql(found.sql, txn=txn))
         if found.defines or text.lstrip()[:6].upper() in ("CREATE", "ALTER ", "DROP T", "DROP S") or found.sql == text:
             self._model = self._described() if self._model.tables else self._model
         return result
 
-    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
         """Runs a statement with many lists of parameters; an INSERT of one row of VALUES stores them in one commit.
 
         Raises:
             RowError: a list fails. Of such an INSERT nothing is stored then; of others what came before is.
-            TrinityError: storing failed for another reason.
+            TrinityError: storing failed for another reason; INVALID_ARGUMENTS for a ``txn`` of several commits.
         """
         check_counts(rows, number(sql, self.dialect).count)
         batch = batch_of(sql, self.dialect) if len(rows) > 1 else None
-        if batch is not None and (stored := self._insert_many(batch, rows)) is not None:
+        if batch is not None and (stored := self._insert_many(batch, rows, txn)) is not None:
             return stored
         if self._rewrite(with_literals(sql, rows[0])).returning is not None:
             raise returns_rows()
-        return one_by_one(self, sql, rows)
+        if txn is not None and len(rows) > 1:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"The {len(rows)} lists of parameters are a statement each, and txn={txn} is of one commit: the second "
+                "would be taken for a repetition of the first. Give each execute() a txn of its own, or insert the "
+                "rows by one row of VALUES.",
+            )
+        return one_by_one(self, sql, rows, txn)
 
-    def _insert_many(self, batch: Batch, rows: Sequence[Sequence[Any]]) -> int | None:
+    def _insert_many(self, batch: Batch, rows: Sequence[Sequence[Any]], txn: TransactionId | None) -> int | None:
         """Stores the rows of an INSERT at once; None where it has to be run row by row."""
         named = exp.to_table(batch.target, dialect=self.dialect)
         journalled = Scopes(self._model, self.dialect).find(named)
         if journalled is None:
             table = self.session.find_table(self.session.table_name([p.name for p in named.parts]))
-            return append_rows(table, batch, rows) if table is not None else None
+            return append_rows(table, batch, rows, txn) if table is not None else None
         table = self._stored(journalled)
         if table is None:
             return None
-        return insert_journalled(table, journalled, batch, rows, lambda sql: self.execute(sql, ()).rowcount)
+        return insert_journalled(table, journalled, batch, rows, lambda sql: self.execute(sql, (), txn).rowcount)
 
     def _rewrite(self, text: str) -> Merged:
         if not self._model.tables:
@@ -159,12 +167,12 @@ class WarehouseBackend:
             self._model = self._described()  # another connection may have made or changed the table
             return rewrite_merged(text, self._model)
 
-    def _change(self, found: Merged, table: JournalTable) -> Result:
+    def _change(self, found: Merged, table: JournalTable, txn: TransactionId | None) -> Result:
         stored = self._stored(table)
         if stored is None:
             raise TrinityError("TABLE_NOT_FOUND", f"The journal of table {table} was dropped meanwhile.")
         check_expressions(stored.definition, lambda: self.session.spark)  # the statement has its DEFAULTs
-        return run_change(found, table, stored)
+        return run_change(found, table, stored, txn)
 
     def explain(self, sql: str) -> list[str]:
         """The statement that would be sent."""

@@ -23,7 +23,7 @@ from trinity.journal.backends.warehouse.arrays import array_of
 from trinity.journal.batches import Batch, failure, first_failing
 from trinity.merge.quoting import quoted
 from trinity.messages import shown_value
-from trinity.spi import Column, arrow_type, parse_type, type_text
+from trinity.spi import Column, TransactionId, arrow_type, parse_type, type_text
 
 if TYPE_CHECKING:
     from trinity.journal.tables import JournalTable
@@ -138,12 +138,14 @@ class Rows:
         return data
 
 
-def append_rows(table: Table, batch: Batch, values: Sequence[Sequence[Any]]) -> int | None:
-    """Appends rows to a table in one commit; see :meth:`Rows.stored`."""
+def append_rows(
+    table: Table, batch: Batch, values: Sequence[Sequence[Any]], txn: TransactionId | None = None
+) -> int | None:
+    """Appends rows to a table in one commit, unless its ``txn`` is recorded; see :meth:`Rows.stored`."""
     definition = table.definition
 
     def store(data: pa.Table) -> int:
-        return (table.upsert(data) if definition.keyed else table.append(data)).rows
+        return (table.upsert(data, txn=txn) if definition.keyed else table.append(data, txn=txn)).rows
 
     rows = _rows(table, definition.visible, batch, values)
     return rows.stored(store, lambda data: check_rows(table, data)) if rows is not None else None

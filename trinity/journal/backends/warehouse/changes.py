@@ -16,7 +16,7 @@ from trinity.journal.backends.base import Described, Result
 from trinity.journal.backends.warehouse.returning import Returning
 from trinity.journal.backends.warehouse.rewriter import Merged
 from trinity.journal.tables import JournalTable
-from trinity.spi import SplitSource, TableHandle
+from trinity.spi import SplitSource, TableHandle, TransactionId
 from trinity.sql.changing import dml
 from trinity.sql.parsing.parse import only_one
 
@@ -63,13 +63,14 @@ def _with_clocks(rows: DataFrame) -> DataFrame:
     return plain.select(*[plain[f"_{number}"].cast(field.dataType) for number, field in enumerate(clocks)])
 
 
-def run_change(found: Merged, table: JournalTable, stored: Table) -> Result:
+def run_change(found: Merged, table: JournalTable, stored: Table, txn: TransactionId | None = None) -> Result:
     """Runs a change.
 
     Args:
         found: the rewritten statement.
         table: the journalled table.
         stored: its journal.
+        txn: as of :meth:`trinity.Table.upsert`.
 
     Returns:
         the count, or what RETURNING asks for, read from the rows that the commit has appended.
@@ -85,7 +86,7 @@ def run_change(found: Merged, table: JournalTable, stored: Table) -> Result:
     if returning is not None:
         _returned(returning, table, stored, replace(stored.splits(), files=(), sidecar=()))
     beside = partial(_versions, table, stored) if found.fills else None
-    done = dml.changed(stored.session, piece, beside, table.unique_keys)
+    done = dml.changed(stored.session, piece, beside, table.unique_keys, txn)
     if returning is None:
         return Result(None, iter(()), done.affected)
     splits = stored.splits(done.version)
