@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.changes import rows_at
 from trinity import Session, Table, TrinityError, cdc
-from trinity.engine.compacting.compact import compact
+from trinity.engine.after_commit import compacted
 from trinity.engine.streaming import background
 
 Row = dict[str, Any]
@@ -198,12 +198,12 @@ def test_a_compaction_runs_beside_the_stream(
 ) -> None:
     begun, release = list[int](), threading.Event()
 
-    def slow(*args: Any) -> Any:
+    def slow(table: Table, full: bool) -> Any:
         begun.append(1)
         assert release.wait(60)
-        return compact(*args)
+        return compacted(table, full)
 
-    monkeypatch.setattr(background, "compact", slow)
+    monkeypatch.setattr(background, "compacted", slow)
     for n in range(6):
         source.put(f"{n}.json", row(n % 2, n, n))
     source.run(keyed, compact_every=2)
