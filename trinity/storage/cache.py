@@ -32,11 +32,16 @@ class Cache(Generic[_K, _V]):
                 self._held.move_to_end(key)
                 return self._held[key]
         value = make()
+        self.put(key, value)
+        return value
+
+    def put(self, key: _K, value: _V) -> None:
+        """Holds a value, in the place of the one that the key had, and as the one used last."""
         with self._mutex:
             self._held[key] = value
+            self._held.move_to_end(key)
             while len(self._held) > self._size:
                 self._held.popitem(last=False)
-        return value
 
     def peek(self, key: _K) -> _V | None:
         """The value of a key, or None; does not count as used."""

@@ -114,7 +114,9 @@ def test_trinity_reads_what_spark_changes(spark: Any, shared: IcebergConnector) 
 
 
 def test_spark_and_trinity_commit_at_once(spark: Any, shared: IcebergConnector) -> None:
-    handle = shared.metadata.create_table(KEYED)
+    patient = {"commit.retry.num-retries": "100", "commit.retry.max-wait-ms": "200"}  # Spark gives up after four
+    definition = dataclasses.replace(KEYED, properties={**KEYED.properties, **patient})
+    handle = shared.metadata.create_table(definition)
     name = f"{handle.catalog}.default.t"
     errors: list[BaseException] = []
 

@@ -15,8 +15,8 @@ from pyiceberg.table import Table as IcebergTable
 from tests.support.alter import add_column, set_properties
 from tests.support.iceberg_lake import KEYED, append, code_of, compact, open_catalog, stored, with_pyiceberg, write
 from trinity.spi import Column, ConnectorContext, SinkId, TableHandle
-from trinity_iceberg import IcebergConnector, IcebergFormat, metadata
-from trinity_iceberg.load import load
+from trinity_iceberg import IcebergConnector, IcebergFormat
+from trinity_iceberg.load import Tables
 
 
 def test_history_has_strictly_increasing_times(
@@ -127,13 +127,15 @@ def test_a_table_that_is_dropped_while_it_is_read_is_not_damaged(
     append(lake, table, (1, "a"))
     fresh = open_catalog(Path(table.location).parents[1])  # which has read none of the manifests
 
+    load = Tables.load
+
     def load_and_drop(*arguments: Any) -> IcebergTable:
         loaded = load(*arguments)
-        monkeypatch.setattr(metadata, "load", load)
+        monkeypatch.setattr(Tables, "load", load)
         lake.metadata.drop_table(table)
         if again:
             lake.metadata.create_table(KEYED)
         return loaded
 
-    monkeypatch.setattr(metadata, "load", load_and_drop)
+    monkeypatch.setattr(Tables, "load", load_and_drop)
     assert code_of(lambda: getattr(fresh.metadata, call)(table))[0] == code

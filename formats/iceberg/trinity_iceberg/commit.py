@@ -28,7 +28,6 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import (
     Operation,
@@ -52,13 +51,7 @@ from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
 from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.order import order_of
-from trinity_iceberg.snapshot import (
-    delete_files,
-    live_manifests,
-    read_entries,
-    read_manifests,
-    snapshot_of,
-)
+from trinity_iceberg.snapshot import Snapshots, delete_files, live_manifests, read_entries, snapshot_of
 from trinity_iceberg.swap import commit_updates, writing
 
 __all__ = ["Change", "check_deletes", "commit_change"]
@@ -92,21 +85,27 @@ class Change:
     order: RowOrder | None = None
 
 
-def commit_change(table: Table, change: Change) -> int:
+def commit_change(snapshots: Snapshots, table: Table, change: Change) -> int:
     """Commits a change on top of the table as it was loaded, and returns the new version.
+
+    Args:
+        snapshots: the versions of the catalog's tables.
+        table: the table.
+        change: the commit.
 
     Raises:
         CommitRaced: another commit was first.
         TrinityError: TRANSACTION_CONFLICT when a removed file is no longer live; BAD_DATA for damaged metadata;
             FILESYSTEM_ERROR when metadata cannot be written.
     """
-    return _Commit(table).run(change)
+    return _Commit(snapshots, table).run(change)
 
 
 class _Commit:
     """One attempt: the files that it writes, and their removal when the attempt fails."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, snapshots: Snapshots, table: Table) -> None:
+        self.snapshots = snapshots
         self.table = table
         self.metadata = table.metadata
         self.parent = self.metadata.current_snapshot()
@@ -135,15 +134,12 @@ class _Commit:
             raise
         return version_of(snapshot)
 
-    def _stands(self, now: TableMetadata) -> bool:
-        return now.snapshot_by_id(self.snapshot_id) is not None
-
     def _append(self, snapshot: Snapshot) -> tuple[TableUpdate, ...]:
         main = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot.snapshot_id}
         return AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(main)
 
     def _snapshot(self, change: Change) -> Snapshot:
-        manifests = live_manifests(read_manifests(self.table.io, self.parent))
+        manifests = self.snapshots.manifest_list(self.table, self.parent)
         check_own_writable(self.table, manifests)
         if change.removed:
             manifests = self._without_deletes(self._without(manifests, change))

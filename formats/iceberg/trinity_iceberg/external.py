@@ -66,8 +66,12 @@ class LocationCatalog(NoopCatalog):
         super().__init__("location")
         self._store = ObjectStore(location)
 
+    def metadata_file(self) -> str | None:
+        """The present metadata file; None when there is no table."""
+        return metadata_file(self._store)
+
     def load_table(self, identifier: str | Identifier) -> Table:
-        found = metadata_file(self._store)
+        found = self.metadata_file()
         if found is None:
             raise NoSuchTableError(f"'{self._store.root}' holds no Iceberg table")
         name = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)

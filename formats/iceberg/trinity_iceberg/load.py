@@ -1,6 +1,8 @@
-"""A table from its catalog, and what is said where that fails."""
+"""Tables from their catalog, and what is said where that fails."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -10,29 +12,62 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import local_path, system_trouble
+from trinity.storage import Cache, Location, ObjectStore, Stat, local_path, system_trouble
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
 
-__all__ = ["load"]
+__all__ = ["Tables"]
+
+CACHED_TABLES: Final = 16
 
 
-def load(catalog: Catalog, table: TableHandle) -> Table:
-    """The table as it is now.
+class Tables:
+    """Loads tables as they are now, and keeps those that were used last: a metadata file never changes.
 
-    Raises:
-        TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT for one made anew; BAD_DATA naming the metadata file.
+    The catalog is asked each time which file is the present one; where it tells only by a load there is one each time.
+
+    Args:
+        catalog: the PyIceberg catalog.
     """
-    try:
-        loaded = catalog.load_table(identifier_of(table.schema, table.table))
-    except (NoSuchTableError, NoSuchNamespaceError) as error:
-        raise _missing(table) from error
-    except SQLAlchemyError as error:
-        raise TrinityError("FILESYSTEM_ERROR", f"Catalog '{table.catalog}' cannot be read: {error}.") from error
-    except (OSError, MemoryError, ValidationError, ValueError, KeyError, TypeError) as error:
-        raise system_trouble(error, table.location) or _damaged(catalog, table, error) from error
-    table.check_same(str(loaded.metadata.table_uuid))
-    return loaded
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        # of a table the newest metadata alone: many of them alive are as many for Python's collector to walk through
+        self._read: Cache[tuple[str, str], tuple[str, Stat, Table]] = Cache(CACHED_TABLES)
+
+    def load(self, table: TableHandle) -> Table:
+        """The table as it is now.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT for one made anew; BAD_DATA naming the metadata file.
+        """
+        try:
+            loaded = self._present(table)
+        except (NoSuchTableError, NoSuchNamespaceError) as error:
+            raise _missing(table) from error
+        except SQLAlchemyError as error:
+            raise TrinityError("FILESYSTEM_ERROR", f"Catalog '{table.catalog}' cannot be read: {error}.") from error
+        except (OSError, MemoryError, ValidationError, ValueError, KeyError, TypeError) as error:
+            raise system_trouble(error, table.location) or _damaged(self._catalog, table, error) from error
+        table.check_same(str(loaded.metadata.table_uuid))
+        return loaded
+
+    def _present(self, table: TableHandle) -> Table:
+        name = identifier_of(table.schema, table.table)
+        file = metadata_file(self._catalog, table)
+        stat = _stat(file) if file else None
+        if (known := self._read.peek(name)) is not None and known[:2] == (file, stat):
+            self._read.put(name, known)
+            return known[2]
+        loaded = self._catalog.load_table(name)
+        if loaded.metadata_location == file and stat is not None:  # else another commit came between
+            self._read.put(name, (file, stat, loaded))
+        return loaded
+
+
+def _stat(file: str) -> Stat | None:
+    location = Location.of(file)
+    return ObjectStore(location.parent).stat(location.name)
 
 
 def _missing(table: TableHandle) -> TrinityError:

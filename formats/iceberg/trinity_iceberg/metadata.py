@@ -57,7 +57,7 @@ from trinity_iceberg.commit import Change, check_deletes, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.external import check_readable, check_writable
 from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, open_index, put_index
-from trinity_iceberg.load import load
+from trinity_iceberg.load import Tables
 from trinity_iceberg.names import CatalogNames, identifier_of
 from trinity_iceberg.order import folded_order
 from trinity_iceberg.partition import check_names, check_partitions, named_now, partition_spec
@@ -102,6 +102,7 @@ class IcebergMetadata(RowChanges):
         self._catalog = catalog
         self._iceberg = iceberg
         self._names = CatalogNames(catalog, iceberg, warehouse)
+        self._tables = Tables(iceberg)
         self._snapshots = Snapshots()
 
     # -- schemas and tables -----------------------------------------------------------------------------
@@ -161,7 +162,7 @@ class IcebergMetadata(RowChanges):
             check_names(definition, changed, loaded.spec())
             updates = definition_updates(loaded.metadata, definition, changed)
             same = AssertCurrentSchemaId.model_validate({"current-schema-id": loaded.metadata.current_schema_id})
-            commit_change(loaded, Change("alter", updates=updates, requirements=(same,)))
+            commit_change(self._snapshots, loaded, Change("alter", updates=updates, requirements=(same,)))
 
         self._commit(table, attempt)
 
@@ -205,7 +206,7 @@ class IcebergMetadata(RowChanges):
             summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
             order = appended_order(insert, definition, loaded, self._snapshots)
             change = Change("append", added=added, summary=summary, order=order)
-            return commit_result(commit_change(loaded, change), files)
+            return commit_result(commit_change(self._snapshots, loaded, change), files)
 
         return self._commit(insert.table, attempt, insert.definition)
 
@@ -236,7 +237,7 @@ class IcebergMetadata(RowChanges):
             order = RowOrder() if updates else None  # the first that there is to remember
             summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
             change = Change("merge", added, gone, summary, updates, order=order, requirements=requirements)
-            return commit_result(commit_change(loaded, change), files)
+            return commit_result(commit_change(self._snapshots, loaded, change), files)
 
         return self._commit(merge.table, attempt, merge.insert.definition)
 
@@ -256,7 +257,7 @@ class IcebergMetadata(RowChanges):
             summary |= {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
             order = folded_order(loaded.metadata, version_of(current))
             change = Change("truncate", (), frozenset(f.path for f in live), summary, updates, order=order)
-            return commit_result(commit_change(loaded, change), live)
+            return commit_result(commit_change(self._snapshots, loaded, change), live)
 
         return self._commit(table, attempt)
 
@@ -279,7 +280,8 @@ class IcebergMetadata(RowChanges):
             added = named_now(files, rewrite.definition, loaded)
             if rewrite.definition.external:  # whose rows have their order by the sequence number of the new files
                 check_deletes(rewrite.table, loaded)
-                return commit_result(commit_change(loaded, Change("compact", added=added, removed=removed)), written)
+                change = Change("compact", added=added, removed=removed)
+                return commit_result(commit_change(self._snapshots, loaded, change), written)
             index = open_index(store, carried(loaded.metadata).get(INDEX))
             gone = {store.relative(f.path) for f in rewrite.replaced}
             entries = {n: e for n, e in index.files.items() if n not in gone}
@@ -288,7 +290,7 @@ class IcebergMetadata(RowChanges):
             name, updates = put_index(index, store, loaded.metadata)
             order = folded_order(loaded.metadata, rewrite.table.version or 0) if replace_sidecar else None
             change = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True, order=order)
-            return commit_result(commit_change(loaded, change), written)
+            return commit_result(commit_change(self._snapshots, loaded, change), written)
 
         return self._commit(rewrite.table, attempt, rewrite.definition)
 
@@ -321,8 +323,8 @@ class IcebergMetadata(RowChanges):
     # -- helpers ----------------------------------------------------------------------------------------
 
     def _load(self, table: TableHandle) -> Table:
-        """The table as it is now. Raises as :func:`load`."""
-        return load(self._iceberg, table)
+        """The table as it is now. Raises as :meth:`Tables.load`."""
+        return self._tables.load(table)
 
     def _using(self, table: TableHandle, use: Callable[[Table], _T]) -> _T:
         """The result of a function of the table as it is now. Metadata that a DROP takes away is not damaged."""

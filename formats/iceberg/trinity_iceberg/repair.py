@@ -21,6 +21,7 @@ from trinity.errors import TrinityError
 from trinity.spi import CommitResult, TableHandle
 from trinity.storage import Location, ObjectStore, no_readable_version
 from trinity_iceberg.carried import lineage, version_of
+from trinity_iceberg.external import LocationCatalog
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.schema import DEFINITION
 from trinity_iceberg.snapshot import Snapshots, schema_of
@@ -31,6 +32,8 @@ __all__ = ["made_by_trinity", "metadata_file", "registered_at", "repair"]
 
 def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
     """The present metadata file, as the catalog names it without opening it; None where only a load tells."""
+    if isinstance(catalog, LocationCatalog):
+        return catalog.metadata_file()
     row = _row(catalog, table)
     return row.metadata_location if row else None
 

@@ -1,0 +1,112 @@
+"""What a statement reads of a table's metadata: each file once, up to its commit."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from pyiceberg.io.pyarrow import PyArrowFile
+
+import trinity
+from trinity import Column, Session
+from trinity.storage import ObjectStore
+from trinity.table import Table
+
+_KINDS: Final = {
+    "parquet": {"manifest": r"_trinity/log/\d+\.json"},
+    "delta": {"commit": r"_delta_log/\d+\.json"},
+    "iceberg": {
+        "metadata": r"metadata/\d+-[^/]*\.metadata\.json",
+        "list": r"metadata/snap-[^/]*\.avro",
+        "index": r"_trinity/index-[^/]*\.json",
+    },
+}
+"""Format -> kind of file -> its name. A commit reads again the manifests of files that it removes."""
+_AGAIN: Final = {"metadata": 2}
+"""Kind of file -> reads by a statement that commits: PyIceberg's own compare-and-swap reads it once more."""
+_MERGE: Final = (
+    "MERGE INTO t USING (VALUES (1, 'a'), (9, 'b')) AS n (k, v) ON t.k = n.k "
+    "WHEN MATCHED THEN UPDATE SET v = n.v WHEN NOT MATCHED THEN INSERT (k, v) VALUES (n.k, n.v)"
+)
+
+
+@contextmanager
+def _reading(table: Table) -> Iterator[Counter[str]]:
+    """Counts how often files below the table's folder are opened to be read; by their names there."""
+    found: Counter[str] = Counter()
+    get, opened = ObjectStore.get, PyArrowFile.open
+
+    def got(store: ObjectStore, name: str) -> bytes:
+        found[store.path(name).removeprefix(f"{table.location}/")] += 1
+        return get(store, name)
+
+    def open_(file: PyArrowFile, *args: Any, **named: Any) -> Any:
+        found[file.location.partition(f"{table.location}/")[2]] += 1
+        return opened(file, *args, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ObjectStore, "get", got)
+        patch.setattr(PyArrowFile, "open", open_)
+        yield found
+
+
+def _most(reads: Counter[str], fmt: str) -> dict[str, int]:
+    """The reads of the file of a kind that was read most."""
+    kinds = _KINDS[fmt].items()
+    most = {k: max((n for name, n in reads.items() if re.fullmatch(text, name)), default=0) for k, text in kinds}
+    return {kind: times for kind, times in most.items() if times}
+
+
+@pytest.fixture(params=["iceberg", *(pytest.param(f, marks=pytest.mark.full) for f in ("parquet", "delta"))])
+def table(request: pytest.FixtureRequest, session: Session) -> Table:
+    """A keyed table of two commits, in the current schema as ``t``."""
+    session.use(request.param, "default")
+    columns = [Column("k", "int"), Column("v", "string")]
+    made = session.create_table(f"{request.param}.default.t", columns, primary_key=["k"])
+    for keys in ((1, 2), (3,)):
+        made.upsert(_rows(*keys))
+    return made
+
+
+def _rows(*keys: int) -> pa.Table:
+    return pa.table({"k": pa.array(keys, pa.int32()), "v": ["new"] * len(keys)})
+
+
+_STATEMENTS: Final[list[Any]] = [
+    pytest.param(lambda t: t.upsert(_rows(4)), id="append"),
+    pytest.param(lambda t: t.session.sql("INSERT INTO t VALUES (4, 'x')"), id="insert"),
+    pytest.param(lambda t: t.session.sql("UPDATE t SET v = 'c' WHERE k = 1"), id="update"),
+    pytest.param(lambda t: t.session.sql("DELETE FROM t WHERE k = 1"), id="delete", marks=pytest.mark.full),
+    pytest.param(lambda t: t.session.sql(_MERGE), id="merge", marks=pytest.mark.full),
+    pytest.param(lambda t: t.compact(full=True), id="compact", marks=pytest.mark.full),
+]
+
+
+@pytest.mark.parametrize("statement", _STATEMENTS)
+def test_a_statement_reads_each_file_once(table: Table, statement: Callable[[Table], object]) -> None:
+    with _reading(table) as reads:
+        statement(table)
+    most = _most(reads, table.name.catalog)
+    assert most
+    assert most == {kind: _AGAIN.get(kind, 1) for kind in most}
+
+
+def test_a_read_after_a_read_reads_nothing(table: Table) -> None:
+    assert table.to_df().count() == 3
+    with _reading(table) as reads:
+        table.splits()
+        assert table.definition.keyed
+    assert _most(reads, table.name.catalog) == {}
+
+
+def test_a_commit_of_another_session_is_seen(table: Table, warehouse: Path) -> None:
+    before = table.splits().version
+    with trinity.connect(warehouse) as other:
+        other.table(str(table.name)).upsert(_rows(7))
+    assert table.splits().version == before + 1
