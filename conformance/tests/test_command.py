@@ -14,7 +14,11 @@ from trinity_conformance import CheckResult, Report
 from trinity_conformance.command import cli
 from trinity_conformance.command.checks import CHECKS, check_of
 from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
-from trinity_conformance.mutants.tables import ModelSubject
+from trinity_conformance.mutants.effects import DML_MUTANTS
+from trinity_conformance.mutants.engines import ENGINE_MUTANTS
+from trinity_conformance.mutants.feeds import FEED_MUTANTS
+from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
+from trinity_conformance.mutants.tables import MUTANTS, ModelSubject
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.runner import Tally, play
 
@@ -65,3 +69,9 @@ def test_smoke_meets_what_every_check_is_about() -> None:
         for history in histories:
             play(ModelSubject(), history, tally)
     assert {r.check.id: r.missing for r in results_of(checks, tally, []) if r.status != "passed"} == {}
+
+
+def test_the_readme_counts_the_planted_faults() -> None:
+    planted = {*MUTANTS, *FEED_MUTANTS, *DML_MUTANTS, *ENGINE_MUTANTS, *FUNCTION_MUTANTS}
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    assert f"{len(planted)} planted faults" in readme

@@ -38,6 +38,7 @@ from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files
 from trinity.storage.stamping import order_with, stamped, stamps_missing
 from trinity.storage.store import Entry, ObjectStore, Stat
 from trinity.storage.targets import commit_result, write_target
+from trinity.storage.txns import is_recorded, with_txn
 from trinity.storage.versions import TableVersion, VersionedMetadata
 
 __all__ = [
@@ -91,6 +92,7 @@ __all__ = [
     "keeps_aside",
     "held",
     "identity_only",
+    "is_recorded",
     "is_sink_file",
     "local_path",
     "logger",
@@ -125,5 +127,6 @@ __all__ = [
     "system_trouble",
     "unescaped",
     "version_at",
+    "with_txn",
     "write_target",
 ]

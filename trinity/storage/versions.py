@@ -41,6 +41,7 @@ from trinity.storage.readable import no_readable_version, oldest_needed, version
 from trinity.storage.row_changes import FileChange, RowChanges, check_replaced, check_scope
 from trinity.storage.store import Entry, ObjectStore
 from trinity.storage.targets import commit_result, write_target
+from trinity.storage.txns import is_recorded, with_txn
 
 __all__ = ["TableVersion", "VersionedMetadata"]
 
@@ -202,12 +203,11 @@ class VersionedMetadata(RowChanges):
         files = from_fragments(list(fragments))
 
         def append(newest: TableVersion) -> TableVersion | None:
-            if txn and newest.txns.get(txn[0], -1) >= txn[1]:
+            if is_recorded(newest.txns, txn):
                 return None
             check_present(insert.table, files)
             insert.check_demands(newest.definition)
-            txns = {**newest.txns, **dict([txn] if txn else [])}
-            return replace(newest, operation="append", files=(*newest.files, *files), txns=txns)
+            return replace(newest, operation="append", files=(*newest.files, *files), txns=with_txn(newest.txns, txn))
 
         if not files and txn is None:
             return CommitResult(self._newest(insert.table).number)
@@ -229,14 +229,13 @@ class VersionedMetadata(RowChanges):
         files, gone = from_merge_fragments(fragments)
 
         def change(newest: TableVersion) -> TableVersion | None:
-            if txn and newest.txns.get(txn[0], -1) >= txn[1]:
+            if is_recorded(newest.txns, txn):
                 return None
             check_present(merge.table, files)
             merge.insert.check_demands(newest.definition)
             check_scope(merge, self.changes_since(merge.table, newest), {f.path for f in newest.files}, gone)
             kept = [f for f in newest.files if f.path not in gone]
-            txns = {**newest.txns, **dict([txn] if txn else [])}
-            return replace(newest, operation="merge", files=(*kept, *files), txns=txns)
+            return replace(newest, operation="merge", files=(*kept, *files), txns=with_txn(newest.txns, txn))
 
         version, committed = self._commit(merge.table, change)
         return commit_result(version.number, files) if committed else CommitResult(version.number, skipped=True)
@@ -246,10 +245,9 @@ class VersionedMetadata(RowChanges):
 
         def change(newest: TableVersion) -> TableVersion | None:
             removed[:] = newest.files
-            if (txn and newest.txns.get(txn[0], -1) >= txn[1]) or not (txn or removed):
+            if is_recorded(newest.txns, txn) or not (txn or removed):
                 return None
-            txns = {**newest.txns, **dict([txn] if txn else [])}
-            return replace(newest, operation="truncate", files=(), txns=txns)
+            return replace(newest, operation="truncate", files=(), txns=with_txn(newest.txns, txn))
 
         version, committed = self._commit(table, change)
         if txn and not committed:

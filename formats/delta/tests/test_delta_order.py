@@ -6,7 +6,7 @@ from typing import Any
 
 from trinity.spi import Column, Origin, RowOrder, TableDefinition
 from trinity_delta.actions import TAG_TIER
-from trinity_delta.order import order_action, order_after, order_since, origin_of
+from trinity_delta.order import order_actions, order_after, order_since, origin_of
 
 OWN = {"dataChange": True, "tags": {TAG_TIER: "log"}}
 OTHERS = {"dataChange": True}
@@ -35,7 +35,8 @@ def test_rows_of_others_are_noticed_and_copies_are_not() -> None:
 
 
 def test_what_a_commit_remembers() -> None:
-    action = order_action(RowOrder({11: 3}, 2), 7)
+    (action,) = order_actions(TABLE, RowOrder({11: 3}, 2), 7)
+    assert order_actions(TABLE.with_columns(TABLE.visible), RowOrder({11: 3}, 2), 7) == []
     assert after(RowOrder(), OWN) == RowOrder()
     found = {kind: [body] for kind, body in action.items()}
     assert order_after(RowOrder(), found, TABLE, 7) == RowOrder({11: 3}, 2, 7)

@@ -39,6 +39,7 @@ from trinity.storage import (
     commit_result,
     delete_around,
     delete_orphans,
+    is_recorded,
     oldest_needed,
     order_with,
     stamps_missing,
@@ -48,6 +49,7 @@ from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.commit import commit_change
 from trinity_delta.external import check_rewritable
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
+from trinity_delta.order import order_actions
 from trinity_delta.partition import check_partitions
 from trinity_delta.repair import made_by_trinity, set_aside
 from trinity_delta.schema import (
@@ -61,7 +63,7 @@ from trinity_delta.schema import (
 )
 from trinity_delta.snapshot import Snapshots, is_table
 from trinity_delta.state import State
-from trinity_delta.writing import order_actions, target_of
+from trinity_delta.target import target_of
 
 __all__ = ["DeltaMetadata"]
 
@@ -388,8 +390,7 @@ def _record(state: State, started: DeltaTransaction) -> None:
 
 
 def _is_recorded(state: State, started: DeltaTransaction, txn: TransactionId | None) -> bool:
-    """True when nothing is left to do for a ``txn`` (L4); one that others record meanwhile conflicts."""
-    if txn is None:
-        return False
-    started.read_txn(txn[0])
-    return bool(state.txns.get(txn[0], -1) >= txn[1])
+    """The result of ``is_recorded``; a ``txn`` that others record meanwhile conflicts."""
+    if txn is not None:
+        started.read_txn(txn[0])
+    return is_recorded(state.txns, txn)

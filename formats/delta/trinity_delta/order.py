@@ -10,7 +10,7 @@ from typing import Any, Final
 from trinity.spi import Origin, RowOrder, TableDefinition
 from trinity_delta.actions import TAG_TIER, Action, domain
 
-__all__ = ["order_action", "order_after", "order_since", "origin_of"]
+__all__ = ["order_actions", "order_after", "order_since", "origin_of"]
 
 ORDER_DOMAIN: Final = "trinity.row-order"
 """Domain metadata: the table's :class:`~trinity.spi.RowOrder`."""
@@ -80,6 +80,14 @@ def order_since(
     return order
 
 
-def order_action(order: RowOrder, version: int) -> Action:
-    """Remembers the order with the commit that is about to be the version."""
-    return domain(ORDER_DOMAIN, json.loads(replace(order, through=version).to_json()))
+def order_actions(definition: TableDefinition, order: RowOrder, version: int) -> list[Action]:
+    """The actions by which a commit remembers the order of rows, in a table whose rows have stamps.
+
+    Args:
+        definition: the table.
+        order: what is known with the commit.
+        version: the one that it is about to be.
+    """
+    if not definition.stamped:
+        return []
+    return [domain(ORDER_DOMAIN, json.loads(replace(order, through=version).to_json()))]

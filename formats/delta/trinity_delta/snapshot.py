@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
-import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,18 +16,16 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, no_readable_version, version_at
-from trinity_delta.actions import LOG, commit_name
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.jvm import DeltaJvm
+from trinity_delta.log import commit_numbers, commit_stamp, commits, earliest, earliest_commit, read_commit
 from trinity_delta.order import order_since
-from trinity_delta.repair import damaged
 from trinity_delta.schema import DEFINITION, storage_schema
 from trinity_delta.state import State, apply, displaced_since, file_change
 
 __all__ = ["Snapshots", "State", "is_table"]
 
-_COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
@@ -37,7 +33,7 @@ _MOST_REPLAYED: Final = 1000
 
 def is_table(folder: Location) -> bool:
     """True for a folder with at least one commit of Delta's."""
-    return any(map(_COMMIT.fullmatch, ObjectStore(folder).names(LOG)))
+    return bool(commit_numbers(ObjectStore(folder)))
 
 
 def _named(table: TableHandle, state: State) -> State:
@@ -96,7 +92,7 @@ class Snapshots:
                 return self._state(table, known, version)
 
             def oldest(newest: State) -> int:
-                return max(newest.oldest, _earliest(store, table))
+                return max(newest.oldest, earliest(store, table))
 
             return _named(table, version_at(table, known.newest, read, oldest))
 
@@ -126,7 +122,7 @@ class Snapshots:
         """The readable versions, oldest first."""
         table, store = replace(table, version=None), ObjectStore(table.location)
         newest = self.state(table)
-        first = max(newest.oldest, _earliest_commit(store, table))
+        first = max(newest.oldest, earliest_commit(store, table))
         entries: list[HistoryEntry] = []
         for version in range(first, newest.version + 1):
             actions = read_commit(store, table, version)
@@ -137,7 +133,7 @@ class Snapshots:
     def readable(self, table: TableHandle) -> Iterable[State]:
         """The states of the versions that no vacuum of Trinity's took, oldest first."""
         newest = self.state(replace(table, version=None))
-        first = max(newest.oldest, _earliest(ObjectStore(table.location), table))
+        first = max(newest.oldest, earliest(ObjectStore(table.location), table))
         for version in range(first, newest.version + 1):
             yield self.state(replace(table, version=version))
 
@@ -160,7 +156,7 @@ class Snapshots:
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
         """The commits since a version, compactions left out; None once a commit file of these is gone."""
         store, versions = ObjectStore(pinned.location), range((pinned.version or 0) + 1, newest.version + 1)
-        if any(_stamp(store, version) is None for version in versions):
+        if any(commit_stamp(store, version) is None for version in versions):
             return None
         return [file_change(pinned, newest.definition, v, read_commit(store, pinned, v)) for v in versions]
 
@@ -182,11 +178,11 @@ class Snapshots:
     def _refresh(self, store: ObjectStore, table: TableHandle) -> _Known:
         """The memory of the table, with the newest version counted on from there, else found by listing."""
         known = self._known.get(store.root)
-        if known is None or _stamp(store, known.newest) != known.stamp:
-            newest = max(_commits(store, table))
-            known = _Known(newest, _stamp(store, newest) or Stat(0, 0, ""))
+        if known is None or commit_stamp(store, known.newest) != known.stamp:
+            newest = max(commits(store, table))
+            known = _Known(newest, commit_stamp(store, newest) or Stat(0, 0, ""))
             self._known[store.root] = known
-        while stamp := _stamp(store, known.newest + 1):
+        while stamp := commit_stamp(store, known.newest + 1):
             known.newest, known.stamp = known.newest + 1, stamp
         return known
 
@@ -197,7 +193,7 @@ class Snapshots:
         store = ObjectStore(table.location)
         at, state = version, None
         while at >= 0 and (state := known.states.peek(at)) is None:
-            if version - at >= _MOST_REPLAYED or _stamp(store, at) is None:
+            if version - at >= _MOST_REPLAYED or commit_stamp(store, at) is None:
                 return self._rebuild(table, version)
             at -= 1
         for number in range(at + 1, version + 1):
@@ -209,70 +205,20 @@ class Snapshots:
         store = ObjectStore(table.location)
         actions: list[Mapping[str, Any]] = self._jvm().snapshot(table.full_name, table.location, version)
         if not any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a):
-            first = _earliest_commit(store, table)
+            first = earliest_commit(store, table)
             actions = dated(actions, first, (read_commit(store, table, n) for n in range(first, version + 1)))
         found = apply(table, None, version, actions)
         if not found.definition.external:
-            known = itertools.takewhile(lambda n: _stamp(store, n), range(version, -1, -1))
+            known = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))
             found = replace(found, displaced=displaced_since(read_commit(store, table, n) for n in known))
         if all(f.origin is Origin.OWN for f in found.files.values()):
             return found
         since = range(found.order.through + 1, version + 1)
-        commits = ((n, read_commit(store, table, n) if _stamp(store, n) else None) for n in since)
-        return replace(found, order=order_since(found.order, found.definition, version, commits))
+        later = ((n, read_commit(store, table, n) if commit_stamp(store, n) else None) for n in since)
+        return replace(found, order=order_since(found.order, found.definition, version, later))
 
 
 def _missing(store: ObjectStore, state: State) -> str | None:
     """A file of a version that is not there, or None."""
     files = (*state.files.values(), *state.sidecar)
     return next((f.path for f in files if not store.exists(f.path)), None)
-
-
-def read_commit(store: ObjectStore, table: TableHandle, version: int) -> list[dict[str, Any]]:
-    """The actions of a commit file.
-
-    Raises:
-        TrinityError: BAD_DATA naming the file, when it is missing or corrupt.
-    """
-    path = store.path(commit_name(version))
-    try:
-        actions = [json.loads(line) for line in store.get(path).splitlines() if line.strip()]
-    except FileNotFoundError as error:
-        _commits(store, table)  # or the table was dropped meanwhile
-        raise damaged(table.full_name, path, "missing") from error
-    except ValueError as error:
-        raise damaged(table.full_name, path, f"corrupt ({error})") from error
-    if not actions or not all(isinstance(a, dict) for a in actions):
-        raise damaged(table.full_name, path, "corrupt (no action)")
-    return actions
-
-
-def _stamp(store: ObjectStore, version: int) -> Stat | None:
-    return store.stat(commit_name(version))
-
-
-def _commits(store: ObjectStore, table: TableHandle) -> list[int]:
-    """Versions whose commit files are there. Raises TABLE_NOT_FOUND when there is none."""
-    found = [int(match[1]) for match in map(_COMMIT.fullmatch, store.names(LOG)) if match]
-    if not found:
-        raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
-    return found
-
-
-def _earliest_commit(store: ObjectStore, table: TableHandle) -> int:
-    """The first version from which every commit file up to the newest is there."""
-    found = set(_commits(store, table))
-    at = max(found)
-    while at - 1 in found:
-        at -= 1
-    return at
-
-
-def _earliest(store: ObjectStore, table: TableHandle) -> int:
-    """The oldest version that can be rebuilt: from the beginning, or from a checkpoint once the log was cleaned up."""
-    first = _earliest_commit(store, table)
-    if first == 0:
-        return 0
-    names = store.names(LOG)
-    checkpoints = [int(n[:20]) for n in names if n[:20].isdigit() and ".checkpoint" in n and n.endswith(".parquet")]
-    return min((c for c in checkpoints if c >= first - 1), default=first)

@@ -8,26 +8,15 @@ increasing), and cannot give a rewritten file the sequence number of the rows in
 
 from __future__ import annotations
 
-import contextlib
 import math
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, cast
+from typing import Final
 
-from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping
-from pyiceberg.manifest import (
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-    write_manifest,
-    write_manifest_list,
-)
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import (
     Operation,
@@ -50,9 +39,11 @@ from trinity.storage import CommitRaced, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
 from trinity_iceberg.entries import deleted, existing, iceberg_file
+from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, read_entries
 from trinity_iceberg.order import order_of
-from trinity_iceberg.snapshot import Snapshots, delete_files, live_manifests, read_entries, snapshot_of
-from trinity_iceberg.swap import commit_updates, writing
+from trinity_iceberg.snapshot import Snapshots
+from trinity_iceberg.state import State, snapshot_of
+from trinity_iceberg.swap import commit_updates
 
 __all__ = ["Change", "check_deletes", "commit_change"]
 
@@ -85,12 +76,12 @@ class Change:
     order: RowOrder | None = None
 
 
-def commit_change(snapshots: Snapshots, table: Table, change: Change) -> int:
-    """Commits a change on top of the table as it was loaded, and returns the new version.
+def commit_change(snapshots: Snapshots, state: State, change: Change) -> int:
+    """Commits a change on top of the newest state as it was loaded, and returns the new version.
 
     Args:
         snapshots: the versions of the catalog's tables.
-        table: the table.
+        state: the table.
         change: the commit.
 
     Raises:
@@ -98,27 +89,27 @@ def commit_change(snapshots: Snapshots, table: Table, change: Change) -> int:
         TrinityError: TRANSACTION_CONFLICT when a removed file is no longer live; BAD_DATA for damaged metadata;
             FILESYSTEM_ERROR when metadata cannot be written.
     """
-    return _Commit(snapshots, table).run(change)
+    return _Commit(snapshots, state).run(change)
 
 
 class _Commit:
     """One attempt: the files that it writes, and their removal when the attempt fails."""
 
-    def __init__(self, snapshots: Snapshots, table: Table) -> None:
+    def __init__(self, snapshots: Snapshots, state: State) -> None:
         self.snapshots = snapshots
-        self.table = table
-        self.metadata = table.metadata
-        self.parent = self.metadata.current_snapshot()
+        self.table = state.loaded
+        self.metadata = state.metadata
+        self.parent = state.snapshot
         self.snapshot_id = self.metadata.new_snapshot_id()
         self.sequence = self.metadata.next_sequence_number()
-        self.written: list[str] = []
+        self.written = NewManifests(self.table, self.snapshot_id)
         self.summary = SnapshotSummaryCollector()
 
     def run(self, change: Change) -> int:
         try:
             snapshot = self._snapshot(change)
         except TrinityError:
-            self._discard()
+            self.written.discard()
             raise
         try:
             recorded = on_record(self.metadata, self.sequence, self._own_summary(change))
@@ -130,7 +121,7 @@ class _Commit:
                 lambda now: now.snapshot_by_id(snapshot.snapshot_id) is not None,
             )
         except CommitRaced:  # after any other error the commit may stand, so its files stay
-            self._discard()
+            self.written.discard()
             raise
         return version_of(snapshot)
 
@@ -144,7 +135,7 @@ class _Commit:
         if change.removed:
             manifests = self._without_deletes(self._without(manifests, change))
         if change.added:
-            manifests = [self._manifest(self._added(change.added)), *manifests]
+            manifests = [self.written.manifest(self._added(change.added)), *manifests]
         manifests = self._merged(manifests)
         return Snapshot.model_validate(
             {
@@ -152,7 +143,7 @@ class _Commit:
                 "parent-snapshot-id": self.parent.snapshot_id if self.parent else None,
                 "sequence-number": self.sequence,
                 "timestamp-ms": next_timestamp_ms(self.parent.timestamp_ms if self.parent else 0),
-                "manifest-list": self._manifest_list(manifests),
+                "manifest-list": self.written.manifest_list(manifests, self.parent, self.sequence),
                 "summary": self._summary(change),
                 "schema-id": _schema_id(change, self.metadata.current_schema_id),
             }
@@ -198,7 +189,7 @@ class _Commit:
             gone = {local_path(e.data_file.file_path) for e in entries} & change.removed
             missing -= gone
             spec = self.metadata.specs()[manifest.partition_spec_id]
-            kept.append(self._manifest(self._marked(entries, gone, spec), spec) if gone else manifest)
+            kept.append(self.written.manifest(self._marked(entries, gone, spec), spec) if gone else manifest)
         if missing:
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
@@ -242,47 +233,15 @@ class _Commit:
         for group in groups.values():
             if len(group) >= MERGE_AT:
                 entries = [e for m in group for e in read_entries(self.table.io, m)]
-                merged = self._manifest(map(existing, entries))
+                merged = self.written.manifest(map(existing, entries))
                 return [*(m for m in manifests if m not in group), merged]
         return manifests
 
-    def _manifest(self, entries: Iterable[ManifestEntry], spec: PartitionSpec | None = None) -> ManifestFile:
-        output, schema = self.table.io.new_output(self._new_path("m")), self.table.schema()
-        spec = spec or self.metadata.spec()
-        version, codec = self.metadata.format_version, self._compression()
-        with writing(self.table), write_manifest(version, spec, schema, output, self.snapshot_id, codec) as writer:
-            for entry in entries:
-                writer.add_entry(entry)
-        return writer.to_manifest_file()
 
-    def _manifest_list(self, manifests: list[ManifestFile]) -> str:
-        path = self._new_path(f"snap-{self.snapshot_id}")
-        output, version = self.table.io.new_output(path), self.metadata.format_version
-        parent_id = self.parent.snapshot_id if self.parent else None
-        opened = write_manifest_list(version, output, self.snapshot_id, parent_id, self.sequence, self._compression())
-        with writing(self.table), opened as writer:
-            writer.add_manifests(manifests)
-        return path
-
-    def _compression(self) -> AvroCompressionCodec:
-        # "gzip" is Iceberg's word for what Avro calls deflate; PyIceberg's types know only the latter
-        return cast(AvroCompressionCodec, self.metadata.properties.get("write.avro.compression-codec", "gzip"))
-
-    def _new_path(self, prefix: str) -> str:
-        path = self.table.location_provider().new_metadata_location(f"{prefix}-{uuid.uuid4()}.avro")
-        self.written.append(path)
-        return path
-
-    def _discard(self) -> None:
-        for path in self.written:
-            with contextlib.suppress(OSError):
-                self.table.io.delete(path)
-
-
-def check_deletes(pinned: TableHandle, table: Table) -> None:
+def check_deletes(pinned: TableHandle, state: State) -> None:
     """Refuses to replace files of which another engine deleted rows since a version (TRANSACTION_CONFLICT)."""
-    metadata = table.metadata
-    if delete_files(table, metadata.current_snapshot()) != delete_files(table, snapshot_of(pinned, metadata)):
+    before = snapshot_of(pinned, state.metadata)
+    if delete_files(state.loaded, state.snapshot) != delete_files(state.loaded, before):
         raise TrinityError(
             "TRANSACTION_CONFLICT", f"Rows of '{pinned.full_name}' were deleted meanwhile; compact again."
         )

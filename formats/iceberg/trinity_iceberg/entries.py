@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from pyiceberg.io.pyarrow import parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.types import IcebergType
 
+from trinity.errors import TrinityError
 from trinity.spi import DataFile
-from trinity.storage import Location
+from trinity.storage import Location, local_path
+from trinity_iceberg.order import origin_of
 from trinity_iceberg.partition import to_record
-from trinity_iceberg.schema import bounds
+from trinity_iceberg.schema import bounds, column_stats
 
-__all__ = ["deleted", "existing", "iceberg_file"]
+__all__ = ["Columns", "data_file", "deleted", "existing", "iceberg_file"]
 
 
 def existing(entry: ManifestEntry) -> ManifestEntry:
@@ -62,3 +68,45 @@ def iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec:
     )
     found.spec_id = spec.spec_id
     return found
+
+
+class Columns:
+    """Names and types of a schema's columns by field id, for statistics."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.top: dict[int, tuple[str, IcebergType]] = {
+            f.field_id: (f.name, f.field_type) for f in schema.fields if f.field_type.is_primitive
+        }
+        self.paths = {field_id: path for path, field_id in parquet_path_to_id_mapping(schema).items()}
+
+
+def data_file(entry: ManifestEntry, columns: Columns, snapshot: Snapshot | None) -> DataFile:
+    """A live file of a manifest, its partition apart.
+
+    Args:
+        entry: the file's, with both sequence numbers.
+        columns: those of the schema by whose names its statistics go.
+        snapshot: the one that added it; None once that has expired.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for another kind of file than Parquet.
+    """
+    file = entry.data_file
+    if file.file_format != FileFormat.PARQUET:
+        raise TrinityError("NOT_SUPPORTED", f"Data file '{file.file_path}' is not Parquet, which is all Trinity reads.")
+    sizes = file.column_sizes or {}
+    return DataFile(
+        path=local_path(file.file_path),
+        size=file.file_size_in_bytes,
+        rows=file.record_count,
+        commit=entry.sequence_number,
+        stats=_stats(file, columns),
+        column_sizes={columns.paths[i]: size for i, size in sizes.items() if i in columns.paths},
+        origin=origin_of(entry, snapshot),
+    )
+
+
+def _stats(file: IcebergFile, columns: Columns) -> dict[str, Any]:
+    low, high, nulls = file.lower_bounds or {}, file.upper_bounds or {}, file.null_value_counts or {}
+    known = columns.top.keys() & (low.keys() | nulls.keys())
+    return {columns.top[i][0]: column_stats(columns.top[i][1], low.get(i), high.get(i), nulls.get(i)) for i in known}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -62,6 +62,22 @@ class FileIndex:
             return file
         tier, bucket, commit = self.files[name]
         return replace(file, tier=tier, bucket=bucket, commit=file.commit if commit is None else commit)
+
+    def rewritten(
+        self, store: ObjectStore, removed: Collection[str], added: Iterable[DataFile], sidecar: tuple[DataFile, ...]
+    ) -> FileIndex:
+        """The index after a compaction.
+
+        Args:
+            store: the table's folder.
+            removed: absolute paths of the files that it replaces.
+            added: those that it wrote.
+            sidecar: the sidecar after it.
+        """
+        gone = {store.relative(path) for path in removed}
+        files = {n: entry for n, entry in self.files.items() if n not in gone}
+        files |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in added}
+        return FileIndex(files, sidecar)
 
     def to_json(self, store: ObjectStore) -> bytes:
         """The index's bytes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -29,7 +28,6 @@ from trinity.spi import (
     Tier,
     TransactionId,
     VacuumResult,
-    WriteTarget,
     append_stamp,
     from_fragments,
     from_merge_fragments,
@@ -47,39 +45,34 @@ from trinity.storage import (
     delete_around,
     delete_orphans,
     held,
+    is_recorded,
     local_path,
-    stamped,
-    write_target,
 )
-from trinity_iceberg.adopt import check_own_writable
-from trinity_iceberg.carried import CREATED, INDEX, TXN, carried, lineage, version_of
+from trinity_iceberg.carried import CREATED, INDEX, carried, lineage, version_of
 from trinity_iceberg.commit import Change, check_deletes, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
-from trinity_iceberg.external import check_readable, check_writable
 from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, open_index, put_index
 from trinity_iceberg.load import Tables
 from trinity_iceberg.names import CatalogNames, identifier_of
 from trinity_iceberg.order import folded_order
-from trinity_iceberg.partition import check_names, check_partitions, named_now, partition_spec
+from trinity_iceberg.partition import check_names, named_now, partition_spec
 from trinity_iceberg.repair import made_by_trinity, registered_at, repair
 from trinity_iceberg.schema import (
-    definition_of,
     definition_updates,
     own_properties,
-    statistics_columns,
-    storage_schema,
     to_iceberg_schema,
     with_field_ids,
 )
-from trinity_iceberg.snapshot import Snapshots, schema_of, snapshot_of
-from trinity_iceberg.stamping import STAMP_FIELD, appended_order, stamp_updates
+from trinity_iceberg.snapshot import Snapshots
+from trinity_iceberg.stamping import appended_order, stamp_updates
+from trinity_iceberg.state import State, txn_summary
 from trinity_iceberg.swap import put_table
+from trinity_iceberg.target import DATA_FOLDER, target_of
 
 __all__ = ["IcebergMetadata"]
 
 _T = TypeVar("_T")
 
-DATA_FOLDER: Final = "data"
 TABLE_PROPERTIES: Final = {
     "format-version": "2",
     # a metadata file holds all snapshots; without this every commit would leave one behind for ever
@@ -154,27 +147,23 @@ class IcebergMetadata(RowChanges):
         return made_by_trinity(table)
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def attempt(loaded: Table) -> None:
-            definition = self._definition(loaded)
-            changed = change(definition)
-            if changed == definition:
+        def alter(state: State) -> None:
+            changed = change(state.definition)
+            if changed == state.definition:
                 return
-            check_names(definition, changed, loaded.spec())
-            updates = definition_updates(loaded.metadata, definition, changed)
-            same = AssertCurrentSchemaId.model_validate({"current-schema-id": loaded.metadata.current_schema_id})
-            commit_change(self._snapshots, loaded, Change("alter", updates=updates, requirements=(same,)))
+            check_names(state.definition, changed, state.loaded.spec())
+            updates = definition_updates(state.metadata, state.definition, changed)
+            same = AssertCurrentSchemaId.model_validate({"current-schema-id": state.metadata.current_schema_id})
+            commit_change(self._snapshots, state, Change("alter", updates=updates, requirements=(same,)))
 
-        self._commit(table, attempt)
+        self._commit(table, alter)
 
     # -- versions ---------------------------------------------------------------------------------------
 
     def get_table_definition(self, table: TableHandle) -> TableDefinition:
-        loaded = self._load(table)
-        schema = schema_of(loaded.metadata, snapshot_of(table, loaded.metadata))
-        definition = definition_of(loaded.name(), loaded.metadata, schema)
-        if definition.external:
-            check_readable(table, loaded.metadata)
-        return definition
+        state = State.at(table, self._load(table))
+        state.check_readable(table)
+        return state.definition
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         return self._using(table, lambda loaded: self._snapshots.split_source(table, loaded))
@@ -185,33 +174,34 @@ class IcebergMetadata(RowChanges):
     # -- appends ----------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        return InsertTableHandle(*self._begin(table, append_stamp))
+        def begin(loaded: Table) -> InsertTableHandle:
+            state = self._begin(table, loaded)
+            pinned = table.pinned(state.version, state.definition.id)
+            return InsertTableHandle(pinned, *target_of(table, state, append_stamp(state.version)))
+
+        return self._using(table, begin)
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
     ) -> CommitResult:
-        files = from_fragments(list(fragments))
+        table, files = insert.table, from_fragments(list(fragments))
 
-        def attempt(loaded: Table) -> CommitResult:
-            current = version_of(loaded.metadata.current_snapshot())
-            recorded = _recorded(loaded)
-            if txn and recorded.get(txn[0], -1) >= txn[1]:
-                return CommitResult(current, skipped=True)
+        def append(state: State) -> CommitResult:
+            if is_recorded(state.txns, txn):
+                return CommitResult(state.version, skipped=True)
             if not files and not txn:
-                return CommitResult(current)
-            check_present(insert.table, files)
-            definition = self._definition(loaded)
-            insert.check_demands(definition)
-            added = named_now(files, insert.definition, loaded)
-            summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
-            order = appended_order(insert, definition, loaded, self._snapshots)
-            change = Change("append", added=added, summary=summary, order=order)
-            return commit_result(commit_change(self._snapshots, loaded, change), files)
+                return CommitResult(state.version)
+            check_present(table, files)
+            insert.check_demands(state.definition)
+            added = named_now(files, insert.definition, state.loaded)
+            order = appended_order(insert, state, self._snapshots)
+            made = Change("append", added, summary=txn_summary(state, txn), order=order)
+            return commit_result(commit_change(self._snapshots, state, made), files)
 
-        return self._commit(insert.table, attempt, insert.definition)
+        return self._commit(table, append, insert.definition)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
-        return _recorded(self._load(table)).get(application)
+        return State.newest(self._load(table)).txns.get(application)
 
     # -- row changes ------------------------------------------------------------------------------------
 
@@ -222,85 +212,83 @@ class IcebergMetadata(RowChanges):
         fragments: Sequence[bytes],
         txn: TransactionId | None = None,
     ) -> CommitResult:
+        table = merge.table
         files, gone = from_merge_fragments(fragments)
 
-        def attempt(loaded: Table) -> CommitResult:
-            recorded = _recorded(loaded)
-            if txn and recorded.get(txn[0], -1) >= txn[1]:
-                return CommitResult(version_of(loaded.metadata.current_snapshot()), skipped=True)
-            definition, live = self._definition(loaded), {f.path for f in self._snapshots.live(merge.table, loaded)}
-            check_scope(merge, self._snapshots.changes(merge.table, loaded), live, gone)
-            check_present(merge.table, files)
-            merge.insert.check_demands(definition)
-            added = named_now(files, merge.insert.definition, loaded)
-            updates, requirements = stamp_updates(loaded, definition, merge.insert)
+        def change(state: State) -> CommitResult:
+            if is_recorded(state.txns, txn):
+                return CommitResult(state.version, skipped=True)
+            live = {f.path for f in self._snapshots.live(table, state)}
+            check_scope(merge, self._snapshots.changes(table, state), live, gone)
+            check_present(table, files)
+            merge.insert.check_demands(state.definition)
+            added = named_now(files, merge.insert.definition, state.loaded)
+            updates, requirements = stamp_updates(state, merge.insert)
             order = RowOrder() if updates else None  # the first that there is to remember
-            summary = {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
-            change = Change("merge", added, gone, summary, updates, order=order, requirements=requirements)
-            return commit_result(commit_change(self._snapshots, loaded, change), files)
+            summary = txn_summary(state, txn)
+            made = Change("merge", added, gone, summary, updates, order=order, requirements=requirements)
+            return commit_result(commit_change(self._snapshots, state, made), files)
 
-        return self._commit(merge.table, attempt, merge.insert.definition)
+        return self._commit(table, change, merge.insert.definition)
 
     def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
         store = ObjectStore(table.location)
 
-        def attempt(loaded: Table) -> CommitResult:
-            current = loaded.metadata.current_snapshot()
-            recorded = _recorded(loaded)
-            if txn and recorded.get(txn[0], -1) >= txn[1]:
-                return CommitResult(version_of(current), skipped=True)
-            live, sidecar = self._snapshots.files(table, loaded, current, loaded.schema())
+        def change(state: State) -> CommitResult:
+            if is_recorded(state.txns, txn):
+                return CommitResult(state.version, skipped=True)
+            live, sidecar = self._snapshots.files(table, state)
             if not (live or sidecar or txn):
-                return CommitResult(version_of(current))
-            name, updates = put_index(FileIndex(), store, loaded.metadata) if sidecar else (None, ())
-            summary = {INDEX: name} if name else {}
-            summary |= {TXN: json.dumps({**recorded, txn[0]: txn[1]})} if txn else {}
-            order = folded_order(loaded.metadata, version_of(current))
-            change = Change("truncate", (), frozenset(f.path for f in live), summary, updates, order=order)
-            return commit_result(commit_change(self._snapshots, loaded, change), live)
+                return CommitResult(state.version)
+            name, updates = put_index(FileIndex(), store, state.metadata) if sidecar else (None, ())
+            summary = {**({INDEX: name} if name else {}), **txn_summary(state, txn)}
+            order = folded_order(state.metadata, state.version)
+            made = Change("truncate", (), frozenset(f.path for f in live), summary, updates, order=order)
+            return commit_result(commit_change(self._snapshots, state, made), live)
 
-        return self._commit(table, attempt)
+        return self._commit(table, change)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
-        return RewriteTableHandle(*self._begin(table, lambda _: OLDEST), tuple(replaced))
+        def begin(loaded: Table) -> RewriteTableHandle:
+            state = self._begin(table, loaded)
+            pinned = table.pinned(state.version, state.definition.id)
+            return RewriteTableHandle(pinned, *target_of(table, state, OLDEST), tuple(replaced))
+
+        return self._using(table, begin)
 
     def finish_rewrite(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
     ) -> CommitResult:
-        written = from_fragments(list(fragments))
-        sidecar = tuple(f for f in written if f.tier is Tier.SIDECAR)
-        files = [f for f in written if f.tier is not Tier.SIDECAR]
-        store = ObjectStore(rewrite.table.location)
+        table, files = rewrite.table, from_fragments(list(fragments))
+        aside = tuple(f for f in files if f.tier is Tier.SIDECAR)
+        rows = [f for f in files if f.tier is not Tier.SIDECAR]
+        store, removed = ObjectStore(table.location), frozenset(f.path for f in rewrite.replaced)
 
-        def attempt(loaded: Table) -> CommitResult:
-            check_present(rewrite.table, written)
-            removed = frozenset(f.path for f in rewrite.replaced)
-            added = named_now(files, rewrite.definition, loaded)
+        def swap(state: State) -> CommitResult:
+            check_present(table, files)
+            added = named_now(rows, rewrite.definition, state.loaded)
             if rewrite.definition.external:  # whose rows have their order by the sequence number of the new files
-                check_deletes(rewrite.table, loaded)
-                change = Change("compact", added=added, removed=removed)
-                return commit_result(commit_change(self._snapshots, loaded, change), written)
-            index = open_index(store, carried(loaded.metadata).get(INDEX))
-            gone = {store.relative(f.path) for f in rewrite.replaced}
-            entries = {n: e for n, e in index.files.items() if n not in gone}
-            entries |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in files}
-            index = FileIndex(entries, sidecar if replace_sidecar else index.sidecar)
-            name, updates = put_index(index, store, loaded.metadata)
-            order = folded_order(loaded.metadata, rewrite.table.version or 0) if replace_sidecar else None
-            change = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True, order=order)
-            return commit_result(commit_change(self._snapshots, loaded, change), written)
+                check_deletes(table, state)
+                made = Change("compact", added, removed)
+                return commit_result(commit_change(self._snapshots, state, made), files)
+            index = open_index(store, carried(state.metadata).get(INDEX))
+            index = index.rewritten(store, removed, rows, aside if replace_sidecar else index.sidecar)
+            name, updates = put_index(index, store, state.metadata)
+            order = folded_order(state.metadata, table.version or 0) if replace_sidecar else None
+            made = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True, order=order)
+            return commit_result(commit_change(self._snapshots, state, made), files)
 
-        return self._commit(rewrite.table, attempt, rewrite.definition)
+        return self._commit(table, swap, rewrite.definition)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         loaded = self._load(table)
         table = table.pinned(None, str(loaded.metadata.table_uuid))
-        definition = self._definition(loaded)
+        definition = State.newest(loaded).definition
         gone = delete_around(
             lambda: self.delete_unneeded(table, older_than_ms),
-            lambda: self._commit(table, lambda newest: expire(newest, older_than_ms), definition),
+            lambda: self._commit(table, lambda newest: expire(newest.loaded, older_than_ms), definition),
         )
         oldest = [version_of(s) for s in lineage(self._load(table).metadata)] or [0]
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
@@ -336,41 +324,28 @@ class IcebergMetadata(RowChanges):
                 self._load(table.pinned(table.version, str(loaded.metadata.table_uuid)))
             raise
 
-    def _definition(self, loaded: Table) -> TableDefinition:
-        return definition_of(loaded.name(), loaded.metadata, loaded.schema())
+    def _begin(self, table: TableHandle, loaded: Table) -> State:
+        """The state that a statement writes to."""
+        state = State.at(table, loaded)
+        newest = loaded.metadata.current_snapshot()
+        state.check_writable(table, self._snapshots.manifest_list(loaded, newest))
+        return state
 
     def _commit(
-        self, table: TableHandle, attempt: Callable[[Table], _T], definition: TableDefinition | None = None
+        self, table: TableHandle, change: Callable[[State], _T], definition: TableDefinition | None = None
     ) -> _T:
-        """Tries with the table as it is, for as long as its options say; they are loaded where none are at hand."""
+        """Reload, check, commit, until no other writer comes between, for as long as the table's options say.
+
+        Args:
+            table: the table.
+            change: one attempt, told the newest state.
+            definition: has the options; loaded when left out.
+        """
         if definition is None:
             loaded = self._load(table)
-            table, definition = table.pinned(None, str(loaded.metadata.table_uuid)), self._definition(loaded)
-        return commit_loop(table.location, lambda: self._using(table, attempt), commit_timeout_s(definition.properties))
+            table, definition = table.pinned(None, str(loaded.metadata.table_uuid)), State.newest(loaded).definition
 
-    def _begin(
-        self, table: TableHandle, stamp: Callable[[int], int]
-    ) -> tuple[TableHandle, TableDefinition, WriteTarget]:
-        return self._using(table, lambda loaded: self._target(table, loaded, stamp))
+        def attempt() -> _T:
+            return self._using(table, lambda loaded: change(State.newest(loaded)))
 
-    def _target(
-        self, table: TableHandle, loaded: Table, stamp: Callable[[int], int]
-    ) -> tuple[TableHandle, TableDefinition, WriteTarget]:
-        snapshot = snapshot_of(table, loaded.metadata)
-        schema = schema_of(loaded.metadata, snapshot)
-        definition = definition_of(loaded.name(), loaded.metadata, schema)
-        if definition.external:
-            check_writable(table, loaded)
-        current = loaded.metadata.current_snapshot()
-        check_own_writable(loaded, self._snapshots.manifest_list(loaded, current))
-        check_partitions(table.full_name, definition, loaded.spec(), schema)
-        folder, statistics = ObjectStore(table.location).path(DATA_FOLDER), statistics_columns(definition, schema)
-        target = write_target(folder, definition, storage_schema(schema), statistics=statistics)
-        pinned = table.pinned(version_of(snapshot), definition.id)
-        return (pinned, *stamped(definition, target, stamp(version_of(snapshot)), STAMP_FIELD))
-
-
-def _recorded(loaded: Table) -> dict[str, int]:
-    """Application -> its highest version (L4)."""
-    recorded: dict[str, int] = json.loads(carried(loaded.metadata).get(TXN, "{}"))
-    return recorded
+        return commit_loop(table.location, attempt, commit_timeout_s(definition.properties))

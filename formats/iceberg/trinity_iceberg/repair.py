@@ -24,7 +24,8 @@ from trinity_iceberg.carried import lineage, version_of
 from trinity_iceberg.external import LocationCatalog
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.schema import DEFINITION
-from trinity_iceberg.snapshot import Snapshots, schema_of
+from trinity_iceberg.snapshot import Snapshots
+from trinity_iceberg.state import State, schema_of
 from trinity_iceberg.swap import commit_updates
 
 __all__ = ["made_by_trinity", "metadata_file", "registered_at", "repair"]
@@ -138,7 +139,7 @@ def _go_back(handle: TableHandle, table: Table) -> Snapshot | None:
     storage, metadata = Snapshots(), table.metadata  # which remembers nothing
     for snapshot in reversed(lineage(metadata)):
         with contextlib.suppress(TrinityError):
-            storage.files(handle, table, snapshot, schema_of(metadata, snapshot))
+            storage.files(handle, State(table, snapshot, schema_of(metadata, snapshot)))
             return None if snapshot.snapshot_id == metadata.current_snapshot_id else _current(table, snapshot)
     raise no_readable_version(handle)
 

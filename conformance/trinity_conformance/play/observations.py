@@ -1,0 +1,224 @@
+"""Reads of a history's table, and how each is compared with the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from trinity.errors import TrinityError
+from trinity_conformance.model.engine_model import model_of
+from trinity_conformance.model.shapes import DEDUPLICATE
+from trinity_conformance.model.tables import Key, Row
+from trinity_conformance.play.coverage import Coverage
+from trinity_conformance.play.differences import NonConformance, compare, compare_arrivals
+from trinity_conformance.play.feed import check_feed
+from trinity_conformance.play.past import Past
+from trinity_conformance.play.subject import Subject, Unsupported, Writer
+from trinity_conformance.play.traces import History, Other, Query, ReadPast
+
+__all__ = ["Observations", "Tally"]
+
+_CARE = frozenset({"compact", "vacuum", "reopen"})
+_OF_ENGINES = {
+    "read-equality": "merge-engines",
+    **dict.fromkeys(("delete", "row-change", "refused-change"), "engine-change"),
+}
+"""Checks of deduplicate and plain tables -> those of tables of the other merge engines."""
+_SHOWN_BY_A_READ = {
+    **dict.fromkeys(_CARE, "care-invisible"),
+    "retry": "idempotence",
+    "delete": "delete",
+    "split": "split",
+    "alter": "schema-change",
+    "retract": "retracts",
+}
+"""A step that was played -> the check that a good read afterwards speaks for, beside read-equality."""
+
+
+@dataclass
+class Tally:
+    """Counts of a run so far.
+
+    Attributes:
+        histories: histories played to their end.
+        rows: row versions written.
+        keys: keys compared, summed over all reads.
+        observations: comparisons made, by check id.
+        coverage: situations met.
+        unsupported: messages of tables that the adapter declared it does not support.
+    """
+
+    histories: int = 0
+    rows: int = 0
+    keys: int = 0
+    observations: Counter[str] = field(default_factory=Counter)
+    coverage: Coverage = field(default_factory=Coverage)
+    unsupported: Counter[str] = field(default_factory=Counter)
+
+
+class Observations:
+    """One history as it is played: what is known of it so far, and what is compared.
+
+    Args:
+        subject: the table under test.
+        history: what happens to it.
+        tally: where work and situations are counted.
+
+    Attributes:
+        writer: who makes the step at hand: the subject, or another engine.
+        number: place of that step in the history.
+        since_read: what was done since the last good read.
+        compacted_at, altered_at: the model's commits when that was done last.
+
+    Raises, from all that reads:
+        NonConformance: the subject read or raised something else than the rules say.
+    """
+
+    def __init__(self, subject: Subject, history: History, tally: Tally) -> None:
+        self.subject = subject
+        self.writer: Writer = subject
+        self.history = history
+        self.model = model_of(history.shape)
+        self.tally = tally
+        self.number = -1
+        self.since_read: list[str] = []
+        self.past = Past(subject)
+        self.compacted_at: int | None = None
+        self.altered_at = -1
+        self.deduplicates = history.shape.engine == DEDUPLICATE
+
+    def guarded(self, op: str, action: Callable[[], Any]) -> Any:
+        """Runs what is legal: whatever it raises is a finding."""
+        try:
+            return action()
+        except (Unsupported, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            text = f"{type(error).__name__}: {str(error)[:1500]}"
+            raise NonConformance(self.blame(op), f"a legal {op} raised {text}") from error
+
+    def check(self, name: str) -> str:
+        """The check for tables of this merge engine."""
+        return name if self.deduplicates else _OF_ENGINES.get(name, name)
+
+    def blame(self, op: str) -> str:
+        """The check that an observation belongs to, by what happened since the last good read."""
+        return self.check(self.blame_by_events(op))
+
+    def blame_by_events(self, op: str) -> str:
+        """The same, as for a deduplicate table."""
+        if op in ("query", "read-past", "log", "changes"):
+            return {"query": "pushdown", "read-past": "time-travel", "log": "arrival-order", "changes": "changes"}[op]
+        kinds = {*self.since_read, *([op] if op in _CARE or op == "delete" else [])}
+        if kinds and kinds <= _CARE:
+            return "care-invisible"
+        return _SHOWN_BY_A_READ.get(kinds.pop(), "read-equality") if len(kinds) == 1 else "read-equality"
+
+    def read(self) -> None:
+        """The merged rows of the newest version."""
+        check = self.blame("read")
+        names = self.readable()
+        found = self.guarded("read", lambda: self.subject.read(columns=names))
+        self.expect(check, self.model.merged(), found, "merged read", names)
+        shown = {"read-equality", *(_SHOWN_BY_A_READ[op] for op in self.since_read if op in _SHOWN_BY_A_READ)}
+        self.tally.observations.update(shown - {check})
+        self.since_read.clear()
+
+    def expect(
+        self, check: str, wanted: Mapping[Key, Row], found: list[Row], what: str, columns: Sequence[str] | None = None
+    ) -> None:
+        """Compares rows that were read with the model's, for a check."""
+        self.tally.observations[check] += 1
+        self.tally.keys += len(wanted)
+        difference = compare(self.model, wanted, found, columns)
+        if difference is not None:
+            raise NonConformance(check, f"{what}: {difference[0]}", difference[1])
+
+    def readable(self) -> list[str] | None:
+        """The columns that can be read, None for all; of the others the read must fail by name (A4)."""
+        overflows = self.model.overflows()
+        if not overflows:
+            return None
+        self.tally.coverage.saw("out-of-range")
+        self.tally.observations["out-of-range"] += 1
+        try:
+            found = self.subject.read()
+        except TrinityError as error:
+            if error.code != "NUMERIC_VALUE_OUT_OF_RANGE" or not _names(error.message, overflows):
+                text = f"{error} names no key and column of {overflows} that is out of range"
+                raise NonConformance("out-of-range", text, overflows) from error
+        else:
+            text = f"a read of {overflows} gave {found} instead of NUMERIC_VALUE_OUT_OF_RANGE"
+            raise NonConformance("out-of-range", text, overflows)
+        bad = {name for names in overflows.values() for name in names}
+        return [name for name in self.history.shape.names if name not in bad]
+
+    def query(self, step: Query) -> None:
+        """Some columns of the rows that meet a condition."""
+        if self.model.overflows([step.condition.column, *step.columns]):
+            return
+        found = self.guarded("query", lambda: self.subject.read(condition=step.condition, columns=step.columns))
+        self.tally.coverage.saw("query")
+        text = f"SELECT {', '.join(step.columns)} WHERE {step.condition.sql(self.history.shape)}"
+        self.expect("pushdown", self.model.query(step.condition), found, text, step.columns)
+
+    def read_past(self, step: ReadPast) -> None:
+        """The rows of an older version."""
+        if not self.past.versions:
+            return
+        version, commits = self.past.before(step.back)
+        if self.model.overflows(commits=commits):
+            return
+        timestamp = None
+        if step.by == "timestamp":
+            timestamp = self.past.time_of(version)
+            if timestamp is None:
+                return
+        found = self.past.rows(version, timestamp)
+        if found is None:
+            return
+        self.tally.coverage.saw(f"past-{step.by}")
+        if self.compacted_at is not None and commits <= self.compacted_at:
+            self.tally.coverage.saw("past-before-compaction")
+        self.expect("time-travel", self.model.merged(commits), found, f"version {version} by {step.by}")
+
+    def changes(self) -> None:
+        """The feed since the oldest version whose rows have the columns of now."""
+        if not self.history.shape.key or any(isinstance(s, Other) for s in self.history.steps):
+            return
+        listed = {version for version, _ in self.past.listed()}
+        known = [(v, n) for v, n in self.past.versions if n > self.altered_at and v in listed]
+        start = known[0][1] if known else 0
+        if len(known) < 2 or any(self.model.overflows(commits=n) for n in range(start, len(self.model.commits) + 1)):
+            return
+        try:
+            feed = self.guarded("changes", lambda: self.subject.changes(known[0][0]))
+        except Unsupported as reason:
+            self.tally.unsupported[str(reason)] += 1
+            return
+        check_feed(self.model, known, feed)
+        self.tally.observations["changes"] += 1
+        over = self.compacted_at is not None and self.compacted_at >= start
+        self.tally.coverage.saw("changes", *(["changes-over-compaction"] if over else []))
+
+    def log(self) -> None:
+        """The stored row versions in the order of their arrival."""
+        rows = self.guarded("log", self.subject.log)
+        self.tally.coverage.saw("log")
+        self.tally.observations["arrival-order"] += 1
+        found = [[r.row for r in group] for _, group in groupby(rows, key=lambda r: r.commit)]
+        difference = compare_arrivals(self.model, found)
+        if difference is not None:
+            raise NonConformance("arrival-order", difference)
+
+
+def _names(message: str, overflows: Mapping[Key, set[str]]) -> bool:
+    """True when a message names a column that is out of range, and its key, as far as keys have one spelling."""
+    return any(
+        any(name in message for name in names)
+        and all(str(part) in message for part in key if isinstance(part, (int, str)))
+        for key, names in overflows.items()
+    )

@@ -1,0 +1,115 @@
+"""Manifests, and lists of them: those of a snapshot, and those that a commit writes."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterable
+from typing import cast
+
+from pyiceberg.avro.codecs import AvroCompressionCodec
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    read_manifest_list,
+    write_manifest,
+    write_manifest_list,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from trinity_iceberg.index import bad_data
+from trinity_iceberg.swap import writing
+
+__all__ = ["NewManifests", "delete_files", "live_manifests", "read_entries", "read_manifests"]
+
+
+def read_manifests(io: FileIO, snapshot: Snapshot | None) -> list[ManifestFile]:
+    """The manifests of a snapshot, newest first."""
+    if snapshot is None:
+        return []
+    with bad_data(snapshot.manifest_list):
+        return list(read_manifest_list(io.new_input(snapshot.manifest_list)))
+
+
+def live_manifests(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
+    """The manifests that still have files."""
+    return [m for m in manifests if m.has_added_files() or m.has_existing_files()]
+
+
+def read_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
+    """The live entries of a manifest, with their sequence numbers."""
+    with bad_data(manifest.manifest_path):
+        return manifest.fetch_manifest_entry(io, discard_deleted=True)
+
+
+def delete_files(table: Table, snapshot: Snapshot | None) -> frozenset[str]:
+    """The manifests of delete files that a snapshot has."""
+    found = read_manifests(table.io, snapshot)
+    return frozenset(m.manifest_path for m in found if m.content != ManifestContent.DATA)
+
+
+class NewManifests:
+    """The manifests that a commit writes, and their removal when it fails.
+
+    Args:
+        table: the table.
+        snapshot_id: the commit's.
+    """
+
+    def __init__(self, table: Table, snapshot_id: int) -> None:
+        self._table = table
+        self._snapshot_id = snapshot_id
+        self._paths: list[str] = []
+
+    def manifest(self, entries: Iterable[ManifestEntry], spec: PartitionSpec | None = None) -> ManifestFile:
+        """Writes a manifest.
+
+        Args:
+            entries: the entries.
+            spec: how their files are partitioned; as new ones are when left out.
+
+        Raises:
+            TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED.
+        """
+        output, schema = self._table.io.new_output(self._new_path("m")), self._table.schema()
+        version, codec, own = self._table.metadata.format_version, self._compression(), spec or self._table.spec()
+        written = write_manifest(version, own, schema, output, self._snapshot_id, codec)
+        with writing(self._table), written as writer:
+            for entry in entries:
+                writer.add_entry(entry)
+        return writer.to_manifest_file()
+
+    def manifest_list(self, manifests: list[ManifestFile], parent: Snapshot | None, sequence: int) -> str:
+        """Writes the list of a snapshot's manifests, and returns its location. Raises as :meth:`manifest`.
+
+        Args:
+            manifests: the manifests.
+            parent: the snapshot before it.
+            sequence: its sequence number.
+        """
+        path = self._new_path(f"snap-{self._snapshot_id}")
+        output, version = self._table.io.new_output(path), self._table.metadata.format_version
+        parent_id = parent.snapshot_id if parent else None
+        opened = write_manifest_list(version, output, self._snapshot_id, parent_id, sequence, self._compression())
+        with writing(self._table), opened as writer:
+            writer.add_manifests(manifests)
+        return path
+
+    def discard(self) -> None:
+        """Removes what was written."""
+        for path in self._paths:
+            with contextlib.suppress(OSError):
+                self._table.io.delete(path)
+
+    def _compression(self) -> AvroCompressionCodec:
+        # "gzip" is Iceberg's word for what Avro calls deflate; PyIceberg's types know only the latter
+        return cast(AvroCompressionCodec, self._table.properties.get("write.avro.compression-codec", "gzip"))
+
+    def _new_path(self, prefix: str) -> str:
+        path = self._table.location_provider().new_metadata_location(f"{prefix}-{uuid.uuid4()}.avro")
+        self._paths.append(path)
+        return path

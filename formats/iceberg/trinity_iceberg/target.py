@@ -1,0 +1,34 @@
+"""The place where sinks write into an Iceberg table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trinity.spi import TableDefinition, TableHandle, WriteTarget
+from trinity.storage import ObjectStore, stamped, write_target
+from trinity_iceberg.partition import check_partitions
+from trinity_iceberg.schema import statistics_columns, storage_schema
+from trinity_iceberg.stamping import STAMP_FIELD
+from trinity_iceberg.state import State
+
+__all__ = ["DATA_FOLDER", "target_of"]
+
+DATA_FOLDER: Final = "data"
+
+
+def target_of(table: TableHandle, state: State, stamp: int) -> tuple[TableDefinition, WriteTarget]:
+    """The definition and the target that sinks are told.
+
+    Args:
+        table: the table.
+        state: the version that the statement is pinned to.
+        stamp: that of rows without one.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for a partitioning that Trinity does not write.
+    """
+    definition, schema = state.definition, state.schema
+    check_partitions(table.full_name, definition, state.loaded.spec(), schema)
+    folder, statistics = ObjectStore(table.location).path(DATA_FOLDER), statistics_columns(definition, schema)
+    target = write_target(folder, definition, storage_schema(schema), statistics=statistics)
+    return stamped(definition, target, stamp, STAMP_FIELD)
