@@ -1,4 +1,4 @@
-"""The fold of the engines that merge column by column: partial-update (§5) and aggregation (E1).
+"""The fold of the engines that merge column by column: partial-update (P1, G1-G7) and aggregation (E1).
 
 Everything is Spark SQL over the row versions of a key. First the rows are placed in fold order and those before
 the last cut are left out (:meth:`ColumnFold.contributions`); then one aggregation by key folds them.

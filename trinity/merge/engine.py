@@ -15,7 +15,7 @@ class MergeEngine(str, Enum):
     DEDUPLICATE = "deduplicate"
     """The freshest version, whole (U1)."""
     PARTIAL_UPDATE = "partial-update"
-    """Column by column, group by group (§5)."""
+    """Column by column, group by group (P1, G1-G7)."""
     AGGREGATION = "aggregation"
     """Every column by its function (E1)."""
     FIRST_ROW = "first-row"
@@ -23,7 +23,7 @@ class MergeEngine(str, Enum):
 
     @property
     def by_column(self) -> bool:
-        """True when the folded row takes each column from where its rule says (§5, E1)."""
+        """True when the folded row takes each column from where its rule says (P1, G6, E1)."""
         return self in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 
 

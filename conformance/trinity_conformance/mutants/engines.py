@@ -294,7 +294,7 @@ class DescendingIgnored(EngineModel):
 
 
 class SequenceFieldIgnored(EngineModel):
-    """Rows fold in arrival order whatever their sequence.field (against the fold order of §5)."""
+    """Rows fold in arrival order whatever their sequence.field (against the fold order of partial-update)."""
 
     def fold_order(self, versions: list[Version]) -> list[Version]:
         return versions

@@ -1,4 +1,4 @@
-"""Folders of Parquet files that others write: one commit, ordered by modification time, path and position (§1)."""
+"""Folders of Parquet files that others write: one commit, ordered by modification time, path and position."""
 
 from __future__ import annotations
 
