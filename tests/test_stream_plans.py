@@ -88,3 +88,55 @@ def test_options_have_any_case_and_no_unknown_names() -> None:
         Options.of({"tabel": "t"})
     with pytest.raises(TrinityError, match=r"option\(\"table\""):
         Options.of({"table": " "})
+
+
+@pytest.mark.parametrize(
+    ("given", "begins"),
+    [
+        ({}, Offset(begins="rows")),
+        ({"startingversion": "LATEST"}, Offset(begins="latest")),
+        ({"startingVersion": " 7 "}, Offset(7, begins="version")),
+        ({"startingTimestamp": "2026-01-31"}, Offset(begins="timestamp", timestamp_ms=10)),
+    ],
+)
+def test_a_stream_begins_where_its_options_say(given: dict[str, str], begins: Offset) -> None:
+    assert Options.of({"table": "t", **given}).for_stream().beginning(len) == begins
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"startingVersion": "1", "startingTimestamp": "2026-01-31"}, "not both"),
+        ({"startingVersion": "one"}, "startingVersion=one: give a whole number, 0 or more"),
+        ({"maxVersionsPerTrigger": "0"}, "1 or more"),
+        ({"onSchemaChange": "follow"}, "it is fail or ignore"),
+        ({"endingVersion": "1"}, "spark.readStream has no option endingVersion"),
+    ],
+)
+def test_options_that_no_stream_takes(given: dict[str, str], message: str) -> None:
+    with pytest.raises(TrinityError, match=message) as raised:
+        Options.of({"table": "t", **given}).for_stream()
+    assert raised.value.code == "INVALID_ARGUMENTS"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"maxVersionsPerTrigger": "1"}, "spark.read has no option maxVersionsPerTrigger"),
+        ({"startingVersion": "latest"}, "no changes yet to come"),
+        ({"endingVersion": "1"}, "need where changes begin"),
+        ({"startingVersion": "1", "readChangeFeed": "false"}, "with the columns that tell what changed"),
+        ({"startingTimestamp": "2026-01-31", "versionAsOf": "1"}, "not both"),
+    ],
+)
+def test_options_that_no_batch_takes(given: dict[str, str], message: str) -> None:
+    with pytest.raises(TrinityError, match=message):
+        Options.of({"table": "t", **given}).for_batch()
+
+
+def test_a_time_behind_the_newest_commit_is_no_beginning() -> None:
+    assert [
+        e.version for e in commits_behind("t", history(1, 2, 3), Offset(begins="timestamp", timestamp_ms=1500))
+    ] == [2, 3]
+    with pytest.raises(TrinityError, match="startingVersion=latest streams what comes"):
+        commits_behind("t", history(1, 2, 3), Offset(begins="timestamp", timestamp_ms=3001))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -10,12 +12,14 @@ from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
 from trinity.datasource.parts import CHANGE_COLUMNS
 from trinity.datasource.stored_rows import stored_rows
 from trinity.datasource.triggers import reads_all_now
+from trinity.engine.feed.changelog import prune
 from trinity.engine.feed.interval import Bound, interval, unknown_version
 from trinity.engine.feed.kept import keep
 from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
+from trinity.names import TableName
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage.changelog import KeptChanges
 from trinity.travel import epoch_ms, version_at
@@ -23,51 +27,77 @@ from trinity.travel import epoch_ms, version_at
 __all__ = ["Tables", "answer"]
 
 
+class Aside(Protocol):
+    """The external tables of a session, as the data source sees them."""
+
+    def aside(self, name: TableName) -> str | None:
+        """A folder for what is kept about a table that is not Trinity's."""
+        ...
+
+
 class Tables(Protocol):
     """A session, as the data source sees it."""
+
+    @property
+    def external(self) -> Aside:
+        """Its external tables."""
+        ...
 
     def table(self, name: str) -> Target:
         """The table of a name, as :meth:`trinity.Session.table`."""
         ...
 
 
-def answer(sessions: Sequence[Tables], question: Mapping[str, Any]) -> Any:
+def answer(sessions: Callable[[], Sequence[Tables]], question: Mapping[str, Any]) -> Any:
     """The answer to a question, as JSON.
 
     Args:
-        sessions: the open ones, the newest first.
+        sessions: gives the open ones, the newest first.
         question: ``ask`` what, about which ``table``, and what else that needs.
 
     Raises:
         TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND; INVALID_ARGUMENTS where the name means
             different tables in different sessions; what answering raises.
     """
-    return _ANSWERS[question["ask"]](_found(sessions, question["table"]), question)
+    session, table = _found(sessions, question["table"])
+    if question["ask"] in _OF_FILES:
+        external = table.definition.external
+        place = session.external.aside(table.name) if external else None
+        return _OF_FILES[question["ask"]](table, place, question)
+    return _ANSWERS[question["ask"]](table, question)
 
 
-def _found(sessions: Sequence[Tables], name: str) -> Target:
-    found: dict[str, Target] = {}
-    unknown: TrinityError | None = None
-    for session in sessions:
-        try:
-            table = session.table(name)
-            found.setdefault(table.location, table)
-        except TrinityError as error:
-            if error.code not in ("CATALOG_NOT_FOUND", "SCHEMA_NOT_FOUND", "TABLE_NOT_FOUND"):
-                raise
-            unknown = unknown or error
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
+def _found(sessions: Callable[[], Sequence[Tables]], name: str) -> tuple[Tables, Target]:
+    found, missing = _looked_up(sessions(), name)
+    if len(found) > 1:
+        found, missing = {}, None
+        gc.collect()  # of sessions that were never closed and are used no more
+        found, missing = _looked_up(sessions(), name)
+    if len(found) > 1:
         raise TrinityError(
             "INVALID_ARGUMENTS",
             f"'{name}' names different tables in the open sessions of this process: {', '.join(sorted(found))}. Close "
             "the sessions that are not meant.",
         )
-    raise unknown or TrinityError(
+    for known in found.values():
+        return known
+    raise missing or TrinityError(
         "CONFIGURATION_INVALID",
         f"Table '{name}': this process has no open session of Trinity's. Keep the one of trinity.connect open.",
     )
+
+
+def _looked_up(sessions: Sequence[Tables], name: str) -> tuple[dict[str, tuple[Tables, Target]], TrinityError | None]:
+    """The tables of a name by their places, and the error of a session that has none."""
+    found: dict[str, tuple[Tables, Target]] = {}
+    missing: TrinityError | None = None
+    for session in sessions:
+        try:
+            table = session.table(name)
+            found.setdefault(table.location, (session, table))
+        except TrinityError as error:
+            missing = missing or error
+    return found, missing
 
 
 def _columns(table: Target, question: Mapping[str, Any]) -> Any:
@@ -132,33 +162,35 @@ def _alike(table: Target, behind: list[HistoryEntry], question: Mapping[str, Any
     return behind
 
 
-def _batch(table: Target, question: Mapping[str, Any]) -> Any:
+def _batch(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
     """The files of a micro-batch, made now where they are not there yet."""
     start, end = Offset.from_dict(question["start"]), Offset.from_dict(question["end"])
     definition = table.definition
     for offset in (start, end):
         _check_id(table, definition, offset)
-    return _files(table, batch(str(table.name), _history(table), start, end))
+    return _files(table, place, batch(str(table.name), _history(table), start, end))
 
 
-def _read(table: Target, question: Mapping[str, Any]) -> Any:
+def _read(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
     """The files of the rows of a version; or, with where they begin, of the changes up to it."""
     start, end = question["start"], question["end"]
     if start is None:
         rows = next((entry for entry in _history(table) if entry.version == end), None)
         if rows is None:
             raise unknown_version(table, end, _history(table))
-        return _files(table, Batch(rows=rows))
+        return _files(table, place, Batch(rows=rows))
     part = interval(table, Bound(start, inclusive=True), Bound(end, inclusive=True))
-    return _files(table, Batch(changes=tuple(part.entries)))
+    return _files(table, place, Batch(changes=tuple(part.entries)))
 
 
-def _files(table: Target, found: Batch) -> list[dict[str, Any]]:
+def _files(table: Target, place: str | None, found: Batch) -> list[dict[str, Any]]:
     parts: list[tuple[HistoryEntry, KeptChanges]] = []
+    if place is not None:  # of a table that nobody vacuums
+        prune(table, int(time.time() * 1000) - _KEPT_MS, place)
     if found.rows is not None:
-        parts.append((found.rows, stored_rows(table, found.rows)))
+        parts.append((found.rows, stored_rows(table, found.rows, place)))
     if found.changes:
-        kept = keep(table, [entry.version for entry in found.changes])
+        kept = keep(table, [entry.version for entry in found.changes], place)
         parts += zip(found.changes, kept, strict=True)
     return [
         {
@@ -199,9 +231,14 @@ def _check_id(table: Target, definition: TableDefinition, offset: Offset) -> Non
 
 
 _ANSWERS: Final[Mapping[str, Callable[[Target, Mapping[str, Any]], Any]]] = {
-    "batch": _batch,
     "columns": _columns,
     "milliseconds": _milliseconds,
     "offset": _offset,
+}
+_OF_FILES: Final[Mapping[str, Callable[[Target, str | None, Mapping[str, Any]], Any]]] = {
+    "batch": _batch,
     "read": _read,
 }
+"""Answers with files, which need a folder for those of a table that is not Trinity's."""
+_KEPT_MS: Final = 7 * 24 * 3600 * 1000
+"""Milliseconds for which files stay there that no version needs."""

@@ -43,7 +43,7 @@ class _Handler(socketserver.StreamRequestHandler):
         try:
             from trinity.datasource.answers import answer
 
-            found = {"answer": answer(_open_sessions(), json.loads(self.rfile.readline()))}
+            found = {"answer": answer(_open_sessions, json.loads(self.rfile.readline()))}
         except Exception as error:
             found = {"error": json.loads(as_trinity(error).to_json())}
         try:

@@ -8,27 +8,34 @@ import pyarrow as pa
 
 from trinity.engine.appending.ingest import StoredForm, plan_ingest
 from trinity.engine.appending.run_sinks import AppendTask, run_on_spark
+from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
 from trinity.spi import Column, HistoryEntry, TableDefinition, from_fragments
-from trinity.storage import Location, ParquetSinkProvider, write_target
-from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges
+from trinity.storage import ParquetSinkProvider, write_target
+from trinity.storage.changelog import KeptChanges
 
 __all__ = ["stored_rows"]
 
 
-def stored_rows(table: Target, entry: HistoryEntry) -> KeptChanges:
+def stored_rows(table: Target, entry: HistoryEntry, place: str | None) -> KeptChanges:
     """The rows of a version, in files that the next vacuum takes away.
 
+    Args:
+        table: the table.
+        entry: the version.
+        place: the folder for its changes; that of the table by default, which an external one has not.
+
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a version that cannot be read; what reading and writing files raises.
+        TrinityError: INVALID_ARGUMENTS for a version that cannot be read; NOT_SUPPORTED for an external table without a
+            place; what reading and writing files raises.
     """
     from trinity.calls.spark import spark_errors
 
     splits = table.splits(entry.version)
-    changelog = Changelog(Location.of(table.location).join(CHANGELOG))
+    changelog = TableChangelog.of(table, place).changelog
     tag = hashlib.sha256(f"{splits.definition.id}/rows/{entry.timestamp_ms}".encode()).hexdigest()[:16]
     if (found := changelog.find(entry.version, tag)) is not None:
         return found

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Registration", "Registry"]
 
 FOLDER: Final = "_trinity/external"
+_ASIDE: Final = "_trinity/aside"
 _SUFFIX: Final = ".json"
 _MOST: Final = 200
 """Letters of a file's or folder's name, so that a disk takes it with what is added to it."""
@@ -115,6 +116,10 @@ class Registry:
     def remove(self, name: TableName) -> None:
         """Forgets a table; its files stay."""
         self._store.delete([_file(name)])
+
+    def aside(self, name: TableName) -> str:
+        """A folder of the warehouse for what is kept about a table, and must not lie among its files."""
+        return self._store.path("/".join((_ASIDE, *map(_quoted, name.parts))))
 
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Names that are registered in a schema, sorted."""

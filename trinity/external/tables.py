@@ -94,6 +94,11 @@ class ExternalTables:
         registry.remove(name)
         return True
 
+    def aside(self, name: TableName) -> str | None:
+        """A folder for what is kept about a table that is not Trinity's; None where there is no warehouse on a disk."""
+        registry = self._registry(name.catalog)
+        return registry.aside(name) if registry else None
+
     def _open(self, name: TableName, registration: Registration) -> tuple[TableHandle, Connector]:
         inner = self._catalogs[self._catalog_of(name, registration.connector)]
         handle = TableHandle(name.catalog, name.schema, name.table, registration.location or "")
