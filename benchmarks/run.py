@@ -17,6 +17,7 @@ from rich.table import Table
 import trinity
 from benchmarks.cases import Bench
 from benchmarks.commits import CommitBench
+from benchmarks.feeds import FeedBench
 from benchmarks.folds import FoldBench
 from benchmarks.merges import NATIVE_SETTINGS, MergeBench
 from benchmarks.timing import Result
@@ -39,8 +40,8 @@ def run(
     runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 5,
     formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
     cases: Annotated[
-        str, typer.Option(help="Which cases: tables, commits, folds, merges, with commas.")
-    ] = "tables,commits,folds,merges",
+        str, typer.Option(help="Which cases: tables, commits, folds, feeds, merges, with commas.")
+    ] = "tables,commits,folds,feeds,merges",
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "latest",
     scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs about 2 GB.")] = None,
 ) -> None:
@@ -75,6 +76,9 @@ def _measured(
     if "folds" in cases:
         for catalog in formats:
             yield from FoldBench(session, catalog, rows // 4, runs).cases()
+    if "feeds" in cases:
+        for catalog in formats:
+            yield from FeedBench(session, catalog, rows, runs).cases()
     if "merges" in cases:
         yield from MergeBench(session, formats, rows, min(runs, 3), folder).cases()
 

@@ -23,6 +23,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
+from tests.support.changes import defined_changes, feed
 from trinity import Column, Session
 from trinity.table import Table
 
@@ -312,6 +313,31 @@ def kill_around_commit(crash: Crash, victim: Callable[[str, str], Table], catalo
 )
 def test_killed_around_the_commit(crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str) -> None:
     kill_around_commit(crash, victim, catalog, action)
+
+
+LISTED = "link */_trinity/changelog/*.json"
+"""The operation by which the changes of a version are on disk."""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("catalog", "at", "match"),
+    [("parquet", 2, COMMIT["parquet"]), ("parquet", 2, LISTED), *[(catalog, 1, LISTED) for catalog in COMMIT]],
+)
+def test_killed_between_a_commit_and_its_changes(
+    crash: Crash, victim: Callable[[str, str], Table], catalog: str, at: int, match: str
+) -> None:
+    """The commit stands, and its feed is right: computed, where it was not written (C6)."""
+    table = victim(catalog, "append")
+    table.set_properties({"changelog-producer": "lookup"})
+    first, *others = (entry.version for entry in table.connector.metadata.history(table.handle))
+    assert crash.run("append", str(table.name), at, match)
+    assert read(table) == merged(FIRST, SECOND, BATCH)
+    (committed,) = {entry.version for entry in table.connector.metadata.history(table.handle)} - {first, *others}
+    whole = feed(table, first)
+    assert whole == defined_changes(table, first, committed)
+    last = table.upsert(arrow(LATER)).version
+    assert feed(table, first) == defined_changes(table, first, last)
 
 
 @pytest.mark.full

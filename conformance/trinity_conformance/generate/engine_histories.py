@@ -20,7 +20,7 @@ from trinity_conformance.generate.engine_values import WIDE_TOTALS, function_opt
 from trinity_conformance.generate.histories import Writer
 from trinity_conformance.model.conditions import OPERATORS, Condition
 from trinity_conformance.model.engine_model import EngineModel
-from trinity_conformance.model.shapes import Column, Group, Shape
+from trinity_conformance.model.shapes import PRODUCER, Column, Group, Shape
 from trinity_conformance.model.tables import Version
 from trinity_conformance.model.values import POOLS, Json
 from trinity_conformance.play.coverage import RETRACTING
@@ -36,6 +36,7 @@ ENGINE_GENERAL: Final[Mapping[str, int]] = {
 
 _RETRACTING_MODES: Final = ("sequence-group", "remove-record-on-sequence-group", "retract")
 _PAYLOADS: Final = ("int", "string", "bigint", "boolean", "double", "decimal(10,2)")
+_PROPERTIES: Final = {"buckets": {"bucket": "3"}, "lookup": {PRODUCER: "lookup"}}
 _COMPARED: Final = ("int", "bigint", "string", "double", "decimal(10,2)", "date", "boolean", "timestamp")
 
 
@@ -72,7 +73,7 @@ def engine_shapes(draw: st.DrawFn, profile: EngineProfile) -> Shape:
         function_options=draw(_options(profile, functions)),
         remove_on_delete=profile.mode == "remove-record-on-delete",
         remove_on_groups=draw(_listed(groups)) if profile.mode == "remove-record-on-sequence-group" else (),
-        properties={"bucket": "3"} if profile.feature == "buckets" else {},
+        properties=_PROPERTIES.get(profile.feature, {}),
     )
 
 

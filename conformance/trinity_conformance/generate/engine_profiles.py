@@ -76,8 +76,9 @@ LANES: Final[tuple[tuple[str, bool, str], ...]] = (
 )
 """Merge engine, whether it has sequence groups, and how it deletes."""
 
-_FEATURES: Final = ("plain", "buckets", "wide", "default-function", "partitioned", "plain", "wide", "plain")
-"""Further features of the table; ``wide`` has values so large that totals leave the range of their column (A4)."""
+_FEATURES: Final = ("plain", "buckets", "wide", "default-function", "partitioned", "plain", "wide", "lookup")
+"""Further features of the table; ``wide`` has values so large that totals leave the range of their column (A4), the
+changes of ``lookup`` are written with each commit (C6)."""
 
 _WINDOW: Final = 6
 _WITH_FUNCTIONS: Final = [n for n, (engine, groups, _) in enumerate(LANES) if groups or engine == "aggregation"]

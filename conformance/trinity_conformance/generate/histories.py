@@ -14,9 +14,9 @@ from typing import Final
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from trinity_conformance.generate.profiles import FEATURES, KEYS, TOMBSTONES, WATERMARKS, Profile
+from trinity_conformance.generate.profiles import FEATURES, KEYS, PRODUCERS, TOMBSTONES, WATERMARKS, Profile
 from trinity_conformance.model.conditions import OPERATORS, Condition
-from trinity_conformance.model.shapes import Column, Shape
+from trinity_conformance.model.shapes import PRODUCER, Column, Shape
 from trinity_conformance.model.values import POOLS, Json
 from trinity_conformance.play.names import WIDER
 from trinity_conformance.play.traces import (
@@ -42,6 +42,8 @@ GENERAL: Final[Mapping[str, int]] = {
 }  # fmt: skip
 """The weight with which each kind of step is drawn."""
 
+_OF_ROUNDS: Final = {"compact": 5, "vacuum": 0, "alter": 1}
+"""The weights where changes are those between full compactions, of which a vacuum takes the beginning away."""
 _KEYS_AT_MOST: Final = 28
 _PAYLOADS: Final = tuple(sorted(POOLS))
 _COMPARABLE: Final = tuple(t for t in POOLS if not t.startswith(("char", "varchar")))
@@ -58,6 +60,7 @@ def profiles() -> st.SearchStrategy[Profile]:
         watermark=st.sampled_from(WATERMARKS),
         tombstone=st.sampled_from(TOMBSTONES),
         feature=st.sampled_from(FEATURES),
+        producer=st.sampled_from(PRODUCERS),
     )
 
 
@@ -83,8 +86,13 @@ def shapes(draw: st.DrawFn, profile: Profile | None = None) -> Shape:
         tombstone_value=kind.tombstone[1] if kind.tombstone else None,
         row_kind="kind" if retracts else None,
         ignore_delete=kind.feature == "ignore-delete",
-        properties={"bucket": "3"} if kind.feature == "buckets" else {},
+        properties=_properties(kind),
     )
+
+
+def _properties(kind: Profile) -> dict[str, str]:
+    found = {"bucket": "3"} if kind.feature == "buckets" else {}
+    return found if kind.producer == "none" else {**found, PRODUCER: kind.producer}
 
 
 def _partition(kind: Profile) -> tuple[str, ...]:
@@ -220,7 +228,8 @@ def histories(
     """
     shape = draw(shapes(profile))
     writer = Writer(draw, shape)
-    weighted = [op for op, weight in emphasis.items() for _ in range(weight)]
+    weights = {**emphasis, **_OF_ROUNDS} if shape.producer == "full-compaction" else emphasis
+    weighted = [op for op, weight in weights.items() for _ in range(weight)]
     first: list[Step] = [writer.upsert(most=24)]
     if "log" in emphasis and draw(st.booleans()):
         first += [writer.upsert(), Log()]  # before the first compaction, where log() can be compared

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FEATURES", "KEYS", "TOMBSTONES", "WATERMARKS", "DmlProfile", "Profile", "dml_rota", "rota"]
+__all__ = ["FEATURES", "KEYS", "PRODUCERS", "TOMBSTONES", "WATERMARKS", "DmlProfile", "Profile", "dml_rota", "rota"]
 
 KEYS: Final[tuple[tuple[str, ...], ...]] = (
     ("int",),
@@ -71,6 +71,9 @@ FEATURES: Final[tuple[str, ...]] = (
 )  # fmt: skip
 """Further features of the table (U8, D1, K5)."""
 
+PRODUCERS: Final[tuple[str, ...]] = ("none", "lookup", "input", "full-compaction", "none")
+"""Values of ``changelog-producer``, which says what the change feed shows (C6)."""
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -81,12 +84,14 @@ class Profile:
         watermark: types of the watermark columns.
         tombstone: type and string value of the tombstone, or None.
         feature: one of :data:`FEATURES`.
+        producer: one of :data:`PRODUCERS`.
     """
 
     key: tuple[str, ...] = KEYS[0]
     watermark: tuple[str, ...] = WATERMARKS[0]
     tombstone: tuple[str, str | None] | None = TOMBSTONES[0]
     feature: str = FEATURES[0]
+    producer: str = PRODUCERS[0]
 
 
 def rota(number: int) -> Profile:
@@ -96,6 +101,7 @@ def rota(number: int) -> Profile:
         WATERMARKS[number % len(WATERMARKS)],
         TOMBSTONES[number % len(TOMBSTONES)],
         FEATURES[number % len(FEATURES)],
+        PRODUCERS[number % len(PRODUCERS)],
     )
 
 

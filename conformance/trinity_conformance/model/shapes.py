@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from trinity_conformance.model.values import Json, Value, decode, sql_literal
 
-__all__ = ["DEDUPLICATE", "Column", "Group", "Shape"]
+__all__ = ["DEDUPLICATE", "PRODUCER", "Column", "Group", "Shape"]
 
 DEDUPLICATE: Final = "deduplicate"
+PRODUCER: Final = "changelog-producer"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,11 @@ class Shape:
     def names(self) -> tuple[str, ...]:
         """Column names in table order."""
         return tuple(c.name for c in self.columns)
+
+    @property
+    def producer(self) -> str:
+        """Value of ``changelog-producer``, which says what the change feed shows (C6)."""
+        return self.properties.get(PRODUCER, "none")
 
     def type_of(self, name: str) -> str:
         """Type text of a column."""

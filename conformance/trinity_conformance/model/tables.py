@@ -69,6 +69,7 @@ class Model:
         commits: row versions of each commit, in arrival order.
         recorded: highest transaction number by application (L4).
         blanked: (number of commits, column) of columns that were dropped and added anew.
+        cuts: numbers of commits at full compactions.
         taken: (number of commits, key) of rows that another engine changed in place: nothing older is known of them.
     """
 
@@ -76,6 +77,7 @@ class Model:
     commits: list[list[Version]] = field(default_factory=list)
     recorded: dict[str, int] = field(default_factory=dict)
     blanked: list[tuple[int, str]] = field(default_factory=list)
+    cuts: list[int] = field(default_factory=list)
     taken: list[tuple[int, Key]] = field(default_factory=list)
 
     # -- writes -----------------------------------------------------------------------------------------
@@ -122,7 +124,9 @@ class Model:
     # Compaction, vacuum and a restart mean nothing (L3). Mutants of the self-test say otherwise.
 
     def compact(self, full: bool) -> None:
-        """Changes no read."""
+        """Changes no read; a full one ends a round (C6)."""
+        if full:
+            self.cuts.append(len(self.commits))
 
     def vacuum(self) -> None:
         """Changes no read."""
@@ -142,14 +146,40 @@ class Model:
         winners = self.winners(commits)
         return {key: winner.row for key, winner in winners.items() if not self.is_deleted(winner)}
 
+    def feed(self, after: int) -> list[Changed]:
+        """The feed since the first ``after`` commits, as ``changelog-producer`` says (C6)."""
+        kinds = {"input": self.came, "full-compaction": self.rounds}
+        return kinds.get(self.shape.producer, self.changes)(after)
+
+    def came(self, after: int) -> list[Changed]:
+        """The row versions as they came, commit by commit."""
+        commits = enumerate(self.arrived(), 1)
+        return [Changed(self.kind_of(v), n, v.row) for n, commit in commits if n > after for v in commit]
+
+    def kind_of(self, version: Version) -> str:
+        """The kind of a row version that a writer gave it, or that it has by what it is."""
+        said = version.row[self.shape.row_kind] if self.shape.row_kind and not version.deleted else None
+        if said in ("-U", "+U"):
+            return "update_preimage" if said == "-U" else "update_postimage"
+        return "delete" if self.is_deleted(version) else "insert"
+
+    def rounds(self, after: int) -> list[Changed]:
+        """The changes of the merged read from one full compaction to the next, as of the second."""
+        found, start = list[Changed](), 0
+        for cut in self.cuts:
+            found += self.between(start, cut, cut) if cut > after else []
+            start = cut
+        return found
+
+    def between(self, start: int, end: int, version: Any) -> list[Changed]:
+        """The changes from the merged read after some commits to that after more, as those of a version."""
+        before, now = self.merged(start), self.merged(end)
+        return [c for key in before.keys() | now.keys() for c in self.changed(version, before.get(key), now.get(key))]
+
     def changes(self, after: int) -> list[Changed]:
         """The changes of the merged read since the first ``after`` commits, commit by commit (C1)."""
-        found = []
-        for number in range(after + 1, len(self.commits) + 1):
-            before, now = self.merged(number - 1), self.merged(number)
-            for key in before.keys() | now.keys():
-                found += self.changed(number, before.get(key), now.get(key))
-        return found
+        numbers = range(after + 1, len(self.commits) + 1)
+        return [change for number in numbers for change in self.between(number - 1, number, number)]
 
     def changed(self, version: int, before: Row | None, after: Row | None) -> list[Changed]:
         """The change that one commit made of one key's row, none if it is the same."""

@@ -99,7 +99,7 @@ class ModelSubject:
         return [LogRow(v.row, n, (n, i)) for n, commit in enumerate(commits) for i, v in enumerate(commit)]
 
     def changes(self, after: Any) -> list[Changed]:
-        return self._model.changes(after)
+        return self._model.feed(after)
 
     def history(self) -> list[tuple[Any, datetime]]:
         return [(n, _BEGINNING + timedelta(seconds=n)) for n in range(len(self._model.commits) + 1)]

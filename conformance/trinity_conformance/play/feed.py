@@ -1,35 +1,83 @@
-"""The change feed of a played history: change by change it must lead from one read to the next (C1-C4)."""
+"""The change feed of a played history: what its producer says it shows, and no more (C1-C4, C6)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from trinity_conformance.model.tables import Changed, Key, Model, Row
 from trinity_conformance.play.differences import NonConformance, cell_form, compare
+from trinity_conformance.play.past import Past
 
-__all__ = ["check_feed"]
+__all__ = ["Played", "check_feed"]
 
 _TAKES = frozenset({"delete", "update_preimage"})
 _GIVES = frozenset({"insert", "update_postimage"})
 
+Known = Sequence[tuple[Any, int]]
+"""(version, number of the model's commits), by version; the first is the feed's start, exclusive."""
 
-def check_feed(model: Model, known: Sequence[tuple[Any, int]], feed: Sequence[Changed]) -> None:
-    """Applies a feed to the rows of its first version, and compares the rows wherever they are known.
+
+@dataclass(frozen=True)
+class Played:
+    """A history that was played.
+
+    Attributes:
+        model: the table.
+        past: its versions.
+        cuts: (number of the model's commits, whether it was a full one) of its compactions.
+        altered_at: number of the model's commits when columns changed last; -1 when they never did.
+    """
+
+    model: Model
+    past: Past
+    cuts: Sequence[tuple[int, bool]]
+    altered_at: int
+
+
+def check_feed(played: Played, ask: Callable[[Any], list[Changed]]) -> list[str]:
+    """Compares the feed since the oldest version from which on it is known.
 
     Args:
-        model: the table.
-        known: (version, number of the model's commits), by version; the first is the feed's start, exclusive.
-        feed: its changes.
+        played: the history.
+        ask: gives the feed after a version.
+
+    Returns:
+        the situations that it met, none where nothing can be compared.
 
     Raises:
-        NonConformance: a change that is none, or rows that are not those of a version.
+        NonConformance: a change that is none, or one that is missing.
     """
+    model, producer = played.model, played.model.shape.producer
+    if producer == "full-compaction":
+        if played.past.vacuumed or model.blanked:  # the beginning of a round may be gone, or a column of its rows
+            return []
+        _check_rounds(played, ask(played.past.listed()[0][0]))
+        return ["changes", "changes of full-compaction", *(["changes-over-compaction"] if played.cuts else [])]
+    listed = {version for version, _ in played.past.listed()}
+    known = [(v, n) for v, n in played.past.versions if n > played.altered_at and v in listed]
+    start = known[0][1] if known else 0
+    if len(known) < 2 or any(model.overflows(commits=n) for n in range(start, len(model.commits) + 1)):
+        return []
+    feed = ask(known[0][0])
+    if producer == "input":
+        _check_rows_as_they_came(model, start, feed)
+    else:
+        _check_changes(model, known, feed)
+    over = any(commits >= start for commits, _ in played.cuts)
+    met = ["changes", *(["changes-over-compaction"] if over else [])]
+    return met if producer == "none" else [*met, f"changes of {producer}"]
+
+
+def _check_changes(model: Model, known: Known, feed: Sequence[Changed]) -> None:
+    """Applies a feed to the rows of its first version, and compares the rows wherever they are known."""
     start, commits = known[0]
     rows = model.merged(commits)
     expected = dict(known[1:])
-    changes = {version: list(found) for version, found in groupby(sorted(feed, key=_version), key=_version)}
+    changes = _by_version(feed)
     for version in sorted({*expected, *changes}):
         if version <= start:
             raise NonConformance("changes", f"the feed after version {start} has changes of version {version}")
@@ -44,6 +92,56 @@ def check_feed(model: Model, known: Sequence[tuple[Any, int]], feed: Sequence[Ch
     if difference is not None:
         text = f"the read of version {start} and all changes since (C2): {difference[0]}"
         raise NonConformance("changes", text, difference[1])
+
+
+def _check_rows_as_they_came(model: Model, start: int, feed: Sequence[Changed]) -> None:
+    """Compares the rows of each commit with those that the writer gave (C6)."""
+    wanted, found = (list(_by_version(changes).items()) for changes in (model.came(start), feed))
+    if len(wanted) != len(found):
+        raise NonConformance("changes", f"{len(found)} commits show rows as they came, of {len(wanted)} (C6)")
+    for (number, came), (version, shown) in zip(wanted, found, strict=True):
+        if _bag(model, came) != _bag(model, shown):
+            text = f"commit {number}, version {version}, shows {shown}, and these came: {came} (C6)"
+            raise NonConformance("changes", text, [model.key_of(c.row) for c in came])
+
+
+def _bag(model: Model, changes: Sequence[Changed]) -> Counter[Any]:
+    """Changes in any order; those of a delete by key alone, as what else is in a tombstone is the adapter's own."""
+    return Counter((c.kind, model.key_of(c.row), None if c.kind == "delete" else _form(model, c.row)) for c in changes)
+
+
+def _check_rounds(played: Played, feed: Sequence[Changed]) -> None:
+    """Compares each version's changes with those between two compactions.
+
+    Every full compaction ends a round; another one may, when it becomes a full one.
+    """
+    model, start, rest = played.model, 0, list(played.cuts)
+    for version, found in _by_version(feed).items():
+        end = _end_of_round(model, start, rest, found)
+        if end is None:
+            text = f"version {version} shows {found}, which is no round after commit {start}, compactions at {rest}"
+            raise NonConformance("changes", f"{text} (C6)", [model.key_of(c.row) for c in found])
+        start, rest = rest[end][0], rest[end + 1 :]
+    for commits, full in rest:
+        if full and (missing := model.between(start, commits, None)):
+            text = f"the full compaction after commit {commits} shows nothing, and these changed: {missing} (C6)"
+            raise NonConformance("changes", text, [model.key_of(c.row) for c in missing])
+
+
+def _end_of_round(model: Model, start: int, cuts: Sequence[tuple[int, bool]], found: list[Changed]) -> int | None:
+    """The place of the compaction up to which rows changed so; None for none that can be."""
+    shown = Counter((c.kind, _form(model, c.row)) for c in found)
+    for place, (commits, full) in enumerate(cuts):
+        wanted = Counter((c.kind, _form(model, c.row)) for c in model.between(start, commits, None))
+        if wanted and wanted == shown:
+            return place
+        if wanted and full:
+            return None
+    return None
+
+
+def _by_version(feed: Sequence[Changed]) -> dict[Any, list[Changed]]:
+    return {version: list(found) for version, found in groupby(sorted(feed, key=_version), key=_version)}
 
 
 def _version(change: Changed) -> Any:

@@ -14,7 +14,7 @@ from trinity_conformance.model.shapes import DEDUPLICATE
 from trinity_conformance.model.tables import Key, Row
 from trinity_conformance.play.coverage import Coverage
 from trinity_conformance.play.differences import NonConformance, compare, compare_arrivals
-from trinity_conformance.play.feed import check_feed
+from trinity_conformance.play.feed import Played, check_feed
 from trinity_conformance.play.past import Past
 from trinity_conformance.play.subject import Subject, Unsupported, Writer
 from trinity_conformance.play.traces import History, Other, Query, ReadPast
@@ -72,6 +72,7 @@ class Observations:
         number: place of that step in the history.
         since_read: what was done since the last good read.
         compacted_at, altered_at: the model's commits when that was done last.
+        cuts: (number of the model's commits, whether it was a full one) of the compactions.
 
     Raises, from all that reads:
         NonConformance: the subject read or raised something else than the rules say.
@@ -87,6 +88,7 @@ class Observations:
         self.since_read: list[str] = []
         self.past = Past(subject)
         self.compacted_at: int | None = None
+        self.cuts: list[tuple[int, bool]] = []
         self.altered_at = -1
         self.deduplicates = history.shape.engine == DEDUPLICATE
 
@@ -186,23 +188,17 @@ class Observations:
         self.expect("time-travel", self.model.merged(commits), found, f"version {version} by {step.by}")
 
     def changes(self) -> None:
-        """The feed since the oldest version whose rows have the columns of now."""
+        """The feed of a keyed table that no other engine wrote to."""
         if not self.history.shape.key or any(isinstance(s, Other) for s in self.history.steps):
             return
-        listed = {version for version, _ in self.past.listed()}
-        known = [(v, n) for v, n in self.past.versions if n > self.altered_at and v in listed]
-        start = known[0][1] if known else 0
-        if len(known) < 2 or any(self.model.overflows(commits=n) for n in range(start, len(self.model.commits) + 1)):
-            return
+        played = Played(self.model, self.past, self.cuts, self.altered_at)
         try:
-            feed = self.guarded("changes", lambda: self.subject.changes(known[0][0]))
+            saw = check_feed(played, lambda after: self.guarded("changes", lambda: self.subject.changes(after)))
         except Unsupported as reason:
             self.tally.unsupported[str(reason)] += 1
             return
-        check_feed(self.model, known, feed)
-        self.tally.observations["changes"] += 1
-        over = self.compacted_at is not None and self.compacted_at >= start
-        self.tally.coverage.saw("changes", *(["changes-over-compaction"] if over else []))
+        self.tally.observations["changes"] += bool(saw)
+        self.tally.coverage.saw(*saw)
 
     def log(self) -> None:
         """The stored row versions in the order of their arrival."""

@@ -195,6 +195,7 @@ class _Run(Observations):
             self.guarded("compact", lambda: self.writer.compact(step.full))
             self.model.compact(step.full)
             self.compacted_at = len(self.model.commits)
+            self.cuts.append((self.compacted_at, step.full))
             self.tally.coverage.compacted(self.model)
         elif isinstance(step, Vacuum):
             self.guarded("vacuum", self.writer.vacuum)

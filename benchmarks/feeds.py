@@ -1,0 +1,58 @@
+"""The change feed of one commit, computed and from files, beside a merged read of the whole table."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from benchmarks.data import COLUMNS, base_rows, changes
+from benchmarks.timing import Result, in_turns
+from trinity import Session
+from trinity.engine.feed.kept import keep
+
+__all__ = ["FeedBench"]
+
+
+@dataclass
+class FeedBench:
+    """The cases of one catalog.
+
+    Attributes:
+        session: where the tables are.
+        catalog: the format.
+        rows: rows of the base.
+        runs: rounds per case.
+    """
+
+    session: Session
+    catalog: str
+    rows: int
+    runs: int
+
+    def cases(self) -> Iterator[Result]:
+        """A commit of 1 % of the rows after a full compaction: before its changes are on disk, and after."""
+        name = f"{self.catalog}.default.feed"
+        options = {"watermark-key": "ts", "tombstone-key": "del"}
+        table = self.session.create_table(name, COLUMNS, primary_key=["id"], properties=options)
+        spark = self.session.spark
+        table.upsert(base_rows(spark, self.rows))
+        before = table.compact(full=True).version
+        with tempfile.TemporaryDirectory() as folder:
+            changed = str(Path(folder) / "changed")
+            changes(spark, self.rows, self.rows // 100, 100, 1).write.parquet(changed)
+            after = table.upsert(spark.read.parquet(changed)).version
+        for case, budget in (("changes, computed", 0.3), ("changes, lookup", 0.05)):
+            if budget < 0.3:
+                keep(table, [after])
+            ours, reference = in_turns(
+                self.runs, lambda: _scan(table.changes(before, after)), lambda: _scan(table.to_df())
+            )
+            yield Result(case, self.catalog, ours, reference, budget)
+
+
+def _scan(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
