@@ -5,7 +5,7 @@ Text, not Column objects: each of these is several calls into the JVM, and a mer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from trinity.merge.engine import MergeEngine
@@ -14,7 +14,17 @@ from trinity.merge.rows import AnyRows, Rows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND
 
-__all__ = ["ARRIVAL", "SINCE", "UNSURE", "beats", "greater", "is_deleted", "winners"]
+__all__ = [
+    "ARRIVAL",
+    "SINCE",
+    "UNSURE",
+    "beats",
+    "greater",
+    "is_deleted",
+    "taking_part",
+    "winner_first",
+    "winners",
+]
 
 ARRIVAL: Final = "_trinity_arrival"
 """BIGINT: place of a row version in the arrival order of one read; larger is later."""
@@ -62,14 +72,30 @@ def winners(versions: AnyRows, spec: MergeSpec) -> AnyRows:
     Under ``ignore-delete`` retracts take no part (D1). A window sorts by key first, which is the order that the
     sort-merge join with the base wants next; the same through ``max_by`` would sort twice.
     """
-    if spec.ignore_delete and spec.row_kind:
-        versions = versions.where(f"NOT coalesce({_is_retract(spec.row_kind)}, false)")
+    versions = taking_part(versions, spec)
     key = ", ".join(map(quoted, spec.key))
-    way: str = "ASC" if spec.descending else "DESC"
-    arrival = "ASC" if spec.engine is MergeEngine.FIRST_ROW else "DESC"
-    order = ", ".join([*(f"{quoted(c)} {way} NULLS LAST" for c in spec.ordering), f"{ARRIVAL} {arrival}"])
+    order = winner_first(spec, {name: quoted(name) for name in spec.ordering})
     ranked = versions.selectExpr("*", f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}")
     return ranked.where(f"{_RANK} = 1").drop(_RANK)
+
+
+def taking_part(versions: AnyRows, spec: MergeSpec) -> AnyRows:
+    """The row versions that may win: under ``ignore-delete`` not the retracts (D1)."""
+    if not (spec.ignore_delete and spec.row_kind):
+        return versions
+    return versions.where(f"NOT coalesce({_is_retract(spec.row_kind)}, false)")
+
+
+def winner_first(spec: MergeSpec, names: Mapping[str, str]) -> str:
+    """Spark SQL: the order of a key's row versions from that which wins on (K3, K4, E2).
+
+    Args:
+        spec: the table's options.
+        names: ordering column -> the SQL for it.
+    """
+    way: str = "ASC" if spec.descending else "DESC"
+    arrival = "ASC" if spec.engine is MergeEngine.FIRST_ROW else "DESC"
+    return ", ".join([*(f"{names[c]} {way} NULLS LAST" for c in spec.ordering), f"{ARRIVAL} {arrival}"])
 
 
 def beats(spec: MergeSpec, earlier: str, later: str) -> str:

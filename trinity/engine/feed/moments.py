@@ -1,8 +1,8 @@
 """The changes of appends that came one after the other, found in one fold.
 
-A moment of a key is a version in which the log got a row of it, or the one before the first of these. The row versions
-of the keys that were touched meet the moments that they were there at; folded by key and moment they are the rows
-before and after each version.
+Of a table that folds column by column, the row versions of the keys that were touched meet the moments that they were
+there at; folded by key and moment they are the rows before and after each version. Where rows are kept whole nothing
+has to be folded: see :mod:`trinity.engine.feed.whole_rows`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import DELETED
+from trinity.engine.feed.appends import FIRST, Appends
 from trinity.engine.feed.images import AFTER, BEFORE, VERSION, differ, image
 from trinity.engine.feed.steps import Step
+from trinity.engine.feed.whole_rows import whole_row_pairs
 from trinity.engine.reading import fold_by_column as by_column
-from trinity.engine.reading.arrival_order import POSITION_BITS
-from trinity.engine.reading.merged_read import logical, met_with_base, with_key
-from trinity.engine.reading.scan import log_scan, plain_scan, tiers
-from trinity.merge.fold import ARRIVAL
+from trinity.engine.reading.merged_read import logical, with_key
+from trinity.engine.reading.scan import log_scan, tiers
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
-from trinity.merge.spec import MergeSpec
-from trinity.spi import Column, DataFile, SplitSource, arrival_order
+from trinity.spi import Column, SplitSource, arrival_order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["appended_pairs"]
 
 _MOMENT: Final = "_trinity_version"
-_BEFORE: Final = -1
-"""The moment before the first append."""
 _SINCE: Final = "_trinity_at"
 """Moment from which a row version is there."""
 
@@ -49,58 +46,45 @@ def appended_pairs(spark: SparkSession, run: Sequence[Step], columns: Sequence[C
         columns: the columns of the feed.
     """
     splits, versions = run[-1].after, {file.path: step.version for step in run for file in step.added}
-    spec = merge_spec(splits.definition)
-    rows = _states(spark, splits, spec, versions)
-    definition = splits.definition
-    shown = logical(rows, splits, (_MOMENT, DELETED))
+    appends = Appends(spark, splits, merge_spec(splits.definition), versions)
+    found = _folded_pairs if appends.spec.by_column else whole_row_pairs
+    return found(appends, columns).where(differ(columns))
+
+
+def _folded_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
+    """The pairs of a table that folds column by column, equal ones too."""
+    definition = appends.splits.definition
+    shown = logical(_states(appends), appends.splits, (_MOMENT, DELETED))
     key = ", ".join(map(quoted, definition.primary_key))
     was = f"lag({AFTER}) OVER (PARTITION BY {key} ORDER BY {_MOMENT}) AS {BEFORE}"
     shown = shown.selectExpr("*", f"IF({DELETED}, NULL, {image(columns, definition)}) AS {AFTER}")
-    pairs = shown.selectExpr(f"{_MOMENT} AS {VERSION}", was, AFTER)
-    return pairs.where(f"{VERSION} > {_BEFORE} AND {differ(columns)}")
+    return shown.selectExpr(f"{_MOMENT} AS {VERSION}", was, AFTER).where(f"{VERSION} > {FIRST}")
 
 
-def _states(spark: SparkSession, splits: SplitSource, spec: MergeSpec, versions: dict[str, int]) -> DataFrame:
-    """One row for each key and moment in storage form, with ``DELETED``; none for a key that is not there yet."""
-    base, log = tiers(splits.files)
-    in_order = sorted(log, key=arrival_order)
-    moments = _moments(spark, splits, spec, [file for file in in_order if file.path in versions], versions)
-    since = _since(in_order, versions)
-    dated, dated_spec = _dated(splits), replace(spec, key=(*spec.key, _MOMENT))
-
-    def at_moments(rows: DataFrame, since: str) -> DataFrame:
-        there = [F.col(f"m.{quoted(k)}") == F.col(f"r.{quoted(k)}") for k in spec.key]
-        rows = rows.selectExpr("*", f"{since} AS {_SINCE}").alias("r")
-        joined = rows.join(moments.alias("m"), [*there, F.col(_SINCE) <= F.col(f"m.{_MOMENT}")])
-        return joined.selectExpr("r.*", f"m.{_MOMENT}").drop(_SINCE)
-
-    if spec.by_column:
-        rows = with_key(by_column.versions(spark, splits, spec, ordered=True), splits, spec)
-        states = by_column.folded(at_moments(rows, since), dated, dated_spec)
-        # a key of which nothing is left has no row there, and yet it had one the moment before
-        return moments.join(states, [*spec.key, _MOMENT], "left").withColumn(
-            DELETED, F.expr(f"NOT ({DELETED} <=> false)")
-        )
-    rows = with_key(log_scan(spark, splits, spec, log, splits.sidecar), splits, spec)
-    earlier = at_moments(plain_scan(spark, base, splits.storage), f"{_BEFORE}L") if base else None
-    return met_with_base(earlier, at_moments(rows, since), dated_spec, dated.storage)
+def _states(appends: Appends) -> DataFrame:
+    """One row for each key and moment in storage form, with ``DELETED``."""
+    splits, spec = appends.needed, appends.spec
+    in_order = sorted(tiers(splits.files)[1], key=arrival_order)
+    moments = _moments(appends)
+    rows = with_key(by_column.versions(appends.spark, splits, spec, ordered=True), splits, spec)
+    rows = appends.of(rows).selectExpr("*", f"{appends.since(in_order)} AS {_SINCE}").alias("r")
+    there = [F.col(f"m.{quoted(k)}") == F.col(f"r.{quoted(k)}") for k in spec.key]
+    joined = rows.join(moments.alias("m"), [*there, F.col(_SINCE) <= F.col(f"m.{_MOMENT}")])
+    at_moments = joined.selectExpr("r.*", f"m.{_MOMENT}").drop(_SINCE)
+    # what the files' bounds say holds for all that are left
+    states = by_column.folded(at_moments, _dated(appends.splits), replace(spec, key=(*spec.key, _MOMENT)))
+    # a key of which nothing is left has no row there, and yet it had one the moment before
+    return moments.join(states, [*spec.key, _MOMENT], "left").withColumn(DELETED, F.expr(f"NOT ({DELETED} <=> false)"))
 
 
-def _moments(
-    spark: SparkSession, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], versions: dict[str, int]
-) -> DataFrame:
+def _moments(appends: Appends) -> DataFrame:
     """The key columns and :data:`_MOMENT`: each once."""
+    splits, spec = appends.splits, appends.spec
     key = [quoted(k) for k in spec.key]
-    rows = with_key(log_scan(spark, splits, spec, files), splits, spec)
-    touched = rows.selectExpr(*key, f"{_since(files, versions)} AS {_MOMENT}")
-    return touched.selectExpr(*key, f"explode(array({_BEFORE}L, {_MOMENT})) AS {_MOMENT}").distinct()
-
-
-def _since(files: Sequence[DataFile], versions: dict[str, int]) -> str:
-    """Spark SQL: the moment from which a row of some files is there, by its arrival."""
-    moments = ", ".join(f"{versions.get(file.path, _BEFORE)}L" for file in files)
-    ordinal = f"CAST(shiftright({ARRIVAL}, {POSITION_BITS}) AS INT)"
-    return f"IF({ARRIVAL} < 0, {_BEFORE}L, element_at(array({moments}), {ordinal} + 1))"
+    files = sorted(appends.files, key=arrival_order)
+    rows = with_key(log_scan(appends.spark, splits, spec, files), splits, spec)
+    touched = rows.selectExpr(*key, f"{appends.since(files)} AS {_MOMENT}")
+    return touched.selectExpr(*key, f"explode(array({FIRST}L, {_MOMENT})) AS {_MOMENT}").distinct()
 
 
 def _dated(splits: SplitSource) -> SplitSource:

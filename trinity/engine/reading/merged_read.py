@@ -47,7 +47,6 @@ __all__ = [
     "folded",
     "logical",
     "merged_read",
-    "met_with_base",
     "row_versions",
     "stored_winners",
     "with_key",
@@ -149,10 +148,10 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
         earlier = bucketed_scan(spark, base, splits.storage, spec.key, buckets)
     else:
         earlier = plain_scan(spark, base, splits.storage) if base else None
-    return met_with_base(below.of(earlier) if earlier else None, versions, spec, splits.storage)
+    return _met_with_base(below.of(earlier) if earlier else None, versions, spec, splits.storage)
 
 
-def met_with_base(earlier: DataFrame | None, versions: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
+def _met_with_base(earlier: DataFrame | None, versions: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
     """The winning version of every key as :func:`folded` has it, of an engine that keeps rows whole.
 
     Args:

@@ -1,0 +1,68 @@
+"""What a change feed reads: files that may hold a key that was touched, and the rows of these keys in one exchange."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.changes import defined_changes, feed
+from trinity import Session, Table
+from trinity.engine.feed import appends
+
+
+def made(session: Session, fmt: str, kind: str) -> Table:
+    session.sql(
+        f"CREATE TABLE {fmt}.default.t (id {kind}, ts BIGINT, v STRING, PRIMARY KEY (id)) "
+        "TBLPROPERTIES ('watermark-key' = 'ts', 'bucket' = '2')"
+    )
+    return session.table(f"{fmt}.default.t")
+
+
+def put(table: Table, kind: pa.DataType, *rows: tuple[Any, int, str]) -> int:
+    columns = zip(("id", "ts", "v"), zip(*rows, strict=True), (kind, pa.int64(), pa.string()), strict=True)
+    return table.upsert(pa.table({name: pa.array(values, type_) for name, values, type_ in columns})).version
+
+
+def test_files_without_the_keys_are_not_read(session: Session, tiered_fmt: str) -> None:
+    table = made(session, tiered_fmt, "INT")
+    put(table, pa.int32(), *((k, 10, "base") for k in range(100)))
+    table.compact(full=True)
+    put(table, pa.int32(), (200, 10, "a"))
+    put(table, pa.int32(), (201, 10, "b"))
+    before = put(table, pa.int32(), (300, 10, "c"))
+    last = put(table, pa.int32(), (200, 20, "d"), (201, 5, "late"))
+    assert len(table.changes(before).inputFiles()) == 3  # of 4 in the log, and a base of 2
+    assert feed(table, before) == defined_changes(table, before, last)
+    before = put(table, pa.int32(), (7, 20, "e"))
+    last = put(table, pa.int32(), (7, 30, "f"), (8, 30, "g"), (400, 1, "h"))
+    plan: str = table.changes(before)._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("Exchange hashpartitioning") == 1
+    assert "SortMergeJoin" not in plan
+    assert feed(table, before) == defined_changes(table, before, last)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("few", [True, False])
+def test_keys_that_have_no_bounds_and_many_keys(
+    session: Session, fmt: str, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(appends, "_FEW", 500_000 if few else 0)
+    table = made(session, fmt, "DOUBLE")
+    kind = pa.float64()
+    first = put(table, kind, *((float(k), 10, f"v{k}") for k in range(20)), (math.nan, 10, "nan"))
+    table.compact(full=True)
+    put(table, kind, (99.0, 20, "new"), (math.nan, 20, "now"))
+    put(table, kind, (99.5, 20, "newer"), (3.0, 5, "late"), (4.0, 15, "on"))
+    last = put(table, kind, (-math.inf, 20, "x"), (99.0, 30, "again"))
+    found = feed(table, first)
+    nan = {change for change in found if math.isnan(change[2][0])}  # which Python takes for no key at all
+    assert sorted((kind, row[1:]) for kind, _, row in nan) == [
+        ("update_postimage", (20, "now")),
+        ("update_preimage", (10, "nan")),
+    ]
+    defined = defined_changes(table, first, last)
+    assert found.keys() - nan == {change for change in defined if not math.isnan(change[2][0])}
+    assert max(found.values()) == 1

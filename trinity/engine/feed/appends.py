@@ -1,0 +1,117 @@
+"""A run of appends: the keys that it touched, and the moments from which its row versions were there.
+
+A moment of a key is a version in which the log got a row of it, or the one before the first of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.reading.arrival_order import POSITION_BITS
+from trinity.engine.reading.merged_read import with_key
+from trinity.engine.reading.scan import bucketed_scan, plain_scan, tiers, well_bucketed
+from trinity.merge.fold import ARRIVAL
+from trinity.merge.quoting import quoted
+from trinity.merge.spec import MergeSpec
+from trinity.spi import DataFile, SplitSource, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["FIRST", "Appends"]
+
+FIRST: Final = -1
+"""The moment before the first append."""
+_FEW: Final = 500_000
+"""So many keys every task can hold."""
+_UNBOUNDED: Final = frozenset({"float", "double"})
+"""Types whose bounds do not hold for all values: NaN is left out."""
+
+
+@dataclass(frozen=True)
+class Appends:
+    """Commits that came one after the other, and only added row versions.
+
+    Attributes:
+        spark: the session.
+        splits: the version that the last of them made.
+        spec: the table's options.
+        versions: path of each file that they added -> version that added it.
+    """
+
+    spark: SparkSession
+    splits: SplitSource
+    spec: MergeSpec
+    versions: Mapping[str, int]
+
+    @cached_property
+    def files(self) -> list[DataFile]:
+        """The files that they added."""
+        return [file for file in self.splits.files if file.path in self.versions]
+
+    @cached_property
+    def few(self) -> bool:
+        """True when every task can hold the keys that were touched."""
+        return sum(file.rows for file in self.files) <= _FEW
+
+    @property
+    def keys(self) -> DataFrame:
+        """The keys that were touched, once for each row version."""
+        rows = plain_scan(self.spark, self.files, self.splits.storage)
+        return with_key(rows, self.splits, self.spec).select(*map(quoted, self.spec.key))
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        """The rows whose keys were touched."""
+        return self._among(rows, F.broadcast(self.keys) if self.few else self.keys)
+
+    def of_base(self) -> DataFrame | None:
+        """The base rows whose keys were touched, in storage form; None where there can be none."""
+        base = tiers(self.splits.files)[0]
+        needed = self._may_hold_touched(base)
+        if not needed:
+            return None
+        buckets = None if self.few else well_bucketed(base, self.splits.definition)
+        if not buckets:
+            return self.of(plain_scan(self.spark, needed, self.splits.storage))
+        # neither exchanged nor sorted: only the keys are
+        rows = bucketed_scan(self.spark, needed, self.splits.storage, self.spec.key, buckets)
+        return self._among(rows, self.keys.repartition(buckets, *map(quoted, self.spec.key)))
+
+    @cached_property
+    def needed(self) -> SplitSource:
+        """The version without the files that hold no key that was touched."""
+        return replace(self.splits, files=tuple(self._may_hold_touched(self.splits.files)))
+
+    def since(self, in_order: Sequence[DataFile]) -> str:
+        """Spark SQL: the moment from which a row is there, by its arrival among some files."""
+        moments = ", ".join(f"{self.versions.get(file.path, FIRST)}L" for file in in_order)
+        ordinal = f"CAST(shiftright({ARRIVAL}, {POSITION_BITS}) AS INT)"
+        return f"IF({ARRIVAL} < 0, {FIRST}L, element_at(array({moments}), {ordinal} + 1))"
+
+    def _among(self, rows: DataFrame, keys: DataFrame) -> DataFrame:
+        return rows.join(keys, list(self.spec.key), "left_semi").select(*map(quoted, rows.columns))
+
+    def _may_hold_touched(self, files: Sequence[DataFile]) -> list[DataFile]:
+        """The files that may hold a key that was touched, by the bounds of the key columns."""
+        for name in self.spec.key:
+            if parse_type(self.splits.definition.column(name).type).name not in _UNBOUNDED:
+                files = _within(files, name, [file.bounds(name) for file in self.files])
+        return list(files)
+
+
+def _within(files: Sequence[DataFile], name: str, wanted: Sequence[tuple[Any, Any] | None]) -> Sequence[DataFile]:
+    """The files in which a column may have values within some bounds; all where those are not known."""
+    known = [bounds for bounds in wanted if bounds is not None]
+    if len(known) < len(wanted):
+        return files
+    try:
+        low, high = min(bounds[0] for bounds in known), max(bounds[1] for bounds in known)
+        return [f for f in files if (bounds := f.bounds(name)) is None or (low <= bounds[1] and high >= bounds[0])]
+    except TypeError:  # bounds of more than one type
+        return files

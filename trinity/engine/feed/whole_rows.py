@@ -1,0 +1,79 @@
+"""The changes of appends to a table that keeps rows whole: which of a key's versions stood before and after each.
+
+All versions of a key are brought to one place, each with the moment from which it was there, and ranked. The row of a
+moment is then the version with the lowest rank so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from trinity.engine.appending.run_sinks import DELETED
+from trinity.engine.feed.appends import FIRST, Appends
+from trinity.engine.feed.images import AFTER, BEFORE, VERSION, image
+from trinity.engine.reading.merged_read import logical, with_key
+from trinity.engine.reading.scan import log_scan, tiers
+from trinity.merge.fold import ARRIVAL, is_deleted, taking_part, winner_first
+from trinity.merge.quoting import quoted
+from trinity.spi import Column, arrival_order
+
+__all__ = ["whole_row_pairs"]
+
+_SINCE: Final = "_trinity_at"
+"""BIGINT: moment from which a version is there."""
+_RANK: Final = "_trinity_rank"
+"""INT: place of a version among those of its key; 1 wins over all others."""
+_IMAGE: Final = "_trinity_image"
+"""Image of a version, NULL of one that deletes the row."""
+_BASE: Final = -2
+"""Arrival of base rows: before those of sidecar and log."""
+
+
+def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
+    """The pairs of images, equal ones too.
+
+    Args:
+        appends: the commits.
+        columns: the columns of the feed.
+    """
+    found = [_log(appends)]
+    if (base := appends.of_base()) is not None:
+        found.append(base.selectExpr("*", f"{_BASE}L AS {ARRIVAL}", f"{FIRST}L AS {_SINCE}", f"false AS {DELETED}"))
+    spec, splits = appends.spec, appends.splits
+    # under names that no column of the table has
+    names = dict.fromkeys((*spec.key, *spec.ordering))
+    placed = {name: f"_trinity_order_{number}" for number, name in enumerate(names)}
+    further = [f"{quoted(name)} AS {other}" for name, other in placed.items()]
+    shown = f"IF({DELETED}, NULL, {image(columns, splits.definition)}) AS {_IMAGE}"
+    rows = reduce(DataFrame.unionByName, found)
+    rows = logical(rows, splits, (*further, ARRIVAL, _SINCE, DELETED))
+    rows = rows.selectExpr(*placed.values(), ARRIVAL, _SINCE, shown)
+    key = ", ".join(placed[k] for k in spec.key)
+    rank = f"row_number() OVER (PARTITION BY {key} ORDER BY {winner_first(spec, placed)}) AS {_RANK}"
+    so_far = f"OVER (PARTITION BY {key} ORDER BY {_SINCE} RANGE BETWEEN UNBOUNDED PRECEDING AND"
+    stood = f"min_by({_IMAGE}, {_RANK}) {so_far}"
+    last = f"lead({_SINCE}) OVER (PARTITION BY {key} ORDER BY {_SINCE})"
+    pairs = rows.selectExpr("*", rank).selectExpr(
+        f"{_SINCE} AS {VERSION}",
+        f"{stood} 1 PRECEDING) AS {BEFORE}",
+        f"{stood} CURRENT ROW) AS {AFTER}",
+        f"NOT {_SINCE} <=> {last} AS {_RANK}",
+    )
+    return pairs.where(f"{_RANK} AND {VERSION} > {FIRST}").select(VERSION, BEFORE, AFTER)
+
+
+def _log(appends: Appends) -> DataFrame:
+    """The versions in log and sidecar of keys that were touched, in storage form with arrival, moment and deletion."""
+    splits, spec = appends.needed, appends.spec
+    in_order = sorted(tiers(splits.files)[1], key=arrival_order)
+    rows = with_key(log_scan(appends.spark, splits, spec, in_order, splits.sidecar), splits, spec)
+    rows = taking_part(rows, spec)
+    if splits.sidecar or len(in_order) > len(appends.files):
+        rows = appends.of(rows)
+    stored = [quoted(field.name) for field in splits.storage]
+    facts = [ARRIVAL, f"{appends.since(in_order)} AS {_SINCE}", f"{is_deleted(spec, rows)} AS {DELETED}"]
+    return rows.selectExpr(*stored, *facts)
