@@ -89,9 +89,11 @@ _STATEMENTS: Final[list[Any]] = [
 
 
 @pytest.mark.parametrize("statement", _STATEMENTS)
-def test_a_statement_reads_each_file_once(table: Table, statement: Callable[[Table], object]) -> None:
-    with _reading(table) as reads:
-        statement(table)
+def test_a_statement_reads_each_file_once(table: Table, warehouse: Path, statement: Callable[[Table], object]) -> None:
+    with trinity.connect(warehouse) as fresh:  # which has read nothing yet
+        fresh.use(table.name.catalog, "default")
+        with _reading(table) as reads:
+            statement(fresh.table("t"))
     most = _most(reads, table.name.catalog)
     assert most
     assert most == {kind: _AGAIN.get(kind, 1) for kind in most}
