@@ -49,13 +49,11 @@ GENERATED = settings(deadline=None, derandomize=True, phases=[Phase.generate], s
 Asked = Callable[[Statement, Effect], bool]
 
 
-def said_by_postgres(server: dict[str, str]) -> Asked:
-    by_source = Postgres(server).connection.info.server_version >= 170000
-
+def said_by_postgres(postgres: Postgres) -> Asked:
     def asked(statement: Statement, effect: Effect) -> bool:
         if too_wide(statement) or (effect.refused and statement.kind != "MERGE"):
             return False
-        return by_source or all(case.when != BY_SOURCE for case in statement.cases)
+        return postgres.by_source or all(case.when != BY_SOURCE for case in statement.cases)
 
     return asked
 
@@ -118,10 +116,10 @@ def test_a_difference_to_duckdb_is_found() -> None:
 @pytest.mark.parametrize("numbers", [range(30), pytest.param(range(100, 700), marks=pytest.mark.full)], ids=len)
 def test_the_model_agrees_with_postgres(server: dict[str, str], numbers: range) -> None:
     """In what a MERGE must refuse too: several matches (M2), NULL for NOT NULL (M6)."""
-    subject, asked = Postgres(server), said_by_postgres(server)
-    played = [narrowed(sample(PLAIN.flatmap(programs), n), asked) for n in numbers]
-    for history in played:
-        play(subject, history)
+    with Postgres(server) as subject:
+        played = [narrowed(sample(PLAIN.flatmap(programs), n), said_by_postgres(subject)) for n in numbers]
+        for history in played:
+            play(subject, history)
     assert {s.kind for s in statements(played)} == {"MERGE", "UPDATE", "DELETE"}
     assert subject.refused == {"MERGE_TARGET_ROW_MULTIPLE_MATCHES", "CONSTRAINT_VIOLATION"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,16 @@ class Suite(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]  # it has no types
     __test__ = False  # run check by check below
     driver = dbapi
     connect_args = ()
+
+    def _connect(self) -> dbapi.Connection:
+        opened: dbapi.Connection = super()._connect()
+        self.addCleanup(_closed, opened)  # some of the checks leave it open
+        return opened
+
+
+def _closed(connection: dbapi.Connection) -> None:
+    with contextlib.suppress(dbapi.Error):  # closed by the check itself
+        connection.close()
 
 
 class JournalledSuite(Suite):

@@ -205,6 +205,17 @@ class Postgres(Oracle):
         self.table = "pg_temp.t"
         self.refused: set[ErrorCode] = set()
 
+    def __enter__(self) -> Postgres:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    @property
+    def by_source(self) -> bool:
+        """Whether it knows WHEN NOT MATCHED BY SOURCE."""
+        return self.connection.info.server_version >= 170000
+
     def run(self, text: str) -> int:
         try:
             return self.connection.execute(text.encode()).rowcount
