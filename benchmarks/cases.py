@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from benchmarks.catalog import CatalogBench, scan
 from benchmarks.data import COLUMNS, base_rows, changes
 from benchmarks.timing import Result, in_turns
-from trinity import Session
 from trinity.table import Table
 
 __all__ = ["Bench"]
@@ -24,21 +24,13 @@ _OPTIONS = {"watermark-key": "ts", "tombstone-key": "del"}
 
 
 @dataclass
-class Bench:
-    """The cases of one catalog.
+class Bench(CatalogBench):
+    """Appends to a table, and reads of it.
 
     Attributes:
-        session: where the tables are.
-        catalog: the format.
-        rows: rows of the base.
-        runs: rounds per case.
         folder: scratch for the reference's files and the prepared data.
     """
 
-    session: Session
-    catalog: str
-    rows: int
-    runs: int
     folder: Path
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -103,7 +95,7 @@ class Bench:
         spark = self.session.spark
         same = table.to_df().count(), spark.read.parquet(target).count()
         assert same[0] == same[1], f"{case}: {same[0]} rows merged, {same[1]} in the reference"
-        ours, reference = in_turns(self.runs, lambda: _scan(table.to_df()), lambda: _scan(spark.read.parquet(target)))
+        ours, reference = in_turns(self.runs, lambda: scan(table.to_df()), lambda: scan(spark.read.parquet(target)))
         shutil.rmtree(target)
         return Result(case, self.catalog, ours, reference, factor, allowance)
 
@@ -133,7 +125,3 @@ class Bench:
         # Spark's INT96 reads as nanoseconds
         at = table.schema.get_field_index("ts")
         return table.set_column(at, "ts", table["ts"].cast(pa.timestamp("us", tz="UTC"))).combine_chunks()
-
-
-def _scan(rows: DataFrame) -> None:
-    rows.write.format("noop").mode("overwrite").save()

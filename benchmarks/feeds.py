@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame
-
+from benchmarks.catalog import CatalogBench, scan
 from benchmarks.data import COLUMNS, base_rows, changes
 from benchmarks.timing import Result, in_turns
-from trinity import Session
 from trinity.engine.feed.kept import keep
 
 __all__ = ["FeedBench"]
 
 
-@dataclass
-class FeedBench:
-    """The cases of one catalog.
-
-    Attributes:
-        session: where the tables are.
-        catalog: the format.
-        rows: rows of the base.
-        runs: rounds per case.
-    """
-
-    session: Session
-    catalog: str
-    rows: int
-    runs: int
+class FeedBench(CatalogBench):
+    """The cases of one catalog."""
 
     def cases(self) -> Iterator[Result]:
         """A commit of 1 % of the rows after a full compaction: before its changes are on disk, and after."""
@@ -49,10 +33,6 @@ class FeedBench:
             if budget < 0.3:
                 keep(table, [after])
             ours, reference = in_turns(
-                self.runs, lambda: _scan(table.changes(before, after)), lambda: _scan(table.to_df())
+                self.runs, lambda: scan(table.changes(before, after)), lambda: scan(table.to_df())
             )
             yield Result(case, self.catalog, ours, reference, budget)
-
-
-def _scan(rows: DataFrame) -> None:
-    rows.write.format("noop").mode("overwrite").save()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from benchmarks.catalog import CatalogBench, scan
 from benchmarks.timing import Result, in_turns
-from trinity import Session
 from trinity.table import Table
 
 __all__ = ["FoldBench"]
@@ -23,21 +22,8 @@ _NEWEST: Final = tuple(
 )
 
 
-@dataclass
-class FoldBench:
-    """Ten log rows per key, of which a read has to make one.
-
-    Attributes:
-        session: where the tables are.
-        catalog: the format.
-        rows: log rows.
-        runs: rounds per case.
-    """
-
-    session: Session
-    catalog: str
-    rows: int
-    runs: int
+class FoldBench(CatalogBench):
+    """Ten log rows per key, of which a read has to make one."""
 
     def cases(self) -> Iterator[Result]:
         """Three sequence groups of two columns and a sum; then sums alone."""
@@ -78,9 +64,5 @@ class FoldBench:
             return self.session.spark.read.parquet(*paths).groupBy("k").agg(*map(F.expr, aggregates))
 
         assert table.to_df().count() == plain().count(), case
-        ours, reference = in_turns(self.runs, lambda: _scan(table.to_df()), lambda: _scan(plain()))
+        ours, reference = in_turns(self.runs, lambda: scan(table.to_df()), lambda: scan(plain()))
         return Result(case, self.catalog, ours, reference, factor)
-
-
-def _scan(rows: DataFrame) -> None:
-    rows.write.format("noop").mode("overwrite").save()
