@@ -75,6 +75,13 @@ class TableVersion:
         """Version 0 of a new table."""
         return cls(0, next_timestamp_ms(0), "create", definition.made(), commit=uuid.uuid4().hex)
 
+    def difference(self, before: TableVersion) -> tuple[list[DataFile], frozenset[str]]:
+        """The files that came since an earlier version, and the paths of those that went."""
+        if self.files[: len(before.files)] == before.files:  # an append: the same objects
+            return list(self.files[len(before.files) :]), frozenset()
+        known, now = ({f.path for f in version.files} for version in (before, self))
+        return [f for f in self.files if f.path not in known], frozenset(known - now)
+
 
 Change = Callable[[TableVersion], TableVersion | None]
 """Makes the next version of the newest one, its number and time left as they are; None for no commit."""
@@ -185,9 +192,8 @@ class VersionedMetadata(RowChanges):
         found = []
         for before, after in pairwise([*versions, newest]):
             if after.operation != "compact":
-                known, now = ({f.path for f in version.files} for version in (before, after))
-                added = [f for f in after.files if f.path not in known]
-                found.append(FileChange(after.number, added, not known <= now))
+                added, removed = after.difference(before)
+                found.append(FileChange(after.number, added, bool(removed)))
         return found
 
     # -- appends ----------------------------------------------------------------------------------------
@@ -340,7 +346,7 @@ class VersionedMetadata(RowChanges):
                 changed,
                 number=newest.number + 1,
                 timestamp_ms=next_timestamp_ms(newest.timestamp_ms),
-                files=tuple(f if f.commit is not None else f.at_commit(newest.number + 1) for f in changed.files),
+                files=tuple(f.at_commit(newest.number + 1) for f in changed.files),
                 commit=uuid.uuid4().hex,
             )
             self.commit_version(table, made)

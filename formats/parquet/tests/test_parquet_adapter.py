@@ -138,6 +138,29 @@ def test_commits_cost_the_same_whatever_the_table_holds(tmp_path: Path, monkeypa
     assert len([name for name in read if "checkpoint" not in name]) <= 300 / 20
 
 
+def test_a_commit_stands_when_it_cannot_be_remembered(
+    lake: Connector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails for a moment right after the manifest is there: told as failed, a retry would double the rows."""
+    put, stat, failing = ObjectStore.put_if_absent, ObjectStore.stat, [False]
+
+    def put_then_fail(store: ObjectStore, name: str, data: bytes) -> None:
+        put(store, name, data)
+        failing[0] = "checkpoint" not in name
+
+    def fail_once(store: ObjectStore, name: str) -> Any:
+        if failing[0]:
+            failing[0] = False
+            raise OSError("the disk fails")
+        return stat(store, name)
+
+    monkeypatch.setattr(ObjectStore, "put_if_absent", put_then_fail)
+    monkeypatch.setattr(ObjectStore, "stat", fail_once)
+    assert append(lake, table, 1).version == 1
+    monkeypatch.undo()
+    assert ids(lake, table) == [1]
+
+
 def test_what_a_crash_leaves_is_ignored(lake: Connector, table: TableHandle, tmp_path: Path) -> None:
     append(lake, table, 1)
     log = Path(table.location, "_trinity/log")

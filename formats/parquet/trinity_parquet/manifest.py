@@ -57,7 +57,7 @@ class Change:
         if before is None:
             files, oldest = after.files, after.oldest or None
             return cls(*facts, files, frozenset(), after.definition, after.txns, oldest, after.commit)
-        added, removed = _difference(before.files, after.files)
+        added, removed = after.difference(before)
         return cls(
             *facts,
             added,
@@ -119,14 +119,6 @@ class Change:
             data.get("oldest"),
             data.get("commit", ""),
         )
-
-
-def _difference(before: tuple[DataFile, ...], after: tuple[DataFile, ...]) -> tuple[list[DataFile], frozenset[str]]:
-    """Files that came, and paths of those that went."""
-    if after[: len(before)] == before:  # an append: the same objects, which takes no look into them
-        return list(after[len(before) :]), frozenset()
-    known, now = ({f.path for f in files} for files in (before, after))
-    return [f for f in after if f.path not in known], frozenset(known - now)
 
 
 def begins(version: TableVersion | Change) -> bool:

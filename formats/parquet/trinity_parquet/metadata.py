@@ -70,7 +70,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
 
     def commit_version(self, table: TableHandle, version: TableVersion) -> None:
         super().commit_version(table, version)
-        self._snapshots.keep(table, version)
+        after_commit(f"Version {version.number} will be read back", lambda: self._snapshots.keep(table, version))
         if version.number % checkpoint_step(self._interval, len(version.files)) == 0 and not begins(version):
             store = ObjectStore(table.location)
             after_commit(f"Version {version.number} has no checkpoint", lambda: write_checkpoint(store, version))

@@ -98,7 +98,7 @@ class Snapshots:
         store = ObjectStore(table.location)
         born = store.stat(manifest_name(0))
         if born is not None:
-            self._versions.get((store.root, born, version.number), lambda: version)
+            self._versions.put((store.root, born, version.number), version)
 
     def forget(self, table: TableHandle) -> None:
         """Drops what is remembered of a table's versions."""
