@@ -12,6 +12,7 @@ from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
 from trinity.datasource.parts import CHANGE_COLUMNS
 from trinity.datasource.stored_rows import stored_rows
 from trinity.datasource.triggers import reads_all_now
+from trinity.engine.feed.change_feed import check_names
 from trinity.engine.feed.changelog import prune
 from trinity.engine.feed.interval import Bound, interval, unknown_version
 from trinity.engine.feed.kept import keep
@@ -104,7 +105,7 @@ def _columns(table: Target, question: Mapping[str, Any]) -> Any:
     """The columns of a version, or of the newest, and which that is."""
     at = question["at"]
     splits = table.splits(version_at(table, at) if isinstance(at, str) else at)
-    _check_names(table, splits.definition)
+    check_names(table, splits.definition)
     columns = splits.definition.visible
     shown = (*columns, *(CHANGE_COLUMNS if question["changes"] else ()))
     ddl = ", ".join(f"{quoted(column.name)} {spark_type(column.type)}" for column in shown)
@@ -208,17 +209,6 @@ def _files(table: Target, place: str | None, found: Batch) -> list[dict[str, Any
 
 def _history(table: Target) -> list[HistoryEntry]:
     return table.connector.metadata.history(table.handle)
-
-
-def _check_names(table: Target, definition: TableDefinition) -> None:
-    taken = {column.name for column in CHANGE_COLUMNS}
-    for column in definition.visible:
-        if column.name.lower() in taken:
-            raise TrinityError(
-                "DUPLICATE_COLUMN_NAME",
-                f"Column '{column.name}' of table '{table.name}' has the name of a column of its changes; rename it to "
-                "stream them.",
-            )
 
 
 def _check_id(table: Target, definition: TableDefinition, offset: Offset) -> None:

@@ -62,7 +62,7 @@ def differences(old: Iterable[Column], new: Iterable[Column], *, chosen: bool) -
         new: the table's.
         chosen: True where new columns are none, as the stream's were chosen.
     """
-    before, after = (_by_identity(columns) for columns in (old, new))
+    before, after = ({column.identity: column for column in columns} for columns in (old, new))
     gone = [f"'{column.name}' was dropped" for key, column in before.items() if key not in after]
     other = [
         f"'{column.name}' {column.type} is '{after[key].name}' {after[key].type} now"
@@ -71,7 +71,3 @@ def differences(old: Iterable[Column], new: Iterable[Column], *, chosen: bool) -
     ]
     added = [f"'{column.name}' was added" for key, column in after.items() if key not in before and not chosen]
     return [*gone, *other, *added]
-
-
-def _by_identity(columns: Iterable[Column]) -> dict[object, Column]:
-    return {c.name.lower() if c.field_id is None else c.field_id: c for c in columns}

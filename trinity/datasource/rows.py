@@ -43,7 +43,7 @@ def pages(files: Iterable[SourceFile], columns: Sequence[Column], schema: pa.Sch
 
 def _shown(page: pa.RecordBatch, file: SourceFile, columns: Sequence[Column], schema: pa.Schema) -> pa.RecordBatch:
     at = dt.datetime.fromtimestamp(file.timestamp_ms / 1000, dt.UTC)
-    known: Mapping[object, str] = {_identity(column): column.name for column in file.columns}
+    known: Mapping[object, str] = {column.identity: column.name for column in file.columns}
     constant = {
         "_commit_version": file.version,
         "_commit_timestamp": at,
@@ -51,7 +51,7 @@ def _shown(page: pa.RecordBatch, file: SourceFile, columns: Sequence[Column], sc
     }
     arrays = []
     for column, field in zip(columns, schema, strict=True):
-        name = known.get(_identity(column))
+        name = known.get(column.identity)
         if column in CHANGE_COLUMNS:
             name = None if column.name in constant else column.name
         if name is not None:
@@ -59,7 +59,3 @@ def _shown(page: pa.RecordBatch, file: SourceFile, columns: Sequence[Column], sc
         else:
             arrays.append(pa.repeat(pa.scalar(constant.get(column.name), field.type), page.num_rows))
     return pa.record_batch(arrays, schema=schema)
-
-
-def _identity(column: Column) -> object:
-    return column.name.lower() if column.field_id is None else column.field_id

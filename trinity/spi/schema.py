@@ -80,6 +80,11 @@ class Column:
         """Name of the column in data files."""
         return self.stored or self.name
 
+    @property
+    def identity(self) -> object:
+        """The field id, by which the column is known under whatever name; of one without, its name without case."""
+        return self.name.lower() if self.field_id is None else self.field_id
+
     def to_arrow(self) -> pa.Field:
         """The Arrow field of this column's values in memory."""
         return pa.field(self.name, arrow_type(self.type), self.nullable)
@@ -162,8 +167,8 @@ class TableDefinition:
 
     def demands_beyond(self, other: TableDefinition) -> list[str]:
         """NOT NULL columns and CHECK constraints that another definition does not have, as SQL for people."""
-        before = {c.field_id or c.name: c.nullable for c in other.columns}
-        filled = [c.name for c in self.columns if not c.nullable and before.get(c.field_id or c.name, True)]
+        before = {c.identity: c.nullable for c in other.columns}
+        filled = [c.name for c in self.columns if not c.nullable and before.get(c.identity, True)]
         checks = [f"CHECK ({check.expression})" for check in self.checks if check not in other.checks]
         return [*(f"{name} NOT NULL" for name in filled), *checks]
 

@@ -46,8 +46,10 @@ def run(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Co
             ``commit.retry.timeout``; MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION, TYPE_MISMATCH, ...; the
             table is then as it was.
     """
-    if txn is not None and is_recorded(table, txn := checked_txn(txn)):
-        return Counts(table.splits().version, skipped=True)
+    if txn is not None:
+        txn = checked_txn(txn)
+        if is_recorded(table, txn):
+            return Counts(table.splits().version, skipped=True)
     counts, definition = rerun(table, lambda: _attempt(table, prepare, txn))
     if definition is not None:
         after_commit(table, definition, counts)

@@ -38,7 +38,7 @@ from trinity.storage.changelog import KeptChanges
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["TIMESTAMP", "Form", "change_feed"]
+__all__ = ["TIMESTAMP", "Form", "change_feed", "check_names"]
 
 TIMESTAMP: Final = "_commit_timestamp"
 """TIMESTAMP: when the version was committed."""
@@ -85,7 +85,7 @@ def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> 
         part = interval(target, start, end)
         last = part.entries[-1] if part.entries else part.before
         definition = target.splits(last.version if last else None).definition
-        _check_names(target, definition)
+        check_names(target, definition)
         rows = _rows(target, part, definition, form)
         return rows.join(F.broadcast(_times(spark, part)), VERSION).select(
             *(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP
@@ -155,7 +155,8 @@ def _times(spark: SparkSession, part: Interval) -> DataFrame:
     return local_frame(spark, {VERSION: "bigint", TIMESTAMP: "timestamp"}, list(map(row, part.entries)))
 
 
-def _check_names(target: Target, definition: TableDefinition) -> None:
+def check_names(target: Target, definition: TableDefinition) -> None:
+    """Refuses a table with a column of the feed's own names. Raises DUPLICATE_COLUMN_NAME."""
     taken = [c.name for c in definition.visible if c.name.lower() in (CHANGE_TYPE, VERSION, TIMESTAMP)]
     if taken:
         raise TrinityError(

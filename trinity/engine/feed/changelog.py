@@ -46,6 +46,10 @@ class TableChangelog:
         """The text that tells the changes of a commit from others of its number."""
         return _tag(self.id, _kind(self.producer), entry)
 
+    def rows_tag(self, entry: HistoryEntry) -> str:
+        """The text that tells the merged rows of a version from its changes, and from those of others of its number."""
+        return _tag(self.id, "rows", entry)
+
     def find(self, entries: Iterable[HistoryEntry]) -> dict[int, KeptChanges]:
         """The changes that are on disk or known to be none, by version."""
         found = {}

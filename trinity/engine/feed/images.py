@@ -59,13 +59,13 @@ def image(columns: Sequence[Column], of: TableDefinition) -> str:
 
 def values(columns: Sequence[Column], old: Sequence[Column]) -> list[str]:
     """Spark SQL: the value of each column of the feed in rows that have the columns of another version."""
-    known: Mapping[object, Column] = {_identity(c): c for c in old}
-    return [_value(column, known.get(_identity(column))) for column in columns]
+    known: Mapping[object, Column] = {c.identity: c for c in old}
+    return [_value(column, known.get(column.identity)) for column in columns]
 
 
 def has_more(old: Sequence[Column], columns: Sequence[Column]) -> bool:
     """True when another version has a column that the feed has not: it was dropped since."""
-    return not {_identity(c) for c in old} <= {_identity(c) for c in columns}
+    return not {c.identity for c in old} <= {c.identity for c in columns}
 
 
 def _value(column: Column, old: Column | None) -> str:
@@ -73,10 +73,6 @@ def _value(column: Column, old: Column | None) -> str:
     if old is None:
         return f"CAST(NULL AS {kind})"
     return quoted(old.name) if spark_type(old.type) == kind else f"CAST({quoted(old.name)} AS {kind})"
-
-
-def _identity(column: Column) -> object:
-    return column.name.lower() if column.field_id is None else column.field_id
 
 
 def differ(columns: Sequence[Column]) -> str:

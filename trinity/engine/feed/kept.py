@@ -10,23 +10,19 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from trinity.engine.appending.ingest import StoredForm, plan_ingest
-from trinity.engine.appending.run_sinks import AppendTask, run_on_spark
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.computed import all_rows
 from trinity.engine.feed.images import CHANGE_TYPE, VERSION, union, values
 from trinity.engine.feed.interval import Interval, unknown_version
+from trinity.engine.feed.written import stored_columns, stored_schema, write_files
 from trinity.engine.reading.merged_read import logical
 from trinity.engine.reading.scan import plain_scan
 from trinity.engine.spark.settings import pinned
-from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
 from trinity.merge.quoting import quoted
-from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition, from_fragments
-from trinity.storage import ParquetSinkProvider, write_target
+from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
 from trinity.storage.changelog import KeptChanges
 
 __all__ = ["keep", "kept_rows"]
@@ -79,7 +75,7 @@ def kept_rows(target: Target, kept: Iterable[KeptChanges], columns: Sequence[Col
 
 def _scanned(target: Target, files: Sequence[str], old: Sequence[Column], columns: Sequence[Column]) -> DataFrame:
     written = _written(old)
-    storage = _storage(written)
+    storage = stored_schema(written)
     rows = plain_scan(target.session.spark, [DataFile(path, 0, 0) for path in files], storage)
     rows = logical(rows, SplitSource(0, 0, written, storage, ()))
     shown = zip(columns, values(columns, old), strict=True)
@@ -90,7 +86,7 @@ def _written_changes(
     known: TableChangelog, target: Target, definition: TableDefinition, parts: Sequence[Interval]
 ) -> dict[int, KeptChanges]:
     """Computes the changes of versions under a definition, and keeps them."""
-    columns = _written(definition.visible).columns[: -len(_MARKS)]
+    columns = stored_columns(definition.visible)
     rows = all_rows(target, parts, definition, known.producer)
     files: dict[int, list[DataFile]] = {}
     for file in _files(known, target, columns, rows) if rows is not None else ():
@@ -103,13 +99,9 @@ def _written_changes(
 
 
 def _files(known: TableChangelog, target: Target, columns: Sequence[Column], rows: DataFrame) -> list[DataFile]:
-    written = _written(columns)
-    only = replace(written, partition_by=(VERSION,), properties=target.properties)
-    into = write_target(known.changelog.store.root, only, _storage(written), statistics=())
-    plain = replace(written, properties={})
-    conformer = plan_ingest(StoredForm.of(target, plain, into.storage), arrow_schema(rows.schema))
+    written = replace(_written(columns), partition_by=(VERSION,), properties=target.properties)
     tasks = target.session.spark.sparkContext.defaultParallelism
-    return from_fragments(run_on_spark(AppendTask(ParquetSinkProvider(), into, conformer), rows.coalesce(tasks)))
+    return write_files(target, known.changelog.store.root, written, rows.coalesce(tasks))
 
 
 def _alike(
@@ -124,11 +116,6 @@ def _alike(
         yield alike[0][0], Interval(history, 0, behind).without(others)
 
 
-def _written(columns: Sequence[Column]) -> TableDefinition:
+def _written(columns: Iterable[Column]) -> TableDefinition:
     """The columns of files, as those of a plain table."""
-    plain = [Column(c.name, c.type, field_id=c.field_id) for c in columns]
-    return TableDefinition("", "", (*plain, *_MARKS))
-
-
-def _storage(written: TableDefinition) -> pa.Schema:
-    return pa.schema([(c.name, c.to_arrow().type) for c in written.columns])
+    return TableDefinition("", "", (*stored_columns(columns), *_MARKS))

@@ -1,0 +1,46 @@
+"""Rows in Parquet files beside a table's changes, which belong to no version's list of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from trinity.engine.appending.ingest import StoredForm, plan_ingest
+from trinity.engine.appending.run_sinks import AppendTask, run_on_spark
+from trinity.engine.spark.types import arrow_schema
+from trinity.engine.target import Target
+from trinity.spi import Column, DataFile, TableDefinition, from_fragments
+from trinity.storage import ParquetSinkProvider, write_target
+
+__all__ = ["stored_columns", "stored_schema", "write_files"]
+
+
+def stored_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Columns as such files have them: name, type and field id."""
+    return tuple(Column(c.name, c.type, field_id=c.field_id) for c in columns)
+
+
+def stored_schema(written: TableDefinition) -> pa.Schema:
+    """The schema of such files."""
+    return pa.schema([(c.name, c.to_arrow().type) for c in written.columns])
+
+
+def write_files(target: Target, folder: str, written: TableDefinition, rows: DataFrame) -> list[DataFile]:
+    """Writes rows into a folder, a file or several for each of Spark's tasks.
+
+    Args:
+        target: the table that the rows are of, for messages and settings.
+        folder: the folder.
+        written: columns, partitioning and options of the files.
+        rows: the columns of ``written``.
+
+    Raises:
+        TrinityError: what writing files raises.
+    """
+    into = write_target(folder, written, stored_schema(written), statistics=())
+    plain = replace(written, partition_by=(), properties={})
+    conformer = plan_ingest(StoredForm.of(target, plain, into.storage), arrow_schema(rows.schema))
+    return from_fragments(run_on_spark(AppendTask(ParquetSinkProvider(), into, conformer), rows))
