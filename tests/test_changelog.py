@@ -14,6 +14,7 @@ from tests.support.changes import defined_changes, feed
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.feed.changelog import found_changes, prune
 from trinity.engine.feed.kept import keep
+from trinity.merge import changelog_producer
 from trinity.storage.changelog import CHANGELOG
 
 
@@ -35,7 +36,8 @@ def versions(table: Table) -> list[int]:
 
 def kept(table: Table) -> set[int]:
     """The versions whose changes are on disk, or known to be none."""
-    return set(found_changes(table, table.connector.metadata.history(table.handle)))
+    entries = table.connector.metadata.history(table.handle)
+    return set(found_changes(table, entries, changelog_producer(table.properties)))
 
 
 def files(table: Table, ending: str) -> list[Path]:

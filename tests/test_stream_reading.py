@@ -145,6 +145,21 @@ def test_a_vacuumed_version_is_named(reader: Reader, table: Table) -> None:
 
 
 @pytest.mark.full
+def test_rows_of_the_last_full_compaction_where_the_changes_begin_there(reader: Reader, table: Table) -> None:
+    table.set_properties({"changelog-producer": "full-compaction"})
+    put(table, (1, 1, "a"))
+    begun = table.compact(full=True).version
+    put(table, (1, 2, "b"), (2, 1, "c"))
+    assert reader.run() == [inserts(begun, (1, 1, "a"))]
+    put(table, (1, 3, "d"))
+    last = table.compact(full=True).version
+    changes: Counter[Change] = Counter()
+    changes["update_preimage", last, (1, 1, "a")] = changes["update_postimage", last, (1, 3, "d")] = 1
+    changes["insert", last, (2, 1, "c")] = 1
+    assert reader.run() == [changes]
+
+
+@pytest.mark.full
 def test_columns_that_change(reader: Reader, table: Table) -> None:
     put(table, (1, 1, "a"))
     frame, kept = reader.load(), reader.load(onSchemaChange="ignore")

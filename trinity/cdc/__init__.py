@@ -2,7 +2,8 @@
 
 Each takes a Spark DataFrame and gives a lazy one, all of one shape: the row's columns; a watermark column, in which the
 fresher version has the larger value; and either a row kind column, STRING (``+I``, ``-U``, ``+U``, ``-D``), or a
-tombstone column, BOOLEAN, TRUE for a deleted row. Rows stand in the order of their messages.
+tombstone column, BOOLEAN, TRUE for a deleted row. Rows stand in the order of their messages. Two parts write tables by
+themselves: :class:`PostgresSlot` those that follow PostgreSQL, :func:`follow` those that follow other tables.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from trinity.cdc.canal_messages import canal
 from trinity.cdc.debezium_events import debezium, debezium_flat
 from trinity.cdc.delta import delta_changes
 from trinity.cdc.flink import flink_rows
+from trinity.cdc.following import follow
 from trinity.cdc.iceberg import iceberg_changes
 from trinity.cdc.maxwell_messages import maxwell
 from trinity.cdc.postgres_slot import PostgresChanges, PostgresSlot
@@ -23,6 +25,7 @@ __all__ = [
     "debezium_flat",
     "delta_changes",
     "flink_rows",
+    "follow",
     "iceberg_changes",
     "maxwell",
 ]

@@ -27,6 +27,7 @@ def feed_versions(
 
     A row that went is left out where one of the same key came in the same version, and is a ``-D`` elsewhere: an update
     that changes the key deletes the old one. With preimages the old row of an update stays as ``-U``, before the new.
+    The versions of a key stand in their order where that counts: with preimages, and without a watermark.
 
     Args:
         changes: the feed.
@@ -53,14 +54,13 @@ def feed_versions(
     row = f"struct({', '.join(map(quoted, columns))})"
     with pinned(changes.sparkSession):
         found = changes.selectExpr(f"{row} AS row", f"{kind} AS kind", f"{version} AS at")
-        if form.preimages:
+        if form.preimages or form.watermark is None:
             found = found.repartition(*(found[f"row.{quoted(name)}"] for name in form.key))
         found = found.selectExpr("row", "kind", "at", f"{came} AS came")
-        if form.preimages:
-            found = found.sortWithinPartitions("at", found["kind"].isin("+I", "+U"))
-            gone = "IF(kind = '-U' AND NOT came, '-D', kind)"
-        else:
+        gone = "IF(kind = '-U' AND NOT came, '-D', kind)"
+        if not form.preimages:
             found = found.where("NOT came OR kind IN ('+I', '+U')")
-            gone = "IF(kind = '-U', '-D', kind)"
+        if form.preimages or form.watermark is None:
+            found = found.sortWithinPartitions("at", found["kind"].isin("+I", "+U"))
         values = [f"row.{quoted(name)} AS {quoted(name)}" for name in columns]
         return found.selectExpr("row", "at", f"{gone} AS kind").selectExpr(*values, *form.marks("at", "kind"))

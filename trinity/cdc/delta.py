@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.calls import public
 from trinity.cdc.changelog import feed_versions
-from trinity.cdc.form import form_of
+from trinity.cdc.form import Form, form_of
 from trinity.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["delta_changes"]
+__all__ = ["delta_changes", "delta_versions"]
 
 _KINDS: Final = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "delete": "-D"}
 _OTHERS: Final = ("_change_type", "_commit_version", "_commit_timestamp")
@@ -48,5 +48,9 @@ def delta_changes(
             an unknown ``_change_type``.
     """
     columns = None if isinstance(key, Table) else key
-    form = form_of(key, columns, "version", watermark, row_kind, tombstone, preimages)
+    return delta_versions(changes, form_of(key, columns, "version", watermark, row_kind, tombstone, preimages))
+
+
+def delta_versions(changes: DataFrame, form: Form) -> DataFrame:
+    """The row versions of a feed in the columns of Delta's. Raises as :func:`feed_versions`."""
     return feed_versions(changes, form, _KINDS, "CAST(_commit_version AS BIGINT)", _OTHERS)

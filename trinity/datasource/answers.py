@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from trinity.datasource.columns import as_json, columns_of, differences
@@ -16,9 +17,11 @@ from trinity.engine.feed.change_feed import check_names
 from trinity.engine.feed.changelog import prune
 from trinity.engine.feed.interval import Bound, interval, unknown_version
 from trinity.engine.feed.kept import keep
+from trinity.engine.feed.rounds import round_before
 from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
+from trinity.merge import ChangelogProducer, changelog_producer
 from trinity.merge.quoting import quoted
 from trinity.names import TableName
 from trinity.spi import HistoryEntry, TableDefinition
@@ -169,7 +172,11 @@ def _batch(table: Target, place: str | None, question: Mapping[str, Any]) -> Any
     definition = table.definition
     for offset in (start, end):
         _check_id(table, definition, offset)
-    return _files(table, place, batch(str(table.name), _history(table), start, end))
+    found = batch(str(table.name), history := _history(table), start, end)
+    if found.rows is not None and changelog_producer(definition.properties) is ChangelogProducer.FULL_COMPACTION:
+        # the changes that follow are those since then (C6)
+        found = replace(found, rows=round_before(table, history, found.rows.version))
+    return _files(table, place, found)
 
 
 def _read(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:

@@ -31,7 +31,7 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge import changelog_producer, quoted
+from trinity.merge import ChangelogProducer, changelog_producer, quoted
 from trinity.spi import Column, HistoryEntry, TableDefinition
 from trinity.storage.changelog import KeptChanges
 
@@ -52,11 +52,13 @@ class Form:
         net: one change for each key over all versions, instead of one for each version.
         updates: update_preimage and update_postimage; False for a delete and an insert.
         preimages: False to leave out the rows before an update.
+        merged: True for what changed in the merged rows (C1), whatever the table's changelog-producer shows.
     """
 
     net: bool = False
     updates: bool = True
     preimages: bool = True
+    merged: bool = False
 
     @classmethod
     def of(cls, deduplication_mode: str, *, compute_updates: bool, preimages: bool) -> Form:
@@ -93,14 +95,14 @@ def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> 
 
 
 def _rows(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:
-    producer = changelog_producer(target.properties)
+    producer = ChangelogProducer.NONE if form.merged else changelog_producer(target.properties)
     if form.net and not producer.compares:
         raise TrinityError(
             "INVALID_ARGUMENTS",
             f"Table '{target.name}' has changelog-producer=input: its changes are rows as they came, and of these "
             "there are no net ones.",
         )
-    kept = _usable(found_changes(target, part.entries), definition, form)
+    kept = _usable(found_changes(target, part.entries, producer), definition, form)
     rest = part.without(kept)
     columns = definition.visible
     if definition.keyed:

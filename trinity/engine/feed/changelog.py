@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trinity.engine.feed.steps import keeps_rows
 from trinity.engine.target import Target
@@ -67,12 +67,14 @@ class TableChangelog:
         return keeps_rows(entry)
 
 
-def found_changes(target: Target, entries: Sequence[HistoryEntry], place: str | None = None) -> dict[int, KeptChanges]:
-    """The changes that are on disk, by version; of commits that changed nothing none are."""
-    if target.definition.external and place is None:
+def found_changes(
+    target: Target, entries: Sequence[HistoryEntry], producer: ChangelogProducer
+) -> dict[int, KeptChanges]:
+    """The changes as a producer shows them that are on disk, by version; of commits that changed nothing none are."""
+    if target.definition.external:
         return {}
-    known = TableChangelog.of(target, place)
-    return known.find(entries)
+    known = TableChangelog.of(target, None)
+    return replace(known, producer=producer).find(entries)
 
 
 def prune(target: Target, older_than_ms: int, place: str | None = None) -> list[Entry]:

@@ -12,7 +12,7 @@ from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, Tier
 
-__all__ = ["Round", "commits_since_full_compaction", "is_full_compaction", "rounds"]
+__all__ = ["Round", "commits_since_full_compaction", "is_full_compaction", "round_before", "rounds"]
 
 _DEFINES: Final = frozenset({"create", "alter"})
 """Operations of ``history()`` that concern columns and properties alone."""
@@ -47,7 +47,23 @@ def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
         for place in range(part.first, part.behind):
             if is_full_compaction(target, history, place):
                 first = _beginning(target, history, place)
+                if first is None:
+                    raise _vacuumed(target, history, history[place].version)
                 yield Round(history[first - 1] if first else None, history[first : place + 1])
+
+
+def round_before(target: Target, history: Sequence[HistoryEntry], version: int) -> HistoryEntry:
+    """The commit whose rows are those that a feed from a version on goes on from: the full compaction up to it.
+
+    It is that of the table itself while there is no full compaction yet.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS where it was vacuumed.
+    """
+    first = _beginning(target, history, sum(entry.version <= version for entry in history))
+    if first is None:
+        raise _vacuumed(target, history, version)
+    return history[max(first - 1, 0)]
 
 
 def is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
@@ -73,17 +89,19 @@ def commits_since_full_compaction(target: Target, at_most: int) -> int:
     return found
 
 
-def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int:
-    """The place of the first commit behind the full compaction before another one."""
+def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int | None:
+    """The place of the first commit behind the full compaction before a place; None where that was vacuumed."""
     for place in range(end - 1, -1, -1):
         if is_full_compaction(target, history, place):
             return place + 1
-    if history[0].operation == "create":
-        return 0
-    raise TrinityError(
+    return 0 if history[0].operation == "create" else None
+
+
+def _vacuumed(target: Target, history: Sequence[HistoryEntry], version: int) -> TrinityError:
+    return TrinityError(
         "INVALID_ARGUMENTS",
-        f"Changes of table '{target.name}' in version {history[end].version} are those since the full compaction "
-        f"before it, which was vacuumed: the oldest version is {history[0].version}. Ask for those after it.",
+        f"Changes of table '{target.name}' in version {version} are those since the full compaction before it, which "
+        f"was vacuumed: the oldest version is {history[0].version}. Ask for those after it, or after the next one.",
     )
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
 from trinity.engine.after_commit import after_commit
-from trinity.engine.appending.append import followed, is_spark_frame, write_rows
+from trinity.engine.appending.append import followed, write_rows
+from trinity.engine.appending.transforms import transformed
 from trinity.engine.streaming.background import Compactor
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
@@ -79,7 +80,7 @@ class Batches:
         if self._is_done(txn):
             _log.info("%s: batch %d of query %s was committed before.", self._table.name, batch, query)
             return
-        committed = self._apply(self._transformed(rows), txn)
+        committed = self._apply(transformed(self._table, rows, self._transform), txn)
         if committed is None:
             _log.debug("%s: batch %d of query %s has no rows.", self._table.name, batch, query)
             return
@@ -112,19 +113,6 @@ class Batches:
             f"'{self._checkpoint}' is at batch {txn[1]}: it is a copy of another one, or was put back to an earlier "
             "state, and the rows of the batches between might be lost or doubled. Begin a new checkpoint where the "
             "table ends, or put table and checkpoint back together.",
-        )
-
-    def _transformed(self, rows: DataFrame) -> DataFrame:
-        if self._transform is None:
-            return rows
-        found = self._transform(rows)
-        if is_spark_frame(found) and not found.isStreaming:
-            frame: DataFrame = found
-            return frame
-        raise TrinityError(
-            "INVALID_ARGUMENTS",
-            f"transform of the stream into '{self._table.name}' gives a {type(found).__name__}; it is to give the "
-            "DataFrame of the batch's rows.",
         )
 
     def _append(self, rows: DataFrame, txn: TransactionId) -> tuple[CommitResult, str] | None:

@@ -1,0 +1,137 @@
+"""A table that follows another one of Trinity's: what changed there since, as row versions, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trinity.calls import public
+from trinity.calls.spark import spark_errors
+from trinity.cdc.delta import delta_versions
+from trinity.cdc.form import Form, form_of
+from trinity.engine.appending.append import append_own
+from trinity.engine.appending.transforms import transformed
+from trinity.engine.changing.statement import rerun
+from trinity.engine.reading.lasting import lasting
+from trinity.errors import TrinityError
+from trinity.merge import merge_spec
+from trinity.spi import CommitResult, SplitSource
+from trinity.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["follow"]
+
+
+@public
+def follow(
+    source: Table,
+    target: Table,
+    *,
+    key: Sequence[str] | None = None,
+    transform: Callable[[DataFrame], Any] | None = None,
+    name: str | None = None,
+    watermark: str | None = None,
+    row_kind: str | None = None,
+    preimages: bool | None = None,
+) -> CommitResult:
+    """Brings a keyed table up to what another table is now, by one commit with what has changed there since the last.
+
+    The first call takes all rows of the source, each later one its change feed from where the last one ended. That
+    version of the source is recorded in the target's commit (L4), so a call that was interrupted is called again, and
+    of several at once each change is written by one. When the source has no newer version nothing is done.
+
+    Args:
+        source: any table that has a change feed; its ``changelog-producer`` does not matter (C1).
+        target: a keyed table, with a row kind column or a tombstone column.
+        key: columns that tell the source's rows apart; its primary key without it.
+        transform: from the row versions, with the marks of :func:`delta_changes`, to the DataFrame of the target's
+            rows; all columns as they are without it.
+        name: tells several followings of one source by one target apart.
+        watermark: as of :func:`delta_changes`.
+        row_kind: as of :func:`delta_changes`.
+        preimages: as of :func:`delta_changes`; without it True where the target has aggregate functions.
+
+    Returns:
+        the target's commit; ``skipped`` when there was nothing new.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a target that is plain, or cannot say that a row is gone, for a source
+            without key, one that is older than what the target has of it, and one whose next changes are vacuumed; and
+            as :func:`delta_changes` and ``target.upsert``; TRANSACTION_CONFLICT as for a MERGE.
+    """
+    if source.handle.same_place(target.handle):
+        raise TrinityError("INVALID_ARGUMENTS", f"Table '{target.name}' cannot follow itself.")
+    definition = source.definition
+    given = definition.primary_key if key is None else key
+    if not given:
+        message = f"Table '{source.name}' has no primary key; give key, the columns that tell its rows apart."
+        raise TrinityError("INVALID_ARGUMENTS", message)
+    old = _aggregates(target) if preimages is None else preimages
+    form = form_of(target, given, "version", watermark, row_kind, None, old)
+    return rerun(target, _Following(source, target, form, transform, name).attempt)
+
+
+def _aggregates(target: Table) -> bool:
+    """True when an old row has to be taken back, which the new one does not do by itself."""
+    definition = target.definition
+    return definition.keyed and bool(merge_spec(definition).functions)
+
+
+@dataclass(frozen=True)
+class _Following:
+    """One call of :func:`follow`."""
+
+    source: Table
+    target: Table
+    form: Form
+    transform: Callable[[DataFrame], Any] | None
+    name: str | None
+
+    def attempt(self) -> CommitResult:
+        """One commit. Raises TRANSACTION_CONFLICT when others wrote into the target meanwhile."""
+        at = self.target.splits()  # first: whoever records a version after this one is in the way of the commit
+        newest = self.source.splits()
+        application = " ".join(filter(None, ["follow", newest.definition.id or str(self.source.name), self.name]))
+        reached = self.target.connector.metadata.recorded_txn(self.target.handle, application)
+        if reached == newest.version:
+            return CommitResult(at.version, skipped=True)
+        if reached is not None and reached > newest.version:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{self.target.name}' has followed '{self.source.name}' up to version {reached}, and the newest "
+                f"there is {newest.version}: it was put back to an earlier state. Empty the target, and have it follow "
+                "under another name.",
+            )
+        handle = self.target.handle.pinned(at.version, at.definition.id)
+        with lasting(self.target.connector, handle), spark_errors():
+            changes = self._all(newest) if reached is None else self._since(reached, newest)
+            rows = delta_versions(self._without_marks(changes, newest), self.form)
+            rows = transformed(self.target, rows, self.transform)
+            return append_own(self.target, rows, handle, at, (application, newest.version))
+
+    def _all(self, newest: SplitSource) -> DataFrame:
+        """The rows of a version as a feed in which all of them came."""
+        from pyspark.sql import functions as F
+
+        marks = {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
+        return self.source.to_df(newest.version).withColumns({**marks, "_commit_timestamp": F.lit(None)})
+
+    def _since(self, reached: int, newest: SplitSource) -> DataFrame:
+        """The changes of the merged rows since the version that the target has, whatever the feed shows."""
+        from trinity.engine.feed.change_feed import Form as Shown
+        from trinity.engine.feed.change_feed import change_feed
+        from trinity.engine.feed.interval import Bound
+
+        start, end = Bound(reached, inclusive=False), Bound(newest.version, inclusive=True)
+        return change_feed(self.source, start, end, Shown(merged=True))
+
+    def _without_marks(self, changes: DataFrame, newest: SplitSource) -> DataFrame:
+        """The feed without the source's own row kind or tombstone where the target's mark has its name."""
+        definition = newest.definition
+        spec = merge_spec(definition) if definition.keyed else None
+        own = {name.lower() for name in (spec.row_kind, spec.tombstone) if name} if spec else set()
+        taken = {name.lower() for name in (self.form.row_kind, self.form.tombstone) if name}
+        return changes.drop(*(name for name in changes.columns if name.lower() in own & taken))

@@ -1,0 +1,34 @@
+"""A caller's function from the DataFrame of a batch to that of the rows that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from trinity.engine.appending.append import is_spark_frame
+from trinity.engine.target import Target
+from trinity.errors import TrinityError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["transformed"]
+
+
+def transformed(table: Target, rows: DataFrame, transform: Callable[[DataFrame], Any] | None) -> DataFrame:
+    """The rows for a table that ``transform`` makes of a batch; the batch itself without one.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for a result that is no DataFrame of a batch; and whatever ``transform`` raises.
+    """
+    if transform is None:
+        return rows
+    found = transform(rows)
+    if is_spark_frame(found) and not found.isStreaming:
+        frame: DataFrame = found
+        return frame
+    raise TrinityError(
+        "INVALID_ARGUMENTS",
+        f"transform of the rows for '{table.name}' gives a {type(found).__name__}; it is to give the DataFrame of the "
+        "rows to write.",
+    )
