@@ -126,6 +126,24 @@ def test_the_database_api_takes_one(tmp_path: Path, catalog: str) -> None:
         assert sum(file.rows for file in table.splits().files) == 4
 
 
+def test_the_database_api_takes_one_of_any_statement(session: Session, warehouse: Path, tiered_fmt: str) -> None:
+    session.sql(f"CREATE TABLE {tiered_fmt}.default.t (id INT PRIMARY KEY, n BIGINT)")
+    table = session.table(f"{tiered_fmt}.default.t")
+    insert, rows = f"INSERT INTO {table.name} VALUES (?, ?)", [(1, 10), (2, 20)]
+    with dbapi.connect(warehouse=warehouse) as connection:
+        cursor = connection.cursor()
+        assert [cursor.executemany(insert, rows, txn=("app", 1)).rowcount for _ in range(2)] == [2, 0]
+        delete = f"DELETE FROM {table.name} WHERE id = ?"
+        assert [connection.execute(delete, [2], txn=("app", 2)).rowcount for _ in range(2)] == [1, 0]
+        assert cursor.executemany(insert, [(3, 30)], txn=("app", 2)).rowcount == 0  # a single list is a statement
+        cursor.executemany(insert, rows, txn=("another", 1))
+        with pytest.raises(dbapi.ProgrammingError, match=r"2 lists .* txn"):
+            cursor.executemany(delete, [(1,), (2,)], txn=("app", 3))
+        with pytest.raises(dbapi.ProgrammingError, match="txn"):
+            cursor.execute("SELECT 1", txn=("app", 3))
+    assert rows_at(table) == {(1, 10): 1, (2, 20): 1}
+
+
 @pytest.mark.parametrize("text", ["SELECT 1", "CREATE SCHEMA x"])
 def test_other_statements_take_no_txn(session: Session, text: str) -> None:
     session.sql("CREATE TABLE t (id INT)")

@@ -81,7 +81,9 @@ def test_returning_and_on_conflict(depts: dbapi.Connection) -> None:
     assert rows(depts, "UPDATE depts SET deptno = 5, n = 7 WHERE deptno = 4 RETURNING name, n + deptno AS m") == [
         ("four", 12)
     ]
-    assert rows(depts, "DELETE FROM depts WHERE deptno = ? RETURNING depts.*", 5) == [(5, "four", 7)]
+    delete = "DELETE FROM depts WHERE deptno = ? RETURNING depts.*"
+    found = [depts.execute(delete, [5], txn=("app", 1)).fetchall() for _ in range(2)]
+    assert found == [[(5, "four", 7)], []]
     assert rows(depts) == [(1, "onex", 0), (2, "two", 0), (3, "three", 0)]
 
 
