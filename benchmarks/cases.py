@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from benchmarks.catalog import CatalogBench, scan
 from benchmarks.data import COLUMNS, base_rows, changes
 from benchmarks.timing import Result, in_turns
+from trinity.errors import TrinityError
 from trinity.table import Table
 
 __all__ = ["Bench"]
@@ -72,7 +73,7 @@ class Bench(CatalogBench):
     # -- reads ------------------------------------------------------------------------------------------
 
     def reads(self) -> Iterator[Result]:
-        """A compacted table, then with 1 % and 10 % in the log, then with a tenth in 100 commits."""
+        """A compacted table, with 1 % and 10 % in the log, after a resolve of that, and with a tenth in 100 commits."""
         spark = self.session.spark
         table = self._new_table()
         table.upsert(self._prepared("base", base_rows(spark, self.rows)))
@@ -83,6 +84,8 @@ class Bench(CatalogBench):
         table.compact(full=True)
         table.upsert(self._prepared("changed_10", changes(spark, self.rows, self.rows // 10, 200, 2)))
         yield self._read("read, 10 % in the log", table, 3.0)
+        if self._resolves(table):
+            yield self._read("read after resolve of 10 %", table, 1.4)
         table.compact(full=True)
         for piece in self._pieces(100):
             table.upsert(piece)
@@ -98,6 +101,15 @@ class Bench(CatalogBench):
         ours, reference = in_turns(self.runs, lambda: scan(table.to_df()), lambda: scan(spark.read.parquet(target)))
         shutil.rmtree(target)
         return Result(case, self.catalog, ours, reference, factor, allowance)
+
+    def _resolves(self, table: Table) -> bool:
+        """Resolves the table's log; False where the format cannot."""
+        try:
+            return not table.compact("resolve").skipped
+        except TrinityError as error:
+            if error.code != "NOT_SUPPORTED":
+                raise
+            return False
 
     def _pieces(self, count: int) -> list[pa.Table]:
         rows = self._arrow("changed_10")

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.changes import rows_at
 from trinity import Session, Table, TrinityError, cdc
 from trinity.engine.after_commit import compacted
+from trinity.engine.compacting.strength import Strength
 from trinity.engine.streaming import background
 
 Row = dict[str, Any]
@@ -198,10 +199,10 @@ def test_a_compaction_runs_beside_the_stream(
 ) -> None:
     begun, release = list[int](), threading.Event()
 
-    def slow(table: Table, full: bool) -> Any:
+    def slow(table: Table, strength: Strength) -> Any:
         begun.append(1)
         assert release.wait(60)
-        return compacted(table, full)
+        return compacted(table, strength)
 
     monkeypatch.setattr(background, "compacted", slow)
     for n in range(6):

@@ -31,6 +31,8 @@ __all__ = ["MemoryConnector", "MemoryFormat"]
 class MemoryMetadata(VersionedMetadata):
     """Schemas and tables in dictionaries under one lock."""
 
+    keeps_deletes = True
+
     def __init__(self, catalog: str, folder: str) -> None:
         self._catalog = catalog
         self._folder = folder

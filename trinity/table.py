@@ -318,20 +318,25 @@ class Table(TableColumns):
 
     # -- care -------------------------------------------------------------------------------------------
 
-    def compact(self, full: bool = False) -> CommitResult:
+    def compact(self, strength: str | bool | None = None, *, full: bool = False) -> CommitResult:
         """Replaces files by fewer that mean the same (K6, L3). Concurrent appends stay, and count as later.
 
         Args:
-            full: True folds everything into a sorted base, one file per bucket, after which every other engine sees
-                exactly the live rows. False folds the log by itself, unless it is large beside the base.
+            strength: ``minor``, the default, folds the log by itself, unless it is large beside the base. ``resolve``
+                writes the log's winners beside the base and deletes what they supersede there by position, so that a
+                read is a scan again and no base file is rewritten (R1). ``full`` folds everything into a sorted base,
+                one file per bucket, after which every other engine sees exactly the live rows.
+            full: True is another way to say ``full``.
 
         Raises:
-            TrinityError: TRANSACTION_CONFLICT when another compaction replaced the same files meanwhile; NOT_SUPPORTED
-                for an external table that is not the compaction's to fold (docs/external-tables.md).
+            TrinityError: INVALID_ARGUMENTS for another strength; TRANSACTION_CONFLICT when another compaction replaced
+                the same files meanwhile; NOT_SUPPORTED for an external table that is not the compaction's to fold
+                (docs/external-tables.md), and for a resolve of a table that cannot have it (docs/compaction.md).
         """
         from trinity.engine.after_commit import compacted
+        from trinity.engine.compacting.strength import Strength
 
-        return compacted(self, full)
+        return compacted(self, Strength.of(strength, full))
 
     def health(self) -> Health:
         """The state of the table's files, by their statistics alone: what a read costs, and which compaction helps."""

@@ -14,6 +14,7 @@ from trinity_conformance import CheckResult, Report
 from trinity_conformance.command import cli
 from trinity_conformance.command.checks import CHECKS, check_of
 from trinity_conformance.command.suite import BUDGETS, generated_of, results_of
+from trinity_conformance.mutants.care import CARE_MUTANTS
 from trinity_conformance.mutants.effects import DML_MUTANTS
 from trinity_conformance.mutants.engines import ENGINE_MUTANTS
 from trinity_conformance.mutants.feeds import FEED_MUTANTS
@@ -72,6 +73,6 @@ def test_smoke_meets_what_every_check_is_about() -> None:
 
 
 def test_the_readme_counts_the_planted_faults() -> None:
-    planted = {*MUTANTS, *FEED_MUTANTS, *DML_MUTANTS, *ENGINE_MUTANTS, *FUNCTION_MUTANTS}
+    planted = {*MUTANTS, *CARE_MUTANTS, *FEED_MUTANTS, *DML_MUTANTS, *ENGINE_MUTANTS, *FUNCTION_MUTANTS}
     readme = (Path(__file__).parents[1] / "README.md").read_text()
     assert f"{len(planted)} planted faults" in readme

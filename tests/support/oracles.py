@@ -129,6 +129,9 @@ class Oracle(ABC):
     def compact(self, full: bool) -> None:
         raise NotImplementedError
 
+    def resolve(self) -> None:
+        raise NotImplementedError
+
     def vacuum(self) -> None:
         raise NotImplementedError
 

@@ -143,6 +143,9 @@ class _Other(ABC):
     def compact(self, full: bool) -> None:
         raise NotImplementedError
 
+    def resolve(self) -> None:
+        raise NotImplementedError
+
     def vacuum(self) -> None:
         raise NotImplementedError
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from trinity.calls import as_trinity
+from trinity.engine.compacting.strength import Strength
 from trinity.engine.target import Target
 from trinity.merge import ChangelogProducer, changelog_producer, commits_between
 from trinity.secrets import logger
@@ -38,12 +39,12 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
         _try(table, "compact", done.version, lambda: _compact_when_due(table, every))
 
 
-def compacted(table: Target, full: bool) -> CommitResult:
+def compacted(table: Target, strength: Strength) -> CommitResult:
     """Compacts the newest version, and does what is due after that. Raises as :meth:`trinity.Table.compact`."""
     from trinity.engine.compacting.compact import compact
 
     splits = table.splits()
-    done = compact(table.session.spark, table.connector, table.handle, splits, full)
+    done = compact(table.session.spark, table.connector, table.handle, splits, strength)
     producer = changelog_producer(splits.definition.properties)
     if not done.skipped and producer is ChangelogProducer.FULL_COMPACTION:
         _try(table, "write the changes", done.version, lambda: _keep(table, done.version))
@@ -61,7 +62,7 @@ def _compact_when_due(table: Target, every: int) -> None:
     from trinity.engine.feed.rounds import commits_since_full_compaction
 
     if commits_since_full_compaction(table, every) >= every:
-        compacted(table, full=True)
+        compacted(table, Strength.FULL)
 
 
 def _try(table: Target, what: str, version: int, work: Callable[[], None]) -> None:

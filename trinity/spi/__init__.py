@@ -9,6 +9,7 @@ from trinity.spi.connector import (
     SinkId,
     SparkRequirements,
 )
+from trinity.spi.deletes import Deletes
 from trinity.spi.files import (
     Bucket,
     ColumnStats,
@@ -47,7 +48,7 @@ from trinity.spi.schema import (
     TableDefinition,
     stored_field,
 )
-from trinity.spi.sink import MergeSink, Operation, PageSink, RowChangeParadigm
+from trinity.spi.sink import DeleteSink, MergeSink, Operation, PageSink, RowChangeParadigm
 from trinity.spi.stamps import (
     MOMENT_UNIT,
     OLDEST,
@@ -68,6 +69,7 @@ __all__ = [
     "Format",
     "SparkRequirements",
     # sinks
+    "DeleteSink",
     "MergeSink",
     "Operation",
     "PageSink",
@@ -94,6 +96,7 @@ __all__ = [
     "Bucket",
     "ColumnStats",
     "DataFile",
+    "Deletes",
     "NATIVE_FILE",
     "NATIVE_ROW",
     "NativeScan",

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from trinity.errors import TrinityError
 from trinity.spi.files import Bucket, Tier
-from trinity.spi.handles import MergeTableHandle, TableHandle, WriteTarget
+from trinity.spi.handles import MergeTableHandle, RewriteTableHandle, TableHandle, WriteTarget
 from trinity.spi.metadata import ConnectorMetadata, not_supported
-from trinity.spi.sink import MergeSink, PageSink
+from trinity.spi.sink import DeleteSink, MergeSink, PageSink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,6 +100,14 @@ class PageSinkProvider(ABC):
             TrinityError: NOT_SUPPORTED by default, as in Trino.
         """
         raise not_supported(merge.table, "modifying table rows")
+
+    def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
+        """A sink for positions of deleted rows. Called on an executor as each task of a resolve that found some begins.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED by default.
+        """
+        raise not_supported(rewrite.table, "deleting rows by position")
 
 
 class Connector:

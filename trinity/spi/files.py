@@ -11,6 +11,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
+from trinity.spi.deletes import Deletes
+
 __all__ = [
     "Bucket",
     "ColumnStats",
@@ -85,7 +87,7 @@ class DataFile:
     Attributes:
         path: absolute path or URI, as Spark and pyarrow open it.
         size: bytes.
-        rows: number of rows.
+        rows: number of rows, deleted ones too.
         tier: base, log or sidecar.
         commit: commit number: the commit that added the rows; for a file that compaction wrote the highest
             commit that it folded (K6). None in a fragment that no commit has taken yet.
@@ -94,6 +96,8 @@ class DataFile:
         stats: column name -> statistics, of key and watermark columns at least.
         column_sizes: stored column path -> compressed bytes.
         origin: whether another engine made the file. Not part of :meth:`to_dict`.
+        deletes: which of its rows are deleted by position; None for none. Not part of :meth:`to_dict`: whoever keeps
+            it, keeps it beside.
 
     Columns go by the names that the file itself has for them in a fragment, by those of the version's definition in a
     split source (see :attr:`TableDefinition.stored_names`).
@@ -109,6 +113,17 @@ class DataFile:
     stats: Mapping[str, ColumnStats] = field(default_factory=dict)
     column_sizes: Mapping[str, int] = field(default_factory=dict)
     origin: Origin = Origin.OWN
+    deletes: Deletes | None = None
+
+    @property
+    def live_rows(self) -> int:
+        """Number of rows that are not deleted."""
+        return self.rows - (self.deletes.rows if self.deletes else 0)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Paths of all files that a read of it opens: itself, and where its deleted rows are written down."""
+        return (self.path, *(self.deletes.paths if self.deletes else ()))
 
     @property
     def name(self) -> str:

@@ -153,12 +153,21 @@ class InsertTableHandle:
 
 @dataclass(frozen=True)
 class RewriteTableHandle:
-    """A compaction between ``begin_rewrite`` and ``finish_rewrite``: the files that it replaces, and its target."""
+    """A compaction between ``begin_rewrite`` and ``finish_rewrite``, or ``begin_resolve`` and ``finish_resolve``.
+
+    Attributes:
+        table: the handle, pinned to the version that it folds.
+        definition: the table at that version.
+        target: where sinks write.
+        replaced: the files that it replaces.
+        kept: the files that stay, as they were, some of whose rows it may delete by position.
+    """
 
     table: TableHandle
     definition: TableDefinition
     target: WriteTarget
     replaced: tuple[DataFile, ...]
+    kept: tuple[DataFile, ...] = ()
 
 
 @dataclass(frozen=True)

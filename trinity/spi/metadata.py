@@ -188,6 +188,45 @@ class ConnectorMetadata(ABC):
             TrinityError: TRANSACTION_CONFLICT when a replaced file is no longer live.
         """
 
+    def begin_resolve(
+        self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
+    ) -> RewriteTableHandle:
+        """Starts a compaction that deletes superseded rows by position and rewrites no base file (R1). Commits nothing.
+
+        Called as ``compact("resolve")`` begins; ``table`` is pinned to the version whose splits it has read.
+
+        Args:
+            table: the table.
+            replaced: files that are folded into new ones: the log.
+            kept: base files that stay, and may have rows deleted by position.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED by default, before anything was written.
+        """
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"The connector of '{table.full_name}' cannot delete rows by position, as compact('resolve') does; "
+            "use compact(full=True).",
+        )
+
+    def finish_resolve(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
+    ) -> CommitResult:
+        """Replaces files and sidecar, and deletes rows of base files by position, in one commit.
+
+        Called once, after all sinks have finished. Concurrent appends are kept and count as later (K6).
+
+        Args:
+            rewrite: the handle of ``begin_resolve``.
+            fragments: of new base files and of the new sidecar, which takes the place of the present one.
+            deletes: of the sinks of ``create_delete_sink``; each file is named once.
+
+        Raises:
+            TrinityError: TRANSACTION_CONFLICT when a replaced file is no longer live, or others have deleted rows of a
+                file that has rows deleted here.
+        """
+        raise not_supported(rewrite.table, "deleting rows by position")
+
     @abstractmethod
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         """Forgets versions replaced before a time, and removes files that no readable version needs.

@@ -11,7 +11,9 @@ from enum import Enum, IntEnum
 
 import pyarrow as pa
 
-__all__ = ["MergeSink", "Operation", "PageSink", "RowChangeParadigm"]
+from trinity.spi.files import DataFile
+
+__all__ = ["DeleteSink", "MergeSink", "Operation", "PageSink", "RowChangeParadigm"]
 
 
 class RowChangeParadigm(str, Enum):
@@ -70,5 +72,26 @@ class MergeSink(ABC):
         Called once, after the last page.
         """
 
+    def abort(self) -> None:
+        """Removes what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
+
+
+class DeleteSink(ABC):
+    """Writes down which rows of base files one task of a resolve deletes (R1)."""
+
+    @abstractmethod
+    def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
+        """Adds to the deleted rows of a file. Called once for each file; no other sink has positions of it.
+
+        Args:
+            file: the file as it is in the pinned version, with the rows that are deleted already.
+            positions: places of further rows, in no order.
+        """
+
+    @abstractmethod
+    def finish(self) -> list[bytes]:
+        """Closes the files and returns fragments for ``finish_resolve``. Called once, after the last file."""
+
+    @abstractmethod
     def abort(self) -> None:
         """Removes what was written, as far as possible. Called instead of :meth:`finish`; never raises."""

@@ -30,8 +30,17 @@ from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
+from trinity.storage.position_deletes import DeletesFragment, PositionDeletes, PositionDeleteSink, deletes_of_fragments
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
-from trinity.storage.row_changes import ROW_ID, FileChange, RowChanges, check_replaced, check_scope
+from trinity.storage.row_changes import (
+    KEEPS_ROWS,
+    ROW_ID,
+    FileChange,
+    RowChanges,
+    check_kept,
+    check_replaced,
+    check_scope,
+)
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
 from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
@@ -44,6 +53,7 @@ from trinity.storage.versions import TableVersion, VersionedMetadata
 __all__ = [
     "COMMIT_TIMEOUT_S",
     "FIELD_ID",
+    "KEEPS_ROWS",
     "READ_BY_ID",
     "READ_OPTIONS",
     "ROW_ID",
@@ -51,6 +61,7 @@ __all__ = [
     "Cache",
     "CatalogOptions",
     "CommitRaced",
+    "DeletesFragment",
     "Entry",
     "FileChange",
     "FolderCatalog",
@@ -61,6 +72,8 @@ __all__ = [
     "ParquetSinkProvider",
     "PartitionValues",
     "PartitionedPageSink",
+    "PositionDeleteSink",
+    "PositionDeletes",
     "RowChanges",
     "SingleTable",
     "SinkFile",
@@ -73,6 +86,7 @@ __all__ = [
     "bury",
     "check_calendar",
     "check_free",
+    "check_kept",
     "check_only_graves",
     "check_present",
     "check_replaced",
@@ -83,6 +97,7 @@ __all__ = [
     "commit_timeout_s",
     "delete_around",
     "delete_orphans",
+    "deletes_of_fragments",
     "escaped",
     "file_uri",
     "folder_name",

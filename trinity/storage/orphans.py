@@ -53,17 +53,22 @@ def delete_orphans(
     return orphans
 
 
-def check_present(table: TableHandle, files: Iterable[DataFile]) -> None:
+def check_present(table: TableHandle, files: Iterable[DataFile], further: Iterable[str] = ()) -> None:
     """Refuses files that a drop or a vacuum has removed since they were written; asked in each attempt at a commit.
+
+    Args:
+        table: the table.
+        files: data files.
+        further: paths of other files.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT naming the file.
     """
     store = ObjectStore(table.location)
-    for file in files:
-        if not store.exists(file.path):
+    for path in (*(file.path for file in files), *further):
+        if not store.exists(path):
             raise TrinityError(
                 "TRANSACTION_CONFLICT",
-                f"'{file.path}', written by this statement, is gone: table '{table.full_name}' was dropped and made "
+                f"'{path}', written by this statement, is gone: table '{table.full_name}' was dropped and made "
                 "anew, or vacuumed, meanwhile. Run the statement again.",
             )

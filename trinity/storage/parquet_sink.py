@@ -31,6 +31,7 @@ __all__ = [
     "ParquetPageSink",
     "SinkFile",
     "attempt_id",
+    "file_errors",
     "file_name",
     "footer_statistics",
     "is_sink_file",
@@ -138,7 +139,7 @@ class ParquetPageSink(PageSink):
         self.flush()
         if self._writer is None:
             return []
-        with _file_errors(self.path):
+        with file_errors(self.path):
             self._writer.close()
             if self._target.sync:
                 self._store.sync(self._name)
@@ -161,7 +162,7 @@ class ParquetPageSink(PageSink):
         table = self._stamped(pa.Table.from_batches(self._pages, self._target.storage))
         table = table.rename_columns(self._schema.names)
         self._pages, self._rows, self._bytes = [], 0, 0
-        with _file_errors(self.path):
+        with file_errors(self.path):
             if self._writer is None:
                 self._store.make_folder(self._file.folder, sync=self._target.sync)
                 self._writer = self._open(table)
@@ -210,7 +211,7 @@ def sync_folders_of(target: WriteTarget, paths: Iterable[str]) -> None:
     """Waits until the entries of a target's new files are on disk, in their folders and those above, each once."""
     if target.sync:
         store = ObjectStore(target.folder)
-        with _file_errors(store.root):
+        with file_errors(store.root):
             store.sync_folders(folder for path in paths for folder in _folders_of(store.relative(path)))
 
 
@@ -285,7 +286,7 @@ def _bound(chunk: Any, side: str) -> Any:
         return None
 
 
-class _file_errors:
+class file_errors:
     """Maps the operating system's errors to FILESYSTEM_ERROR, naming the file; one taken away is a conflict."""
 
     def __init__(self, path: str) -> None:

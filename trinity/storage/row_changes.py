@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
@@ -19,10 +20,13 @@ from trinity.spi import (
     row_change_stamp,
 )
 
-__all__ = ["ROW_ID", "FileChange", "RowChanges", "check_replaced", "check_scope"]
+__all__ = ["ROW_ID", "KEEPS_ROWS", "FileChange", "RowChanges", "check_kept", "check_replaced", "check_scope"]
 
 ROW_ID = "_trinity_row_id"
 """Name of the row id column of a merge page."""
+
+KEEPS_ROWS: Final = frozenset({"compact", "resolve"})
+"""Operations that change files and no rows: the rows after one are those before it (L3)."""
 
 
 class RowChanges(ConnectorMetadata):
@@ -157,6 +161,27 @@ def check_replaced(rewrite: RewriteTableHandle, live: Collection[str]) -> None:
             "TRANSACTION_CONFLICT",
             f"Another compaction of '{rewrite.table.full_name}' replaced {min(gone)} meanwhile; compact again.",
         )
+
+
+def check_kept(rewrite: RewriteTableHandle, live: Iterable[DataFile], touched: Collection[str]) -> None:
+    """Checks that the files of which a resolve deletes rows are live, and nobody else has deleted rows of them (R1).
+
+    Args:
+        rewrite: the resolve.
+        live: the files of the newest version.
+        touched: paths of the files that have rows deleted.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT naming a file.
+    """
+    now = {f.path: f.deletes for f in live}
+    for file in rewrite.kept:
+        if file.path in touched and now.get(file.path, file) != file.deletes:
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"'{file.path}' of '{rewrite.table.full_name}' was replaced, or rows of it were deleted, meanwhile; "
+                "compact again.",
+            )
 
 
 def _conflict(merge: MergeTableHandle, what: str) -> TrinityError:

@@ -6,10 +6,20 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from trinity.spi import MergeSink, MergeTableHandle, PageSink, PageSinkProvider, SinkId, WriteTarget
+from trinity.spi import (
+    DeleteSink,
+    MergeSink,
+    MergeTableHandle,
+    PageSink,
+    PageSinkProvider,
+    RewriteTableHandle,
+    SinkId,
+    WriteTarget,
+)
 from trinity.storage.merge_sinks import merge_sink
 from trinity.storage.parquet_sink import ParquetPageSink
 from trinity.storage.partitioned_sink import PartitionedPageSink
+from trinity.storage.position_deletes import PositionDeleteSink
 
 __all__ = ["ParquetSinkProvider"]
 
@@ -31,3 +41,7 @@ class ParquetSinkProvider(PageSinkProvider):
     def create_merge_sink(self, merge: MergeTableHandle, sink: SinkId) -> MergeSink:
         """A sink for one task's changes: copy-on-write for a plain table, row versions for a keyed one."""
         return merge_sink(self, merge, sink)
+
+    def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
+        """A sink for one task's positions of deleted rows: files of positions."""
+        return PositionDeleteSink(rewrite, sink)

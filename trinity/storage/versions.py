@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -37,8 +38,9 @@ from trinity.spi import (
 )
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
+from trinity.storage.position_deletes import deletes_of_fragments
 from trinity.storage.readable import no_readable_version, oldest_needed, version_at
-from trinity.storage.row_changes import FileChange, RowChanges, check_replaced, check_scope
+from trinity.storage.row_changes import KEEPS_ROWS, FileChange, RowChanges, check_kept, check_replaced, check_scope
 from trinity.storage.store import Entry, ObjectStore
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.txns import is_recorded, with_txn
@@ -76,11 +78,15 @@ class TableVersion:
         return cls(0, next_timestamp_ms(0), "create", definition.made(), commit=uuid.uuid4().hex)
 
     def difference(self, before: TableVersion) -> tuple[list[DataFile], frozenset[str]]:
-        """The files that came since an earlier version, and the paths of those that went."""
+        """The files that came since an earlier version, and the paths of those that went.
+
+        One that has other deleted rows came and went.
+        """
         if self.files[: len(before.files)] == before.files:  # an append: the same objects
             return list(self.files[len(before.files) :]), frozenset()
-        known, now = ({f.path for f in version.files} for version in (before, self))
-        return [f for f in self.files if f.path not in known], frozenset(known - now)
+        known, now = ({f.path: f.deletes for f in version.files} for version in (before, self))
+        added = [f for f in self.files if known.get(f.path, f) != f.deletes]
+        return added, frozenset(path for path, deletes in known.items() if now.get(path, path) != deletes)
 
 
 Change = Callable[[TableVersion], TableVersion | None]
@@ -93,6 +99,9 @@ class VersionedMetadata(RowChanges):
     An adapter adds the names of its tables, ``create_table`` (see :meth:`make_table`) and ``drop_table`` (see
     :class:`~trinity.storage.FolderMetadata`), and the three methods that follow. The others it may override.
     """
+
+    keeps_deletes: ClassVar[bool] = False
+    """True for an adapter that keeps with a version each file's :attr:`~trinity.spi.DataFile.deletes` (R1)."""
 
     @abstractmethod
     def newest_version(self, table: TableHandle) -> int:
@@ -191,7 +200,7 @@ class VersionedMetadata(RowChanges):
         versions = [self.read_version(pinned, n) for n in range(first, newest.number)]
         found = []
         for before, after in pairwise([*versions, newest]):
-            if after.operation != "compact":
+            if after.operation not in KEEPS_ROWS:
                 added, removed = after.difference(before)
                 found.append(FileChange(after.number, added, bool(removed)))
         return found
@@ -283,6 +292,31 @@ class VersionedMetadata(RowChanges):
         version, _ = self._commit(rewrite.table, swap)
         return commit_result(version.number, files)
 
+    def begin_resolve(
+        self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
+    ) -> RewriteTableHandle:
+        if not self.keeps_deletes:
+            return super().begin_resolve(table, replaced, kept)
+        return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
+
+    def finish_resolve(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
+    ) -> CommitResult:
+        files, marks = from_fragments(list(fragments)), {f.of: f for f in deletes_of_fragments(deletes)}
+        replaced = {f.path for f in rewrite.replaced}
+
+        def swap(newest: TableVersion) -> TableVersion:
+            check_present(rewrite.table, files, (path for f in marks.values() for path in f.deletes.files))
+            check_replaced(rewrite, {f.path for f in newest.files})
+            check_kept(rewrite, newest.files, marks.keys())
+            kept = [f for f in newest.files if f.path not in replaced and f.tier is not Tier.SIDECAR]
+            marked = [replace(f, deletes=marks[f.path].deletes) if f.path in marks else f for f in kept]
+            return replace(newest, operation="resolve", files=(*marked, *files))
+
+        version, _ = self._commit(rewrite.table, swap)
+        done = commit_result(version.number, files)
+        return replace(done, files=done.files + len(marks), bytes=done.bytes + sum(f.size for f in marks.values()))
+
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         table = table.pinned(None, self._newest(table).definition.id)
         oldest = oldest_needed(self.history(table), older_than_ms)
@@ -295,7 +329,7 @@ class VersionedMetadata(RowChanges):
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         """Deletes the data files that no readable version needs, and returns them."""
-        needed = {file.path for version in self._readable(table) for file in version.files}
+        needed = {path for version in self._readable(table) for file in version.files for path in file.needs}
         self._newest(table)  # or another table has the name now, and these are not its files
         return delete_orphans(ObjectStore(table.location), needed, older_than_ms)
 

@@ -63,11 +63,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     ),
     Check(
         "care-invisible",
-        ("L3", "K6", "U4", "E3"),
+        ("L3", "K6", "U4", "E3", "R1"),
         "compaction, vacuum and reopening change no read and no later fold",
         {"compaction": 3, "vacuum": 1, "reopen": 1, "late-after-compaction": 3, "tie-after-compaction": 2,
          "held-by-compacted-tombstone": 1},
-        {"upsert": 4, "compact": 4, "vacuum": 2, "reopen": 1, "delete": 1, "read": 2},
+        {"upsert": 4, "compact": 3, "resolve": 3, "vacuum": 2, "reopen": 1, "delete": 1, "read": 2},
     ),
     Check(
         "idempotence",
@@ -81,7 +81,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         ("U5", "U6", "K4"),
         "a writer's delete hides its rows, and goes on beating older ones",
         {"delete-by-key": 1, "delete-by-condition": 1},
-        {"upsert": 4, "delete": 5, "compact": 1, "read": 2},
+        {"upsert": 4, "delete": 5, "compact": 1, "resolve": 1, "read": 2},
     ),
     Check(
         "pushdown",
@@ -103,7 +103,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "the change feed leads from the read of one version to that of another, or shows what its producer says",
         {"changes": 3, "changes-over-compaction": 1, "changes of lookup": 1, "changes of input": 1,
          "changes of full-compaction": 1},
-        {"upsert": 6, "delete": 2, "compact": 2, "vacuum": 1, "read-past": 1},
+        {"upsert": 6, "delete": 2, "compact": 2, "resolve": 1, "vacuum": 1, "read-past": 1},
     ),
     Check(
         "schema-change",

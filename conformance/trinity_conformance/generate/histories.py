@@ -29,6 +29,7 @@ from trinity_conformance.play.traces import (
     Read,
     ReadPast,
     Reopen,
+    Resolve,
     Step,
     Upsert,
     Vacuum,
@@ -37,8 +38,8 @@ from trinity_conformance.play.traces import (
 __all__ = ["GENERAL", "Writer", "histories", "profiles", "sample", "shapes"]
 
 GENERAL: Final[Mapping[str, int]] = {
-    "upsert": 5, "delete": 2, "compact": 3, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 3, "read": 1, "log": 1,
-    "alter": 3,
+    "upsert": 5, "delete": 2, "compact": 3, "resolve": 1, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 3,
+    "read": 1, "log": 1, "alter": 3,
 }  # fmt: skip
 """The weight with which each kind of step is drawn."""
 
@@ -206,7 +207,7 @@ class Writer:
             return Compact(self.draw(st.booleans()))
         if op == "alter":
             return self.alter()
-        return {"vacuum": Vacuum, "reopen": Reopen, "read": Read, "log": Log}[op]()
+        return {"resolve": Resolve, "vacuum": Vacuum, "reopen": Reopen, "read": Read, "log": Log}[op]()
 
 
 @st.composite

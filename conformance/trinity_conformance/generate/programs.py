@@ -19,7 +19,7 @@ from trinity_conformance.model.programs import DmlModel, Fault
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Source, Statement
 from trinity_conformance.model.values import Json, encode
-from trinity_conformance.play.traces import Change, Compact, History, Step, Upsert
+from trinity_conformance.play.traces import Change, Compact, History, Resolve, Step, Upsert
 
 __all__ = ["dml_shape", "programs", "statements"]
 
@@ -289,7 +289,7 @@ class _Author:
         if kind == 0:
             return [self.upsert(1, 6)]
         if kind == 1 and self.shape.key:
-            return [Compact(self.draw(st.booleans()))]
+            return [self.draw(st.sampled_from((Compact(True), Compact(False), Resolve())))]
         statement = self.statement()
         self.model.change(statement)
         return [Change(statement)]

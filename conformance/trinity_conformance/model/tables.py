@@ -128,6 +128,9 @@ class Model:
         if full:
             self.cuts.append(len(self.commits))
 
+    def resolve(self) -> None:
+        """Changes no read (R1)."""
+
     def vacuum(self) -> None:
         """Changes no read."""
 

@@ -68,6 +68,9 @@ class ModelSubject:
     def compact(self, full: bool) -> None:
         self._model.compact(full)
 
+    def resolve(self) -> None:
+        self._model.resolve()
+
     def vacuum(self) -> None:
         self._model.vacuum()
 
@@ -265,45 +268,6 @@ class DeleteWithoutWatermark(Model):
         return super()._delete([{n: None if n in self.shape.watermark else v for n, v in row.items()} for row in rows])
 
 
-# -- care -----------------------------------------------------------------------------------------------
-
-
-class CompactionForgetsTombstones(Model):
-    """Compaction keeps live rows only (against U4, L3)."""
-
-    def compact(self, full: bool) -> None:
-        live = [v for v in self.winners().values() if not self.is_deleted(v)]
-        self.commits = [*([] for _ in self.commits[:-1]), live]
-
-
-class CompactionForgetsOrder(Model):
-    """Compaction makes its rows beat ties that arrive later (against K6)."""
-
-    folded: frozenset[int] = frozenset()
-
-    def compact(self, full: bool) -> None:
-        self.folded = frozenset(v.row["v"] for v in self.winners().values())
-
-    def takes_over(self, later: Version, earlier: Version) -> bool:
-        if earlier.row["v"] in self.folded and self.shape.watermark:
-            return self.compare(later.row, earlier.row) > 0
-        return super().takes_over(later, earlier)
-
-
-class VacuumForgetsTransactions(Model):
-    """Vacuum forgets recorded transactions (against L4)."""
-
-    def vacuum(self) -> None:
-        self.recorded.clear()
-
-
-class ReopenLosesLastCommit(Model):
-    """The last commit was in memory only (against L3)."""
-
-    def reopen(self) -> None:
-        self.commits[-1:] = [[]]
-
-
 class RenamedByName(Model):
     """After a rename older rows are read by the old name (against L3)."""
 
@@ -387,8 +351,9 @@ class TimeStandsStill(Model):
 MUTANTS: Final[Mapping[str, type[Model]]] = {c.__name__: c for c in (
     TieToEarlier, NullLargest, NanSmallest, SortOrderIgnored, FirstPartOnly, ArrivalOnly, SignedBytes, Utf16Strings,
     ZerosDiffer, FilledFromOlder, TombstoneValueIgnored, FalseIsTombstone, AnyOlderTombstone, RetractsShown,
-    DeleteWithoutWatermark, CompactionForgetsTombstones, CompactionForgetsOrder, VacuumForgetsTransactions,
-    ReopenLosesLastCommit, RenamedByName, DroppedComesBack, TransactionsIgnored, RetryReported, LastRowLost,
+    DeleteWithoutWatermark,
+
+    RenamedByName, DroppedComesBack, TransactionsIgnored, RetryReported, LastRowLost,
     SplitsReversed, FilterBelowFold, TimeStandsStill,
 )}  # fmt: skip
 """Name -> a model with one fault; its docstring names the rule that it breaks."""

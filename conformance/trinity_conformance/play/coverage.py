@@ -45,6 +45,7 @@ SITUATIONS: Final[dict[str, str]] = {
     "delete-by-key": "a delete by keys that hit rows",
     "delete-by-condition": "a delete by condition that hit rows",
     "compaction": "a compaction",
+    "resolve": "a compaction that deletes rows by position",
     "vacuum": "a vacuum",
     "reopen": "a reopened session",
     "query": "a read under a predicate and a projection",

@@ -21,7 +21,7 @@ from trinity_conformance.play.traces import History, Other, Query, ReadPast
 
 __all__ = ["Observations", "Tally"]
 
-_CARE = frozenset({"compact", "vacuum", "reopen"})
+_CARE = frozenset({"compact", "resolve", "vacuum", "reopen"})
 _OF_ENGINES = {
     "read-equality": "merge-engines",
     **dict.fromkeys(("delete", "row-change", "refused-change"), "engine-change"),

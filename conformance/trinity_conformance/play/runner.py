@@ -19,6 +19,7 @@ from trinity_conformance.play.traces import (
     Read,
     ReadPast,
     Reopen,
+    Resolve,
     Step,
     Upsert,
     Vacuum,
@@ -80,6 +81,8 @@ class _Run(Observations):
             self.change(step, self.model.effect(step.statement))
         elif isinstance(step, Alter):
             self.alter(step)
+        elif isinstance(step, Resolve):
+            self.resolve(step)
         elif isinstance(step, (Compact, Vacuum, Reopen)):
             self.care(step)
         elif isinstance(step, Read):
@@ -189,6 +192,20 @@ class _Run(Observations):
         self.altered_at = len(self.model.commits)
         self.tally.coverage.saw(f"alter {step.kind}")
         self.since_read.append("alter")
+
+    def resolve(self, step: Resolve) -> None:
+        """An adapter that cannot delete rows by position says so, and is not asked for it."""
+        try:
+            self.guarded("resolve", self.writer.resolve)
+        except Unsupported as reason:
+            self.tally.unsupported[str(reason)] += 1
+            return
+        self.model.resolve()
+        self.compacted_at = len(self.model.commits)
+        self.cuts.append((self.compacted_at, False))
+        self.tally.coverage.compacted(self.model)
+        self.tally.coverage.saw("resolve")
+        self.since_read.append(step.op)
 
     def care(self, step: Step) -> None:
         if isinstance(step, Compact):

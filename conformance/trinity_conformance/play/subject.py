@@ -63,6 +63,9 @@ class Writer(Protocol):
     def compact(self, full: bool) -> None:
         """Compacts."""
 
+    def resolve(self) -> None:
+        """Compacts by deleting rows by position. Raises :class:`Unsupported`."""
+
     def vacuum(self) -> None:
         """Vacuums, keeping nothing."""
 
@@ -225,6 +228,14 @@ class TrinitySubject:
 
     def compact(self, full: bool) -> None:
         self._table.compact(full=full)
+
+    def resolve(self) -> None:
+        try:
+            self._table.compact("resolve")
+        except TrinityError as error:
+            if error.code == "NOT_SUPPORTED":
+                raise Unsupported(error.message) from error
+            raise
 
     def vacuum(self) -> None:
         self._table.vacuum(retain="0 seconds")

@@ -31,6 +31,7 @@ __all__ = [
     "Reopen",
     "Step",
     "Upsert",
+    "Resolve",
     "Vacuum",
     "load",
     "save",
@@ -102,6 +103,13 @@ class Compact(Step):
 
     op: ClassVar[str] = "compact"
     full: bool = True
+
+
+@dataclass(frozen=True)
+class Resolve(Step):
+    """``table.compact("resolve")``; nothing where the adapter cannot."""
+
+    op: ClassVar[str] = "resolve"
 
 
 @dataclass(frozen=True)
@@ -206,7 +214,7 @@ class Other(Step):
 
 
 _STEPS: Final[dict[str, type[Step]]] = {
-    c.op: c for c in (Upsert, Delete, Compact, Vacuum, Reopen, Read, Query, ReadPast, Log, Change, Alter)
+    c.op: c for c in (Upsert, Delete, Compact, Resolve, Vacuum, Reopen, Read, Query, ReadPast, Log, Change, Alter)
 }
 
 

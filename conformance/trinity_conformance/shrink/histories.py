@@ -15,7 +15,18 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Key, Model
 from trinity_conformance.model.values import Json
 from trinity_conformance.play.differences import NonConformance
-from trinity_conformance.play.traces import Alter, Change, Compact, Delete, History, Query, Step, Upsert, Vacuum
+from trinity_conformance.play.traces import (
+    Alter,
+    Change,
+    Compact,
+    Delete,
+    History,
+    Query,
+    Resolve,
+    Step,
+    Upsert,
+    Vacuum,
+)
 from trinity_conformance.shrink.programs import is_settled, smaller_changes
 
 __all__ = ["ShrinkBudget", "shrink"]
@@ -120,7 +131,7 @@ def _with_rows(history: History, kept: Callable[[Upsert, tuple[Json, ...]], bool
 def _fewer_steps(history: History) -> Iterator[History]:
     *before, last = history.steps or (None,)
     if last is not None and len(before) > 2:
-        for kept in (Upsert, (Upsert, Delete, Compact, Vacuum)):
+        for kept in (Upsert, (Upsert, Delete, Compact, Resolve, Vacuum)):
             yield replace(history, steps=(*(s for s in before if isinstance(s, kept)), last))
     for i in reversed(range(len(history.steps))):
         yield replace(history, steps=history.steps[:i] + history.steps[i + 1 :])

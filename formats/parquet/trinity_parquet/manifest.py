@@ -14,7 +14,7 @@ from typing import Any
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableDefinition
-from trinity.storage import ObjectStore, TableVersion
+from trinity.storage import ObjectStore, PositionDeletes, TableVersion
 
 __all__ = [
     "LOG",
@@ -174,11 +174,23 @@ def read_json(store: ObjectStore, name: str) -> dict[str, Any]:
 
 
 def _to_dicts(store: ObjectStore, files: Sequence[DataFile]) -> list[dict[str, Any]]:
-    return [{**f.to_dict(), "path": store.relative(f.path)} for f in files]
+    return [_to_dict(store, file) for file in files]
+
+
+def _to_dict(store: ObjectStore, file: DataFile) -> dict[str, Any]:
+    found = {**file.to_dict(), "path": store.relative(file.path)}
+    if isinstance(file.deletes, PositionDeletes):
+        found["deletes"] = file.deletes.to_dict(store)
+    return found
 
 
 def _from_dicts(store: ObjectStore, data: Sequence[Mapping[str, Any]]) -> list[DataFile]:
-    return [DataFile.from_dict({**d, "path": store.path(d["path"])}) for d in data]
+    return [_from_dict(store, d) for d in data]
+
+
+def _from_dict(store: ObjectStore, data: Mapping[str, Any]) -> DataFile:
+    file = DataFile.from_dict({**data, "path": store.path(data["path"])})
+    return replace(file, deletes=PositionDeletes.from_dict(store, data["deletes"])) if "deletes" in data else file
 
 
 def _encode(data: Mapping[str, Any]) -> bytes:

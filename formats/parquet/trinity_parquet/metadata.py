@@ -32,6 +32,8 @@ __all__ = ["ParquetMetadata"]
 class ParquetMetadata(FolderMetadata, VersionedMetadata):
     """See :class:`~trinity.spi.ConnectorMetadata`; its appends, row changes and compactions are the shared ones."""
 
+    keeps_deletes = True
+
     def __init__(self, catalog: str, warehouse: str, checkpoint_interval: int) -> None:
         super().__init__(FolderCatalog(catalog, warehouse, is_table))
         self._snapshots = Snapshots()

@@ -8,7 +8,7 @@ from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, TableHandle
-from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, TableVersion, logger, version_at
+from trinity.storage import KEEPS_ROWS, Cache, FileChange, Location, ObjectStore, Stat, TableVersion, logger, version_at
 from trinity_parquet.history import history_entry
 from trinity_parquet.manifest import (
     LOG,
@@ -85,7 +85,7 @@ class Snapshots:
         return [
             FileChange(c.number, [f.at_commit(c.number) for f in c.added], bool(c.removed))
             for c in commits
-            if c.operation != "compact"
+            if c.operation not in KEEPS_ROWS
         ]
 
     def stands_alone(self, table: TableHandle, number: int) -> bool:

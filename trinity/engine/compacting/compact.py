@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import DELETED, RewriteTask, run_on_spark, sidecar_target
-from trinity.engine.compacting.partitions import by_partition, grouped_scan
+from trinity.engine.compacting.partitions import grouped_scan
+from trinity.engine.compacting.resolve import resolve
+from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
+from trinity.engine.compacting.strength import Strength
 from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.lasting import lasting
 from trinity.engine.reading.merged_read import folded, with_key
 from trinity.engine.reading.scan import bucket_types, log_scan, plain_scan, tiers, well_bucketed
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError
-from trinity.merge.fold import ARRIVAL, SINCE, is_deleted, winners
+from trinity.merge.fold import ARRIVAL, is_deleted, winners
 from trinity.merge.options import keeps_versions
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
@@ -31,7 +31,6 @@ from trinity.spi import (
     ColumnStats,
     CommitResult,
     Connector,
-    DataFile,
     RewriteTableHandle,
     SplitSource,
     TableHandle,
@@ -50,7 +49,7 @@ _UNKNOWN: Final = ColumnStats()
 
 
 def compact(
-    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, full: bool
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, strength: Strength
 ) -> CommitResult:
     """Compacts the pinned version; commits that come meanwhile stay in the log.
 
@@ -59,20 +58,23 @@ def compact(
         connector: the table's connector.
         table: the table.
         splits: the version to fold.
-        full: True folds everything into a new base; False only the log, unless it is large beside the base.
+        strength: how much is folded; of a table that has no log to resolve, a resolve folds as a minor one does.
     """
     table = table.pinned(splits.version, splits.definition.id)
     from trinity.calls.spark import spark_errors
 
     with pinned(spark), lasting(connector, table), spark_errors():
-        return _compact(spark, connector, table, splits, full)
+        return _compact(spark, connector, table, splits, strength)
 
 
 def _compact(
-    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, full: bool
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, strength: Strength
 ) -> CommitResult:
     base, log = tiers(splits.files)
+    full = strength is Strength.FULL
     if splits.definition.external:
+        if strength is Strength.RESOLVE:
+            connector.metadata.begin_resolve(table, (), ())  # which says that it cannot
         return _winners_only(spark, connector, table, splits)
     if not splits.definition.keyed:
         plain = _concatenate_partitions if splits.definition.partition_by else _concatenate
@@ -80,6 +82,8 @@ def _compact(
     if keeps_versions(splits.definition.properties):
         return CommitResult(splits.version, skipped=True)
     spec = merge_spec(splits.definition)
+    if strength is Strength.RESOLVE:
+        return resolve(spark, connector, table, splits, spec) or _full(spark, connector, table, splits, spec)
     if not log and (not full or not splits.files or (base and _is_compact(splits, spec))):
         return CommitResult(splits.version, skipped=True)
     if full or sum(f.rows for f in log) >= _FULL_SHARE * sum(f.rows for f in base):
@@ -90,6 +94,8 @@ def _compact(
 
 
 def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
+    if any(f.deletes for f in splits.files):
+        return False
     if splits.definition.partition_by:
         return True
     buckets = well_bucketed(splits.files, splits.definition)
@@ -107,37 +113,25 @@ def _full(
     buckets = None if partitioned else spec.buckets or _buckets_for(sum(f.size for f in splits.files))
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
     storage = rewrite.target.storage
-    storage = by_column.sidecar_schema(storage) if spec.by_column else _sidecar_schema(storage, spec)
+    storage = by_column.sidecar_schema(storage) if spec.by_column else sidecar_schema(storage, spec)
     aside = sidecar_target(rewrite.target, f"{table.location}/_trinity", storage)
     task = RewriteTask(
         connector.sinks,
         rewrite.target,
         Tier.BASE,
-        _highest(splits.files),
+        highest_commit(splits.files),
         Bucket(0, buckets, bucket_types(splits.definition)) if buckets else None,
         aside if by_column.remembers(spec) or spec.keeps_tombstones else None,
     )
 
     def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
-        return run_on_spark(replace(task, in_log=in_log), _distributed(rows, splits, spec, splits.files, buckets))
+        return run_on_spark(replace(task, in_log=in_log), distributed(rows, splits, spec, splits.files, buckets))
 
     if spec.by_column:
         fragments = by_column.rewritten(spark, splits, spec, run)
     else:
-        fragments = run(_winners_and_tombstones(spark, splits, spec))
+        fragments = run(with_tombstones(folded(spark, splits, spec), spec))
     return connector.metadata.finish_rewrite(rewrite, fragments, replace_sidecar=True)
-
-
-def _winners_and_tombstones(spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> DataFrame:
-    """The winning versions; tombstones with the time since when they are aside.
-
-    Without a watermark every later row wins: nothing has to be remembered, unless the table asks for it.
-    """
-    now = int(time.time() * 1000)
-    rows = folded(spark, splits, spec).withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
-    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that first put it aside
-        rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
-    return rows
 
 
 def _fold_log(
@@ -156,19 +150,8 @@ def _fold_log(
     rows = versions.selectExpr(*stored, f"{is_deleted(spec, versions)} AS {DELETED}", ARRIVAL)
     partitioned = bool(splits.definition.partition_by)
     runs = None if partitioned else math.ceil(sum(f.size for f in log) / FILE_BYTES)
-    rows = _distributed(rows, splits, spec, log, runs)
+    rows = distributed(rows, splits, spec, log, runs)
     return _to_log(connector, rewrite, rows)
-
-
-def _distributed(
-    rows: DataFrame, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], tasks: int | None
-) -> DataFrame:
-    """The rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
-    if tasks is None:
-        return by_partition(rows, splits.definition, spec, files, FILE_BYTES)
-    key = [quoted(k) for k in spec.key]
-    ties = [ARRIVAL] if ARRIVAL in rows.columns else []
-    return rows.repartition(tasks, *key).sortWithinPartitions(*key, *ties)
 
 
 def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
@@ -187,7 +170,7 @@ def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle,
     rows = rows.withColumn(DELETED, F.lit(False))
     partitioned = bool(splits.definition.partition_by)
     tasks = None if partitioned else max(1, math.ceil(sum(f.size for f in splits.files) / FILE_BYTES))
-    rows = _distributed(rows, splits, spec, splits.files, tasks)
+    rows = distributed(rows, splits, spec, splits.files, tasks)
     names = zip(splits.storage.names, rewrite.target.storage.names, strict=True)  # the latter under column mapping
     rows = rows.selectExpr(*[f"{quoted(name)} AS {quoted(stored)}" for name, stored in names], DELETED)
     return _to_log(connector, rewrite, rows)
@@ -209,7 +192,7 @@ def _foldable(table: TableHandle, splits: SplitSource) -> MergeSpec:
 
 def _to_log(connector: Connector, rewrite: RewriteTableHandle, rows: DataFrame) -> CommitResult:
     """Replaces files by log files of some rows; base and sidecar stay."""
-    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, _highest(rewrite.replaced))
+    task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, highest_commit(rewrite.replaced))
     return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
 
 
@@ -240,12 +223,3 @@ def _concatenate_partitions(
 def _buckets_for(size: int) -> int:
     """A power of two, so that a table that grows splits its buckets and does not shuffle them."""
     return min(1024, 1 << max(0, math.ceil(math.log2(max(1.0, size / _BUCKET_BYTES)))))
-
-
-def _highest(files: tuple[DataFile, ...]) -> int:
-    return max(f.commit or 0 for f in files)
-
-
-def _sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema:
-    wanted = [f for f in storage if spec.tombstone_rows or f.name in spec.sidecar_columns]
-    return pa.schema([*wanted, pa.field(SINCE, pa.int64())])

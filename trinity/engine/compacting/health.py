@@ -43,11 +43,12 @@ class Health:
         base: compacted rows, one per key.
         log: row versions as they were appended; all rows of a plain table.
         sidecar: what compaction put aside, tombstones say; it is read when there is a log.
+        superseded: base rows that a resolve has deleted by position; every read passes over them.
         commits: commits in the log.
         log_share: rows of the log by rows of the base; 0 without a log, infinite without a base.
         read_cost: what a merged read costs by what a scan of the base does; estimated from log share and commits by the
             measurements of docs/performance.md.
-        strength: the compaction that helps, ``minor`` or ``full``; None when none does.
+        strength: the compaction that helps, ``minor``, ``resolve`` or ``full``; None when none does.
         advice: what to do, and why, in a sentence.
     """
 
@@ -55,6 +56,7 @@ class Health:
     base: TierSize
     log: TierSize
     sidecar: TierSize
+    superseded: int
     commits: int
     log_share: float
     read_cost: float
@@ -75,6 +77,7 @@ def health_of(splits: SplitSource) -> Health:
         base,
         log,
         _size(splits.sidecar),
+        sum(f.deletes.rows for f in splits.files if f.deletes),
         commits,
         share,
         _read_cost(share, commits) if keyed else 1.0,
@@ -85,7 +88,7 @@ def health_of(splits: SplitSource) -> Health:
 
 def _size(files: Iterable[DataFile]) -> TierSize:
     found = list(files)
-    return TierSize(len(found), sum(f.rows for f in found), sum(f.size for f in found))
+    return TierSize(len(found), sum(f.live_rows for f in found), sum(f.size for f in found))
 
 
 def _read_cost(share: float, commits: int) -> float:

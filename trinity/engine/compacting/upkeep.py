@@ -45,7 +45,7 @@ class Kept(Protocol):
         """The state of its files."""
         ...
 
-    def compact(self, full: bool = False) -> CommitResult:
+    def compact(self, strength: str | bool | None = None, *, full: bool = False) -> CommitResult:
         """Replaces its files by fewer."""
         ...
 
@@ -66,7 +66,7 @@ def keep_up(table: Kept, retain: str | None) -> Upkeep:
     compacted: CommitResult | None = None
     try:
         strength = table.health().strength
-        compacted = table.compact(full=strength == "full") if strength else None
+        compacted = table.compact(strength) if strength else None
         vacuumed = table.vacuum(retain) if retain is not None else None
     except TrinityError as error:
         return Upkeep(name, strength, compacted, error=error)

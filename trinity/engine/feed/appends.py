@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.reading.arrival_order import POSITION_BITS
 from trinity.engine.reading.merged_read import with_key
+from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import bucketed_scan, plain_scan, tiers, well_bucketed
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
-from trinity.spi import DataFile, SplitSource, parse_type
+from trinity.spi import DataFile, SplitSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,8 +31,6 @@ FIRST: Final = -1
 """The moment before the first append."""
 _FEW: Final = 500_000
 """So many keys every task can hold."""
-_UNBOUNDED: Final = frozenset({"float", "double"})
-"""Types whose bounds do not hold for all values: NaN is left out."""
 
 
 @dataclass(frozen=True)
@@ -98,20 +97,5 @@ class Appends:
         return rows.join(keys, list(self.spec.key), "left_semi").select(*map(quoted, rows.columns))
 
     def _may_hold_touched(self, files: Sequence[DataFile]) -> list[DataFile]:
-        """The files that may hold a key that was touched, by the bounds of the key columns."""
-        for name in self.spec.key:
-            if parse_type(self.splits.definition.column(name).type).name not in _UNBOUNDED:
-                files = _within(files, name, [file.bounds(name) for file in self.files])
-        return list(files)
-
-
-def _within(files: Sequence[DataFile], name: str, wanted: Sequence[tuple[Any, Any] | None]) -> Sequence[DataFile]:
-    """The files in which a column may have values within some bounds; all where those are not known."""
-    known = [bounds for bounds in wanted if bounds is not None]
-    if len(known) < len(wanted):
-        return files
-    try:
-        low, high = min(bounds[0] for bounds in known), max(bounds[1] for bounds in known)
-        return [f for f in files if (bounds := f.bounds(name)) is None or (low <= bounds[1] and high >= bounds[0])]
-    except TypeError:  # bounds of more than one type
-        return files
+        """The files that may hold a key that was touched."""
+        return may_share_keys(files, self.files, self.splits.definition)

@@ -15,7 +15,7 @@ from trinity.spi import DataFile, HistoryEntry, SplitSource, Tier
 
 __all__ = ["Step", "keeps_rows", "runs", "steps"]
 
-_KEEPS_ROWS: Final = frozenset({"compact", "optimize", "replace", "vacuum", "vacuum start", "vacuum end"})
+_KEEPS_ROWS: Final = frozenset({"compact", "resolve", "optimize", "replace", "vacuum", "vacuum start", "vacuum end"})
 """Operations of ``history()`` that leave the rows as they were, Trinity's and the formats' own (C3)."""
 
 

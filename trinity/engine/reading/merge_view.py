@@ -28,7 +28,7 @@ from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.rows import SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
-from trinity.storage import FIELD_ID, Location, columns_in, parquet_schema, system_trouble
+from trinity.storage import FIELD_ID, Location, PositionDeletes, columns_in, parquet_schema, system_trouble
 
 __all__ = ["merge_view_sql"]
 
@@ -55,7 +55,8 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
             f"There is no merge view for dialect '{dialect}'.{nearest(dialect, list(_READS))} "
             f"There is one for: {', '.join(_READS)}.",
         )
-    if splits.native is not None and not splits.native.as_written:
+    unknown = any(f.deletes and not isinstance(f.deletes, PositionDeletes) for f in splits.files)
+    if unknown or (splits.native is not None and not splits.native.as_written):
         raise TrinityError(
             "NOT_SUPPORTED",
             f"There is no merge view of '{splits.definition.full_name}': it has deletes or column names that only the "
@@ -238,8 +239,14 @@ def _in_duckdb(source: _Source) -> str:
     files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", file.path)) for file, _ in source.files)
     instants = ", ".join(f"timezone('UTC', {_name(name)}) AS {_name(name)}" for name in source.legacy)
     columns = f"* REPLACE ({instants})" if instants else "*"
-    if not source.placed:
+    left_out = _left_out_in_duckdb(source)
+    if not source.placed and not left_out:
         return f"SELECT {columns}\nFROM read_parquet([\n  {files}\n], hive_partitioning = false)"
+    if not source.placed:
+        return f"""SELECT f.{columns}
+FROM read_parquet([
+  {files}
+], filename = '{_FILE}', file_row_number = true, hive_partitioning = false) AS f{left_out}"""
     places = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
     return f"""SELECT f.{columns}, p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}
 FROM read_parquet([
@@ -247,7 +254,37 @@ FROM read_parquet([
 ], filename = '{_FILE}', file_row_number = true, hive_partitioning = false) AS f
 JOIN (VALUES
   {places}
-) AS p (file, commit_version, first_row) ON f.{_FILE} = p.file"""
+) AS p (file, commit_version, first_row) ON f.{_FILE} = p.file{left_out}"""
+
+
+def _left_out_in_duckdb(source: _Source) -> str:
+    """The join that leaves out rows deleted by position; empty where there are none."""
+    found = [
+        (path, deletes.of, file.path)
+        for file, _ in source.files
+        if (deletes := _positions(file))
+        for path in deletes.files
+    ]
+    if not found:
+        return ""
+    files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", path)) for path in dict.fromkeys(path for path, _, _ in found))
+    lines = ",\n  ".join(
+        f"({_text(path)}, {'NULL' if of is None else _text(of)}, {_text(at)})" for path, of, at in found
+    )
+    return f"""
+ANTI JOIN (
+  SELECT m.file, d.pos
+  FROM read_parquet([
+  {files}
+], filename = '{_FILE}', hive_partitioning = false) AS d
+  JOIN (VALUES
+  {lines}
+) AS m (deletes, named, file) ON d.{_FILE} = m.deletes AND (m.named IS NULL OR d.file_path = m.named)
+) AS g ON g.file = f.{_FILE} AND g.pos = f.file_row_number"""
+
+
+def _positions(file: DataFile) -> PositionDeletes | None:
+    return file.deletes if isinstance(file.deletes, PositionDeletes) else None
 
 
 def _name(name: str) -> str:
@@ -264,7 +301,15 @@ def _in_spark(source: _Source) -> str:
         place = (
             f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if source.placed else ""
         )
-        scans.append(f"SELECT *{place} FROM parquet.{quoted(Location.of(file.path).for_sql)}")
+        rows = f"parquet.{quoted(Location.of(file.path).for_sql)}"
+        if (deletes := _positions(file)) is not None:
+            found = [
+                f"SELECT pos FROM parquet.{quoted(Location.of(path).for_sql)}"
+                + ("" if deletes.of is None else f" WHERE file_path = {text_literal(deletes.of)}")
+                for path in deletes.files
+            ]
+            rows = f"{rows} LEFT ANTI JOIN ({' UNION ALL '.join(found)}) AS _trinity_gone ON pos = _metadata.row_index"
+        scans.append(f"SELECT *{place} FROM {rows}")
     return "\nUNION ALL\n".join(scans)
 
 

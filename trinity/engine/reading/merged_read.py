@@ -17,6 +17,7 @@ from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.pruning import prune
 from trinity.engine.reading.scan import (
     bucketed_scan,
+    layers,
     log_scan,
     native_rows,
     plain_scan,
@@ -47,6 +48,7 @@ __all__ = [
     "folded",
     "logical",
     "merged_read",
+    "newest_versions",
     "row_versions",
     "stored_winners",
     "with_key",
@@ -139,7 +141,8 @@ def folded(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Be
         rows = with_key(by_column.versions(spark, splits, spec), splits, spec)
         return by_column.folded(below.of(rows), splits, spec)
     base, log = tiers(splits.files)
-    versions = log_scan(spark, splits, spec, log, splits.sidecar)
+    base, runs = layers(base, splits.definition)
+    versions = log_scan(spark, splits, spec, log, splits.sidecar, runs=runs)
     versions = below.of(with_key(versions, splits, spec))
     buckets = well_bucketed(base, splits.definition)
     earlier: DataFrame | None
@@ -160,9 +163,14 @@ def _met_with_base(earlier: DataFrame | None, versions: DataFrame, spec: MergeSp
         spec: the table's options.
         storage: the storage columns.
     """
-    later = winners(versions, spec)
-    later = later.selectExpr(*_stored(storage), f"{is_deleted(spec, later)} AS {DELETED}", SINCE)
+    later = newest_versions(versions, spec, storage)
     return later if earlier is None else _meet(earlier, later, spec, storage)
+
+
+def newest_versions(versions: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
+    """The winning version of each key among some, in storage form with ``DELETED`` and ``SINCE``."""
+    found = winners(versions, spec)
+    return found.selectExpr(*_stored(storage), f"{is_deleted(spec, found)} AS {DELETED}", SINCE)
 
 
 def with_key(versions: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:

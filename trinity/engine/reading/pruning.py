@@ -12,9 +12,9 @@ from sqlglot import exp
 from trinity.depth import room
 from trinity.engine.reading.literals import literal_value
 from trinity.spark_tree import spark_tree
-from trinity.spi import ColumnStats, DataFile, TableDefinition
+from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
 
-__all__ = ["prune"]
+__all__ = ["may_share_keys", "prune"]
 
 _Test = Callable[[DataFile], bool]
 """False when no row of the file can meet the predicate."""
@@ -167,3 +167,29 @@ _OPERATORS: Final[tuple[tuple[Any, Any, Callable[[ColumnStats, Any], bool]], ...
     (exp.GTE, exp.LTE, lambda s, v: s.max >= v),
 )
 """(operator with the column on its left, the same with the column on its right, may a file meet it)."""
+
+
+_UNBOUNDED: Final = frozenset({"float", "double"})
+"""Types whose bounds do not hold for all values: NaN is left out."""
+
+
+def may_share_keys(
+    files: Sequence[DataFile], others: Sequence[DataFile], definition: TableDefinition
+) -> list[DataFile]:
+    """The files that may hold a key of a keyed table's other files, by the bounds of the key columns."""
+    for name in definition.primary_key:
+        if parse_type(definition.column(name).type).name not in _UNBOUNDED:
+            files = _within(files, name, [file.bounds(name) for file in others])
+    return list(files)
+
+
+def _within(files: Sequence[DataFile], name: str, wanted: Sequence[tuple[Any, Any] | None]) -> Sequence[DataFile]:
+    """The files in which a column may have values within some bounds; all where those are not known."""
+    known = [bounds for bounds in wanted if bounds is not None]
+    if len(known) < len(wanted):
+        return files
+    try:
+        low, high = min(bounds[0] for bounds in known), max(bounds[1] for bounds in known)
+        return [f for f in files if (bounds := f.bounds(name)) is None or (low <= bounds[1] and high >= bounds[0])]
+    except TypeError:  # bounds of more than one type
+        return files

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
+from trinity.engine.reading.deleted_rows import without_deleted
 from trinity.engine.spark.types import arrow_frame
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE
@@ -48,6 +49,7 @@ __all__ = [
     "bucket_types",
     "bucketed_scan",
     "empty_scan",
+    "layers",
     "located_scan",
     "log_scan",
     "native_rows",
@@ -71,7 +73,7 @@ def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
 
 
 def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
-    """Rows of some files, read by column name; a column that a file lacks is NULL.
+    """Rows of some files but for deleted ones, read by column name; a column that a file lacks is NULL.
 
     Raises:
         TrinityError: BAD_DATA naming the file that is missing.
@@ -80,7 +82,7 @@ def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
         return empty_scan(spark, storage)
     with _missing_file_named():
         rows = read_files(spark, [f.path for f in files], _file_schema(spark, storage))
-    return _named(rows, storage)
+    return _named(without_deleted(spark, rows, files), storage)
 
 
 def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
@@ -136,6 +138,7 @@ def log_scan(
     files: Sequence[DataFile],
     sidecar: Sequence[DataFile] = (),
     *,
+    runs: Sequence[DataFile] = (),
     ordered: bool = False,
     arrival: bool = True,
     stamps: bool = False,
@@ -152,6 +155,7 @@ def log_scan(
         spec: the table's options.
         files: the log.
         sidecar: what compaction put aside.
+        runs: base files that are to be folded with the log; their rows come before it.
         ordered: True when the sidecar has several rows of a key, and so their arrival.
         arrival: False when the order of the log does not matter: every row's arrival is then 0.
         stamps: True when the rows are to be stored anew (see :func:`~trinity.engine.reading.arrival_order.dated`).
@@ -165,6 +169,9 @@ def log_scan(
         versions = _with_arrival(spark, versions, [f.name for f in in_order] if arrival else ())
         versions = dated(versions, in_order, splits) if stamps else versions
         versions = restored(versions, in_order, splits, spec) if arrival else versions
+    if runs:
+        earlier = plain_scan(spark, runs, storage).selectExpr("*", f"-1L AS {ARRIVAL}", _NOT_ASIDE)
+        versions = versions.unionByName(earlier, allowMissingColumns=True)
     if not sidecar:
         return versions
     aside = storage.append(pa.field(SINCE, pa.int64()))
@@ -213,10 +220,22 @@ def well_bucketed(files: Sequence[DataFile], definition: TableDefinition) -> int
     return buckets[0].count if len({b.index for b in buckets}) == len(buckets) else None
 
 
+def layers(base: Sequence[DataFile], definition: TableDefinition) -> tuple[list[DataFile], list[DataFile]]:
+    """(files in buckets, one for each; runs beside them that resolves have written); all and none without buckets.
+
+    No key is in two files. The runs are the smaller part, so that a read exchanges them and not the others.
+    """
+    inside, beside = [f for f in base if f.bucket], [f for f in base if not f.bucket]
+    larger = sum(f.live_rows for f in inside) >= sum(f.live_rows for f in beside)
+    if beside and larger and well_bucketed(inside, definition):
+        return inside, beside
+    return list(base), []
+
+
 def bucketed_scan(
     spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, key: Sequence[str], buckets: int
 ) -> DataFrame:
-    """Rows of a compacted base whose buckets and sort order Spark knows.
+    """Rows of a compacted base, but for deleted ones, whose buckets and sort order Spark knows.
 
     A join on the key then needs neither exchange nor sort. Spark takes a file's bucket from its name,
     and trusts the order under ``spark.sql.legacy.bucketedTableScan.outputOrdering``.
@@ -239,7 +258,7 @@ def bucketed_scan(
     )
     with _missing_file_named():
         rows = DataFrame(session.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
-    return _named(rows, storage)
+    return _named(without_deleted(spark, rows, files), storage)
 
 
 def _file_schema(spark: SparkSession, storage: pa.Schema) -> StructType:

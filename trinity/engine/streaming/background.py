@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
 from trinity.engine.after_commit import compacted
+from trinity.engine.compacting.strength import Strength
 from trinity.engine.target import Target
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Compactor:
         spark, table = self._table.session.spark, self._table
         spark.sparkContext.setJobGroup(self._group, f"compaction of {table.name}")
         try:
-            done = compacted(table, full=False)
+            done = compacted(table, Strength.MINOR)
             if not done.skipped:
                 _log.info("%s: compacted in version %d.", table.name, done.version)
         except Exception as error:

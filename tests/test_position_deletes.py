@@ -1,0 +1,107 @@
+"""Deleted rows by position without Spark: files of positions, and the array of bits by which a scan leaves rows out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trinity import Column, TrinityError
+from trinity.engine.reading.deleted_rows import bits_of
+from trinity.spi import DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
+from trinity.storage import ParquetSinkProvider, PositionDeletes, deletes_of_fragments
+
+
+def sink_into(folder: Path) -> RewriteTableHandle:
+    definition = TableDefinition("s", "t", (Column("k", "int"),))
+    target = WriteTarget(str(folder), pa.schema([("k", pa.int32())]), (), "f" * 32)
+    return RewriteTableHandle(TableHandle("c", "s", "t", str(folder)), definition, target, ())
+
+
+def written(folder: Path, file: DataFile, positions: list[int]) -> PositionDeletes:
+    sink = ParquetSinkProvider().create_delete_sink(sink_into(folder), SinkId())
+    sink.delete_rows(file, pa.array(positions, pa.int64()))
+    [fragment] = deletes_of_fragments(sink.finish())
+    assert (fragment.of, fragment.size) == (file.path, Path(fragment.deletes.files[0]).stat().st_size)
+    return fragment.deletes
+
+
+def test_r1_positions_grow_from_one_resolve_to_the_next(tmp_path: Path) -> None:
+    file = DataFile("/t/a.parquet", 10, 100)
+    first = written(tmp_path, file, [7, 3, 99])
+    assert (first.rows, first.positions().to_pylist()) == (3, [3, 7, 99])
+    second = written(tmp_path, DataFile("/t/a.parquet", 10, 100, deletes=first), [4, 7])
+    assert (second.rows, second.positions().to_pylist()) == (4, [3, 4, 7, 99])
+    assert first.positions().to_pylist() == [3, 7, 99]  # of the version before
+
+
+def test_a_file_of_positions_is_one_of_iceberg_s(tmp_path: Path) -> None:
+    deletes = written(tmp_path, DataFile("/t/a.parquet", 10, 100), [5])
+    schema = pq.read_schema(deletes.files[0])
+    ids = [int(field.metadata[b"PARQUET:field_id"]) for field in schema]
+    assert list(zip(schema.names, ids, strict=True)) == [("file_path", 2147483546), ("pos", 2147483545)]
+    assert pq.read_table(deletes.files[0]).to_pylist() == [{"file_path": "/t/a.parquet", "pos": 5}]
+
+
+def test_a_file_of_positions_may_be_about_several_files(tmp_path: Path) -> None:
+    path = str(tmp_path / "p.parquet")
+    pq.write_table(pa.table({"file_path": ["a", "b", "a"], "pos": [1, 2, 3]}), path)
+    assert PositionDeletes(2, (path,), "a").positions().to_pylist() == [1, 3]
+
+
+def test_an_abort_leaves_no_file(tmp_path: Path) -> None:
+    sink = ParquetSinkProvider().create_delete_sink(sink_into(tmp_path), SinkId())
+    sink.delete_rows(DataFile("/t/a.parquet", 10, 100), pa.array([1], pa.int64()))
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+    sink.abort()
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+@pytest.mark.parametrize("damage", ["missing", "corrupt", "other"])
+def test_a_damaged_file_of_positions_is_named(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "p.parquet"
+    if damage == "corrupt":
+        path.write_bytes(b"PAR1 no PAR1")
+    elif damage == "other":
+        pq.write_table(pa.table({"x": [1]}), path)
+    with pytest.raises(TrinityError, match=r"p\.parquet") as caught:
+        PositionDeletes(1, (str(path),)).positions()
+    assert caught.value.code == "BAD_DATA"
+
+
+def left(files: list[DataFile]) -> dict[str, list[int]]:
+    """The rows of each file that the bits leave, as the scan's expression takes them."""
+    bits, places, names = bits_of(files)
+    found = {}
+    for file in files:
+        start = int(bits[file.size % places])
+        if start == -2:
+            start = names.get(file.name, -1)
+        words = bits[start:].astype(np.uint64)
+        gone = [start >= 0 and bool(int(words[n >> 6]) >> (n & 63) & 1) for n in range(file.rows)]
+        found[file.name] = [n for n in range(file.rows) if not gone[n]]
+    return found
+
+
+@pytest.mark.parametrize("sizes", [(10,), (10, 11, 12), (10, 10, 12), (64, 128, 192, 256), (7, 7, 7)], ids=str)
+def test_bits_tell_every_file_from_the_others(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    gone = [[0, 63, 64, 129], [], [5]]
+    files = [DataFile(f"/t/{n}.parquet", size, 130) for n, size in enumerate(sizes)]
+    for n, file in enumerate(files):
+        if gone[n % 3]:
+            files[n] = DataFile(file.path, file.size, 130, deletes=written(tmp_path / str(n), file, gone[n % 3]))
+    expected = {f.name: [r for r in range(130) if r not in gone[n % 3]] for n, f in enumerate(files)}
+    assert left(files) == expected
+
+
+def test_bits_of_many_files_are_few(tmp_path: Path) -> None:
+    deletes = written(tmp_path, DataFile("/t/0.parquet", 1, 10), [1])
+    sizes = np.random.default_rng(1).choice(10**8, 1000, replace=False)
+    files = [DataFile(f"/t/{n}.parquet", int(size), 10, deletes=deletes) for n, size in enumerate(sizes)]
+    bits, places, names = bits_of(files)
+    assert (names, len(bits)) == ({}, places + 1000)
+    assert places < 300_000
+    assert left(files[:3]) == {f.name: [0, *range(2, 10)] for f in files[:3]}

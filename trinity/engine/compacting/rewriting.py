@@ -1,0 +1,54 @@
+"""Parts that the strengths of compaction have in common: how rows are laid out, and what is put aside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.appending.run_sinks import DELETED
+from trinity.engine.compacting.partitions import by_partition
+from trinity.engine.compacting.sizes import FILE_BYTES
+from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.merge.quoting import quoted
+from trinity.merge.spec import MergeSpec
+from trinity.spi import DataFile, SplitSource
+
+__all__ = ["distributed", "highest_commit", "sidecar_schema", "with_tombstones"]
+
+
+def distributed(
+    rows: DataFrame, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], tasks: int | None
+) -> DataFrame:
+    """The rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
+    if tasks is None:
+        return by_partition(rows, splits.definition, spec, files, FILE_BYTES)
+    key = [quoted(k) for k in spec.key]
+    ties = [ARRIVAL] if ARRIVAL in rows.columns else []
+    return rows.repartition(tasks, *key).sortWithinPartitions(*key, *ties)
+
+
+def with_tombstones(winners: DataFrame, spec: MergeSpec) -> DataFrame:
+    """The winning versions; tombstones with the time since when they are aside, and without those whose time is over.
+
+    Without a watermark every later row wins: nothing has to be remembered, unless the table asks for it.
+    """
+    now = int(time.time() * 1000)
+    rows = winners.withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
+    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that first put it aside
+        rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
+    return rows
+
+
+def highest_commit(files: Sequence[DataFile]) -> int:
+    """The commit number of what a compaction writes from some files (K6)."""
+    return max(f.commit or 0 for f in files)
+
+
+def sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema:
+    """The columns of tombstones that are put aside, of an engine that keeps rows whole."""
+    wanted = [f for f in storage if spec.tombstone_rows or f.name in spec.sidecar_columns]
+    return pa.schema([*wanted, pa.field(SINCE, pa.int64())])

@@ -1,0 +1,110 @@
+"""Scans without the rows that are deleted by position (R1): a bit test on the place of each row.
+
+The bits of all files of a scan are one array of BIGINT, which Spark has from a scalar subquery: a literal the planner
+would hash and print. In front of the bits is a table by which a row finds those of its file, by the file's size:
+comparing a number is much cheaper than comparing a name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from trinity.engine.spark.types import arrow_frame
+from trinity.merge.quoting import text_literal
+from trinity.spi import DataFile, Deletes
+from trinity.storage import Cache
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["bits_of", "without_deleted"]
+
+_NONE: Final = -1
+"""In the table: of a file without deleted rows."""
+_BY_NAME: Final = -2
+"""In the table: of files that have one size, and are told by their names."""
+_LONGEST_TABLE: Final = 1 << 20
+_words: Final[Cache[tuple[Deletes, int], np.ndarray]] = Cache(256)
+
+
+def without_deleted(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
+    """The rows of a scan of Parquet files, but for those that are deleted by position.
+
+    Args:
+        spark: the session.
+        rows: the scan, with its ``_metadata``; order and buckets stay.
+        files: all files of the scan.
+
+    Raises:
+        TrinityError: BAD_DATA naming a file of deleted rows that is missing or corrupt.
+    """
+    if not any(f.deletes and f.deletes.rows for f in files):
+        return rows
+    bits, places, names = bits_of(files)
+    one = pa.ListArray.from_arrays(pa.array([0, len(bits)], pa.int32()), pa.array(bits))
+    return rows.where(_stays(arrow_frame(spark, pa.table({"bits": one})).scalar(), places, names))
+
+
+def bits_of(files: Sequence[DataFile]) -> tuple[np.ndarray, int, dict[str, int]]:
+    """(the array, the length of its table, file name -> place of the bits for files that are told by their names).
+
+    The table has at the file's size modulo its length the place of the file's first word, -1 for a file without
+    deleted rows, -2 for files that are told by their names.
+    """
+    table, alike = _table_of(files)
+    parts, at, names = [table], len(table), dict[str, int]()
+    for file in files:
+        if file.deletes is None or not file.deletes.rows:
+            continue
+        if file.size in alike:
+            names[file.name] = at
+        else:
+            table[file.size % len(table)] = at
+        parts.append(_words_of(file.deletes, file.rows))
+        at += len(parts[-1])
+    return np.concatenate(parts), len(table), names
+
+
+def _stays(bits: Column, places: int, names: dict[str, int]) -> Column:
+    start = F.get(bits, F.expr(f"CAST(_metadata.file_size % {places}L AS INT)"))
+    if names:
+        lines = " ".join(f"WHEN {text_literal(name)} THEN {at}L" for name, at in names.items())
+        start = F.when(start != _BY_NAME, start).otherwise(
+            F.expr(f"CASE _metadata.file_name {lines} ELSE {_NONE}L END")
+        )
+    word = F.get(bits, (start + F.expr("shiftright(_metadata.row_index, 6)")).cast("int"))
+    bit = word.bitwiseAND(F.expr("shiftleft(1L, CAST(_metadata.row_index & 63L AS INT))"))
+    return (start < 0) | (bit == 0)
+
+
+def _table_of(files: Sequence[DataFile]) -> tuple[np.ndarray, set[int]]:
+    """A table in which each size has a place of its own, its remainder by the length; and sizes of several files."""
+    counts = Counter(f.size for f in files)
+    alike = {size for size, count in counts.items() if count > 1}
+    sizes = np.fromiter(counts, np.int64, len(counts))
+    length = len(sizes)
+    while len(np.unique(sizes % length)) < len(sizes) and length < _LONGEST_TABLE:
+        length += 1 + length // 64
+    if length >= _LONGEST_TABLE:  # sizes that no table of this kind keeps apart
+        alike = set(counts)
+    table = np.full(length, _NONE, np.int64)
+    table[[size % length for size in alike]] = _BY_NAME
+    return table, alike
+
+
+def _words_of(deletes: Deletes, rows: int) -> np.ndarray:
+    """The bits of a file: that of row n is bit n % 64 of word n // 64."""
+
+    def made() -> np.ndarray:
+        marks = np.zeros(-(-rows // 64) * 64, np.uint8)
+        marks[deletes.positions().to_numpy()] = 1
+        return np.packbits(marks, bitorder="little").view("<i8").astype(np.int64)
+
+    return _words.get((deletes, rows), made)

@@ -1,0 +1,175 @@
+"""Deleted rows as Parquet files of positions: the layout of Iceberg's position delete files, for formats without one.
+
+Each row is (``file_path``, ``pos``): the data file, and the place of a deleted row in it. A file that Trinity writes is
+about one data file, has its positions in order, and all of them: the next one takes its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, Deletes, DeleteSink, RewriteTableHandle, SinkId
+from trinity.storage.errors import system_trouble
+from trinity.storage.location import Location
+from trinity.storage.naming import FIELD_ID
+from trinity.storage.parquet_files import open_parquet
+from trinity.storage.parquet_sink import SinkFile, attempt_id, file_errors, file_name, sync_folders_of
+from trinity.storage.store import ObjectStore
+
+__all__ = ["DELETES", "DeletesFragment", "PositionDeleteSink", "PositionDeletes", "deletes_of_fragments"]
+
+DELETES: Final = "_trinity/deletes"
+"""Folder of a table's files of positions, below the table's."""
+
+_PATH: Final = "file_path"
+_POS: Final = "pos"
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field(_PATH, pa.string(), nullable=False, metadata={FIELD_ID: b"2147483546"}),
+        pa.field(_POS, pa.int64(), nullable=False, metadata={FIELD_ID: b"2147483545"}),
+    ]
+)
+"""Columns and field ids of the Iceberg specification."""
+
+
+@dataclass(frozen=True)
+class PositionDeletes(Deletes):
+    """Deleted rows in files of positions.
+
+    Attributes:
+        files: absolute paths of the files.
+        of: the data file as they name it; None for files that are about one data file alone.
+    """
+
+    files: tuple[str, ...]
+    of: str | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self.files
+
+    def positions(self) -> pa.Int64Array:
+        found = [self._read(path) for path in self.files]
+        return pa.array(np.unique(np.concatenate(found)), pa.int64())
+
+    def _read(self, path: str) -> np.ndarray:
+        try:
+            with open_parquet(path) as file:
+                rows = file.read([_POS] if self.of is None else [_PATH, _POS])
+            places: np.ndarray = rows.column(_POS).to_numpy()
+        except (OSError, MemoryError, pa.ArrowException, KeyError) as error:
+            if (trouble := system_trouble(error, path)) is not None:
+                raise trouble from error
+            what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
+            raise TrinityError(
+                "BAD_DATA",
+                f"'{path}', which says what rows of a data file are deleted, {what}; restore it from a copy, or read "
+                "an older version.",
+            ) from error
+        if self.of is None:
+            return places
+        mine: np.ndarray = pc.equal(rows.column(_PATH), self.of).to_numpy()
+        return np.compress(mine, places)
+
+    def to_dict(self, store: ObjectStore) -> dict[str, Any]:
+        """A JSON-ready form with paths relative to a table's store, read back by :meth:`from_dict`."""
+        found: dict[str, Any] = {"rows": self.rows, "files": [store.relative(path) for path in self.files]}
+        return found if self.of is None else {**found, "of": self.of}
+
+    @classmethod
+    def from_dict(cls, store: ObjectStore, data: Mapping[str, Any]) -> PositionDeletes:
+        """The deleted rows that :meth:`to_dict` wrote."""
+        return cls(data["rows"], tuple(store.path(name) for name in data["files"]), data.get("of"))
+
+
+@dataclass(frozen=True)
+class DeletesFragment:
+    """The report of a sink about one data file.
+
+    Attributes:
+        of: the data file's path.
+        deletes: its deleted rows from now on.
+        size: bytes of the file in which they are.
+    """
+
+    of: str
+    deletes: PositionDeletes
+    size: int
+
+
+def deletes_of_fragments(fragments: Sequence[bytes]) -> list[DeletesFragment]:
+    """The reports of :class:`PositionDeleteSink`."""
+    found = [json.loads(fragment) for fragment in fragments]
+    return [DeletesFragment(f["of"], PositionDeletes(f["rows"], (f["path"],)), f["size"]) for f in found]
+
+
+class PositionDeleteSink(DeleteSink):
+    """Writes a file of positions for each data file.
+
+    Args:
+        rewrite: the compaction.
+        sink: which sink it is.
+    """
+
+    def __init__(self, rewrite: RewriteTableHandle, sink: SinkId) -> None:
+        self._target = replace(rewrite.target, folder=f"{rewrite.table.location}/{DELETES}")
+        self._sink = sink
+        self._attempt = attempt_id()
+        self._store = ObjectStore(self._target.folder)
+        self._written: list[DeletesFragment] = []
+
+    def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
+        """Writes the file's positions, with those that were deleted before."""
+        before = [] if file.deletes is None else [file.deletes.positions().to_numpy()]
+        gone = np.unique(np.concatenate([*before, positions.to_numpy(zero_copy_only=False)]))
+        name = file_name(self._target.statement, self._sink, SinkFile(self._attempt, len(self._written)))
+        path = self._store.path(name)
+        # told before it is written, so that it goes with an abort
+        self._written.append(DeletesFragment(file.path, PositionDeletes(len(gone), (path,)), 0))
+        with file_errors(path):
+            self._store.make_folder(sync=self._target.sync)
+            self._write(path, self.named(file), gone)
+            if self._target.sync:
+                self._store.sync(name)
+            size = self._store.stat(name)
+        self._written[-1] = replace(self._written[-1], size=size.size if size else 0)
+
+    def named(self, file: DataFile) -> str:
+        """The data file as a file of positions names it."""
+        return file.path
+
+    def finish(self) -> list[bytes]:
+        """Waits until the files' names are on disk, and reports them."""
+        if self._written:
+            sync_folders_of(self._target, [path for f in self._written for path in f.deletes.files])
+        return [
+            json.dumps({"of": f.of, "rows": f.deletes.rows, "path": f.deletes.files[0], "size": f.size}).encode()
+            for f in self._written
+        ]
+
+    def abort(self) -> None:
+        """Removes the files."""
+        try:
+            self._store.delete(self._store.relative(path) for f in self._written for path in f.deletes.files)
+        except TrinityError:
+            return
+
+    def _write(self, path: str, named: str, positions: np.ndarray) -> None:
+        rows = pa.table([pa.repeat(pa.scalar(named), len(positions)), pa.array(positions)], schema=_SCHEMA)
+        pq.write_table(
+            rows,
+            Location.of(path).for_arrow,
+            filesystem=self._store.filesystem,
+            compression="zstd",
+            use_dictionary=[_PATH],
+            column_encoding={_POS: "DELTA_BINARY_PACKED"},
+        )
