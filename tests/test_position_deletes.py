@@ -38,6 +38,17 @@ def test_r1_positions_grow_from_one_resolve_to_the_next(tmp_path: Path) -> None:
     assert first.positions().to_pylist() == [3, 7, 99]  # of the version before
 
 
+def test_positions_of_a_file_from_two_tasks_come_together(tmp_path: Path) -> None:
+    first = written(tmp_path, DataFile("/t/a.parquet", 10, 100), [3])
+    file, fragments = DataFile("/t/a.parquet", 10, 100, deletes=first), []
+    for order, positions in enumerate([[5, 6], [7]]):
+        sink = ParquetSinkProvider().create_delete_sink(sink_into(tmp_path), SinkId(order))
+        sink.delete_rows(file, pa.array(positions, pa.int64()))
+        fragments += sink.finish()
+    [both] = deletes_of_fragments(fragments)
+    assert (both.deletes.rows, both.deletes.positions().to_pylist()) == (4, [3, 5, 6, 7])
+
+
 def test_a_file_of_positions_is_one_of_iceberg_s(tmp_path: Path) -> None:
     deletes = written(tmp_path, DataFile("/t/a.parquet", 10, 100), [5])
     schema = pq.read_schema(deletes.files[0])

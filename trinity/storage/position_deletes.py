@@ -107,9 +107,15 @@ class DeletesFragment:
 
 
 def deletes_of_fragments(fragments: Sequence[bytes]) -> list[DeletesFragment]:
-    """The reports of :class:`PositionDeleteSink`."""
-    found = [json.loads(fragment) for fragment in fragments]
-    return [DeletesFragment(f["of"], PositionDeletes(f["rows"], (f["path"],)), f["size"]) for f in found]
+    """The reports of :class:`PositionDeleteSink`, one for each file."""
+    found: dict[str, DeletesFragment] = {}
+    for data in map(json.loads, fragments):
+        new = DeletesFragment(data["of"], PositionDeletes(data["rows"], (data["path"],)), data["size"])
+        if (other := found.get(new.of)) is not None:  # each has those of before, too
+            both = PositionDeletes(0, (*other.deletes.files, *new.deletes.files))
+            new = DeletesFragment(new.of, replace(both, rows=len(both.positions())), other.size + new.size)
+        found[new.of] = new
+    return list(found.values())
 
 
 class PositionDeleteSink(DeleteSink):

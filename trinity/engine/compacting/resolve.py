@@ -6,11 +6,10 @@ The run is part of the base: live rows, and of no key that another base file has
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -78,9 +77,10 @@ def resolve(
     if not parts.kept:
         return None
     work = _Resolve(spark, splits, spec, parts)
-    fragments = run_on_spark(work.task(connector, rewrite), work.rows())
-    positions = work.superseded()
-    deletes = [] if positions is None else _deleted(positions, connector.sinks, rewrite)
+    fragments, deletes = _sorted_out(run_on_spark(work.task(connector, rewrite), work.rows()))
+    if (positions := work.superseded_beside()) is not None:
+        task = _DeleteTask(connector.sinks, rewrite, work.beside_by_token)
+        deletes += run_on_spark(task, positions.repartition(min(_MOST_TASKS, len(work.beside)), _FILE))
     return connector.metadata.finish_resolve(rewrite, fragments, deletes)
 
 
@@ -120,48 +120,88 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Resolve:
-    """The rows of a resolve."""
+    """The rows of a resolve.
+
+    Base files in buckets meet the log bucket by bucket: all superseded rows of a file come up in the task that writes
+    the bucket's part of the run. For other base files there is a second job, in which they are brought together.
+    """
 
     spark: SparkSession
     splits: SplitSource
     spec: MergeSpec
     parts: _Parts
 
-    def task(self, connector: Connector, rewrite: RewriteTableHandle) -> RewriteTask:
-        """Writes the rows: live ones to the run, tombstones to the sidecar."""
+    @cached_property
+    def buckets(self) -> int | None:
+        """The number of buckets of the kept base; None when it has no buckets that Spark could know."""
+        return well_bucketed([f for f in self.parts.kept if f.bucket], self.splits.definition)
+
+    @cached_property
+    def touched(self) -> list[DataFile]:
+        """The kept files that may hold a key of the log."""
+        return may_share_keys(self.parts.kept, self.parts.log, self.splits.definition)
+
+    @cached_property
+    def inside(self) -> list[DataFile]:
+        """Those of them in buckets."""
+        return [f for f in self.touched if f.bucket and self.buckets]
+
+    @cached_property
+    def beside(self) -> list[DataFile]:
+        """The others."""
+        return [f for f in self.touched if not (f.bucket and self.buckets)]
+
+    @property
+    def beside_by_token(self) -> Mapping[Any, DataFile]:
+        """The other files by what tells them in a scan."""
+        return _tokens(self.beside)[1]
+
+    def task(self, connector: Connector, rewrite: RewriteTableHandle) -> _ResolveTask:
+        """Writes live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
         storage = sidecar_schema(rewrite.target.storage, self.spec)
         aside = sidecar_target(rewrite.target, f"{rewrite.table.location}/_trinity", storage)
-        return RewriteTask(
-            connector.sinks,
-            rewrite.target,
-            Tier.BASE,
-            highest_commit(self.splits.files),
-            None,
-            aside if self.spec.keeps_tombstones else None,
-        )
+        commit = highest_commit(self.splits.files)
+        kept = aside if self.spec.keeps_tombstones else None
+        rows = RewriteTask(connector.sinks, rewrite.target, Tier.BASE, commit, None, kept)
+        return _ResolveTask(rows, _DeleteTask(connector.sinks, rewrite, _tokens(self.inside)[1]))
 
     def rows(self) -> DataFrame:
-        """The newest versions that no base row beats, as they are written."""
-        rows = self.newest
-        if self.spec.ordering or self.spec.engine is MergeEngine.FIRST_ROW:
-            for part in self._base():
-                found = f"{self._same_key} AND {beats(self.spec, 'b', 'l')}"
-                rows = rows.alias("l").join(self._narrow(part).alias("b"), F.expr(found), "left_anti")
+        """The newest versions that no base row beats, as they are written, with what they supersede in buckets."""
+        rows, spec = self.newest, self.spec
+        compares = bool(spec.ordering) or spec.engine is MergeEngine.FIRST_ROW
+        if compares and self.beside:
+            other = self._narrow(plain_scan(self.spark, self.beside, self.splits.storage)).alias("b")
+            beaten = F.expr(f"{self._same_key} AND {beats(spec, 'b', 'l')}")
+            rows = rows.alias("l").join(other, beaten, "left_anti")
+        if self.inside:
+            rows = self._met_in_buckets(rows)
+        rows = with_tombstones(rows, spec)
         size = sum(f.size for f in self.parts.replaced)
-        tasks = None if self.splits.definition.partition_by else max(1, math.ceil(size / _RUN_BYTES))
-        return distributed(with_tombstones(rows, self.spec), self.splits, self.spec, self.parts.replaced, tasks)
+        if self.splits.definition.partition_by:
+            return distributed(rows, self.splits, spec, self.parts.replaced, None)
+        tasks = max(1, math.ceil(size / _RUN_BYTES))
+        if not self.inside:
+            return distributed(rows, self.splits, spec, self.parts.replaced, tasks)
+        # the tasks of the join, or fewer: a file's rows stay together
+        tasks = max(tasks, self.spark.sparkContext.defaultParallelism)
+        return rows.coalesce(tasks).sortWithinPartitions(*map(quoted, spec.key))
 
-    def superseded(self) -> DataFrame | None:
-        """File and place of each base row that a newer version takes the place of; None when there can be none."""
-        if self.spec.engine is MergeEngine.FIRST_ROW:
+    def _met_in_buckets(self, rows: DataFrame) -> DataFrame:
+        assert self.buckets
+        base = bucketed_scan(self.spark, self.inside, self.splits.storage, self.spec.key, self.buckets)
+        there = f"b.{quoted(self.spec.key[0])} IS NOT NULL"
+        place = f"b.{_FILE}", f"b.{_PLACE}"
+        both = rows.alias("l").join(self._placed(base, self.inside), F.expr(self._same_key), "left_outer")
+        return both.where(f"NOT ({there} AND {beats(self.spec, 'b', 'l')})").selectExpr("l.*", *place)
+
+    def superseded_beside(self) -> DataFrame | None:
+        """File and place of each superseded base row in no bucket; None when there can be none."""
+        if self.spec.engine is MergeEngine.FIRST_ROW or not self.beside:
             return None
-        found = []
-        for part in self._base():
-            here = self._narrow(part, f"_metadata.file_name AS {_FILE}", f"_metadata.row_index AS {_PLACE}")
-            gone = f"{self._same_key} AND NOT {beats(self.spec, 'b', 'l')}"
-            met = here.alias("b").join(self._narrow(self.newest).alias("l"), F.expr(gone))
-            found.append(met.selectExpr(f"b.{_FILE}", f"b.{_PLACE}"))
-        return reduce(DataFrame.unionAll, found) if found else None
+        here = self._placed(plain_scan(self.spark, self.beside, self.splits.storage), self.beside)
+        gone = f"{self._same_key} AND NOT {beats(self.spec, 'b', 'l')}"
+        met = here.join(self._narrow(self.newest).alias("l"), F.expr(gone))
+        return met.selectExpr(f"b.{_FILE}", f"b.{_PLACE}")
 
     @cached_property
     def newest(self) -> DataFrame:
@@ -169,23 +209,12 @@ class _Resolve:
         splits, spec, parts = self.splits, self.spec, self.parts
         versions = log_scan(self.spark, splits, spec, parts.log, splits.sidecar, runs=parts.runs)
         versions = with_key(versions, splits, spec)
-        if self._buckets:
-            versions = versions.repartition(self._buckets, *map(quoted, spec.key))
+        if self.buckets:
+            versions = versions.repartition(self.buckets, *map(quoted, spec.key))
         return newest_versions(versions, spec, splits.storage)
 
-    @cached_property
-    def _buckets(self) -> int | None:
-        return well_bucketed([f for f in self.parts.kept if f.bucket], self.splits.definition)
-
-    def _base(self) -> Iterator[DataFrame]:
-        """The kept base files that may hold a key of the log: those in buckets, which are not exchanged, and others."""
-        files = may_share_keys(self.parts.kept, self.parts.log, self.splits.definition)
-        inside = [f for f in files if f.bucket and self._buckets]
-        beside = [f for f in files if not (f.bucket and self._buckets)]
-        if inside and self._buckets:
-            yield bucketed_scan(self.spark, inside, self.splits.storage, self.spec.key, self._buckets)
-        if beside:
-            yield plain_scan(self.spark, beside, self.splits.storage)
+    def _placed(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
+        return self._narrow(rows, f"{_tokens(files)[0]} AS {_FILE}", f"_metadata.row_index AS {_PLACE}").alias("b")
 
     def _narrow(self, rows: DataFrame, *further: str) -> DataFrame:
         names = dict.fromkeys((*self.spec.key, *self.spec.ordering))
@@ -196,33 +225,80 @@ class _Resolve:
         return " AND ".join(f"b.{quoted(k)} = l.{quoted(k)}" for k in self.spec.key)
 
 
-def _deleted(positions: DataFrame, sinks: PageSinkProvider, rewrite: RewriteTableHandle) -> list[bytes]:
-    """Writes down the positions, those of one file in one task, and returns the fragments."""
-    task = _DeleteTask(sinks, rewrite, {f.name: f for f in rewrite.kept})
-    return run_on_spark(task, positions.repartition(min(_MOST_TASKS, len(rewrite.kept)), _FILE))
+def _tokens(files: Sequence[DataFile]) -> tuple[str, dict[Any, DataFile]]:
+    """(Spark SQL over a scan, its value -> file): what tells the files, their size unless two have one."""
+    by_size = {f.size: f for f in files}
+    if len(by_size) == len(files):  # a number: a name would be copied for each row
+        return "_metadata.file_size", by_size
+    return "_metadata.file_name", {f.name: f for f in files}
 
 
 @dataclass(frozen=True)
 class _DeleteTask:
-    """Writes one task's positions of deleted rows."""
+    """Writes one task's positions of deleted rows.
+
+    Attributes:
+        provider: makes the sink.
+        rewrite: the resolve.
+        files: the files by what tells them.
+    """
 
     provider: PageSinkProvider
     rewrite: RewriteTableHandle
-    files: Mapping[str, DataFile]
+    files: Mapping[Any, DataFile]
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        found: defaultdict[str, list[pa.Array]] = defaultdict(list)
+        found: dict[Any, list[pa.Array]] = {}
         for page in pages:
-            names, places = page.column(_FILE), page.column(_PLACE)
-            for name in names.unique().to_pylist():
-                found[name].append(places.filter(pc.equal(names, name)))
+            self.take(page, found)
+        return self.write(order, found)
+
+    def take(self, page: pa.RecordBatch, found: dict[Any, list[pa.Array]]) -> None:
+        """Adds a page's positions to those of each file."""
+        files, places = page.column(_FILE), page.column(_PLACE)
+        for file in files.drop_null().unique():
+            found.setdefault(file.as_py(), []).append(places.filter(pc.equal(files, file)))
+
+    def write(self, order: int, found: Mapping[Any, list[pa.Array]]) -> list[bytes]:
+        """Writes the positions, and returns the fragments."""
         if not found:
             return []
         sink = self.provider.create_delete_sink(self.rewrite, SinkId(order))
         try:
-            for name in sorted(found):
-                sink.delete_rows(self.files[name], pa.concat_arrays(found[name]))
+            for file in sorted(found):
+                sink.delete_rows(self.files[file], pa.concat_arrays(found[file]))
             return sink.finish()
         except BaseException:
             sink.abort()
             raise
+
+
+@dataclass(frozen=True)
+class _ResolveTask:
+    """Writes one task's rows, and then the positions that came with them. Fragments have a byte before them."""
+
+    rows: RewriteTask
+    deletes: _DeleteTask
+
+    def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
+        found: dict[Any, list[pa.Array]] = {}
+        written = self.rows(order, self._passing(pages, found))
+        return [*(_ROWS + f for f in written), *(_DELETES + f for f in self.deletes.write(order, found))]
+
+    def _passing(self, pages: Iterable[pa.RecordBatch], found: dict[Any, list[pa.Array]]) -> Iterator[pa.RecordBatch]:
+        for page in pages:
+            if _FILE in page.schema.names:
+                self.deletes.take(page, found)
+            yield page
+
+
+_ROWS: Final = b"r"
+_DELETES: Final = b"d"
+
+
+def _sorted_out(fragments: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """(fragments of rows, fragments of deletes)."""
+    found: dict[bytes, list[bytes]] = {_ROWS: [], _DELETES: []}
+    for fragment in fragments:
+        found[fragment[:1]].append(fragment[1:])
+    return found[_ROWS], found[_DELETES]
