@@ -150,10 +150,11 @@ def test_statements_see_and_change_resolved_rows(session: Session, numbers: Tabl
     numbers.compact(full=True)
     fill(numbers, 3, 6, 2, "b")
     numbers.compact("resolve")
-    session.sql("UPDATE numbers SET v = concat(v, '!') WHERE k IN (2, 3)")
-    session.sql("DELETE FROM numbers WHERE v = 'b' AND k = 4")
+    session.sql(f"UPDATE {numbers.name} SET v = concat(v, '!') WHERE k IN (2, 3)")
+    session.sql(f"DELETE FROM {numbers.name} WHERE v = 'b' AND k = 4")
     session.sql(
-        "MERGE INTO numbers t USING (SELECT * FROM VALUES (5, 7, 'm'), (50, 7, 'n') AS s (k, ts, v)) s ON t.k = s.k "
+        f"MERGE INTO {numbers.name} t "
+        "USING (SELECT * FROM VALUES (5, 7, 'm'), (50, 7, 'n') AS s (k, ts, v)) s ON t.k = s.k "
         "WHEN MATCHED THEN UPDATE SET v = s.v, ts = s.ts "
         "WHEN NOT MATCHED THEN INSERT (k, ts, v) VALUES (s.k, s.ts, s.v)"
     )

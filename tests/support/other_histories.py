@@ -32,6 +32,7 @@ from trinity_conformance.play.traces import (
     Log,
     Other,
     Read,
+    Resolve,
     Step,
     Upsert,
     Vacuum,
@@ -80,6 +81,8 @@ class _Mixer:
         self.steps.append(Other(step, self.chance.randrange(1000)))
 
     def take(self, step: Step) -> None:
+        if isinstance(step, Resolve):
+            return  # external tables have none, nor has every format
         if isinstance(step, Upsert):
             self.upsert(step)
         elif isinstance(step, Change):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -126,6 +126,9 @@ class PositionDeleteSink(DeleteSink):
         sink: which sink it is.
     """
 
+    encoding: ClassVar[str] = "DELTA_BINARY_PACKED"
+    """Parquet's encoding of the positions: a byte or so for each."""
+
     def __init__(self, rewrite: RewriteTableHandle, sink: SinkId) -> None:
         self._target = replace(rewrite.target, folder=f"{rewrite.table.location}/{DELETES}")
         self._sink = sink
@@ -177,5 +180,5 @@ class PositionDeleteSink(DeleteSink):
             filesystem=self._store.filesystem,
             compression="zstd",
             use_dictionary=[_PATH],
-            column_encoding={_POS: "DELTA_BINARY_PACKED"},
+            column_encoding={_POS: self.encoding},
         )

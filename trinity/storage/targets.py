@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from trinity.merge import statistics_columns, syncs_files
 from trinity.spi import CommitResult, DataFile, TableDefinition, Tier, WriteTarget
+from trinity.storage.position_deletes import DeletesFragment
 
 __all__ = ["commit_result", "write_target"]
 
@@ -40,7 +41,8 @@ def write_target(
     )
 
 
-def commit_result(version: int, files: Collection[DataFile]) -> CommitResult:
+def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
     """The result of a commit of some files. Rows of a sidecar do not count: they are none of the table's."""
     rows = sum(f.rows for f in files if f.tier is not Tier.SIDECAR)
-    return CommitResult(version, rows, len(files), sum(f.size for f in files))
+    size = sum(f.size for f in files) + sum(f.size for f in deletes)
+    return CommitResult(version, rows, len(files) + len(deletes), size)

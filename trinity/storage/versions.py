@@ -314,8 +314,7 @@ class VersionedMetadata(RowChanges):
             return replace(newest, operation="resolve", files=(*marked, *files))
 
         version, _ = self._commit(rewrite.table, swap)
-        done = commit_result(version.number, files)
-        return replace(done, files=done.files + len(marks), bytes=done.bytes + sum(f.size for f in marks.values()))
+        return commit_result(version.number, files, marks.values())
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         table = table.pinned(None, self._newest(table).definition.id)

@@ -74,7 +74,9 @@ def _compact(
     full = strength is Strength.FULL
     if splits.definition.external:
         if strength is Strength.RESOLVE:
-            connector.metadata.begin_resolve(table, (), ())  # which says that it cannot
+            raise TrinityError(
+                "NOT_SUPPORTED", f"Table '{table.full_name}' is external, and not resolved; use compact(full=True)."
+            )
         return _winners_only(spark, connector, table, splits)
     if not splits.definition.keyed:
         plain = _concatenate_partitions if splits.definition.partition_by else _concatenate

@@ -45,6 +45,8 @@ __all__ = ["resolve"]
 
 _RUN_BYTES: Final = 32 * 1024 * 1024
 """Bytes of log for each file of a run."""
+_SCAN_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of base for each task that looks at its keys, as far as there are cores."""
 _GROWTH: Final = 2
 """A run is folded with the log while it has at most so many times its rows: each row is written a few times at most."""
 _MOST_TASKS: Final = 64
@@ -143,12 +145,12 @@ class _Resolve:
 
     @cached_property
     def inside(self) -> list[DataFile]:
-        """Those of them in buckets."""
+        """Touched files in buckets."""
         return [f for f in self.touched if f.bucket and self.buckets]
 
     @cached_property
     def beside(self) -> list[DataFile]:
-        """The others."""
+        """Touched files in none."""
         return [f for f in self.touched if not (f.bucket and self.buckets)]
 
     @property
@@ -182,8 +184,9 @@ class _Resolve:
         tasks = max(1, math.ceil(size / _RUN_BYTES))
         if not self.inside:
             return distributed(rows, self.splits, spec, self.parts.replaced, tasks)
-        # the tasks of the join, or fewer: a file's rows stay together
-        tasks = max(tasks, self.spark.sparkContext.defaultParallelism)
+        # the tasks of the join, or fewer, as a few files of a run are better: a base file's rows stay together
+        wide = math.ceil(sum(f.size for f in self.inside) / _SCAN_BYTES)
+        tasks = max(tasks, min(self.spark.sparkContext.defaultParallelism, wide))
         return rows.coalesce(tasks).sortWithinPartitions(*map(quoted, spec.key))
 
     def _met_in_buckets(self, rows: DataFrame) -> DataFrame:
