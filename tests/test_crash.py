@@ -24,11 +24,11 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.changes import defined_changes, feed
+from tests.support.crash import KILLED, built_shim
 from trinity import Column, Session
 from trinity.table import Table
 
 HERE = Path(__file__).parent
-KILLED = -9
 
 Row = tuple[int, int, bool, str]
 """id, ts, deleted, v."""
@@ -187,13 +187,7 @@ def digest(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("the crash tests need Linux and a C compiler")
-    built = tmp_path_factory.mktemp("shim") / "crash_shim.so"
-    source = HERE / "crash" / "crash_shim.c"
-    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(built), str(source), "-ldl"], check=True)
-    return built
+    return built_shim(tmp_path_factory.mktemp("shim"))
 
 
 @pytest.fixture
