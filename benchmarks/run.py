@@ -20,6 +20,7 @@ from benchmarks.commits import CommitBench
 from benchmarks.feeds import FeedBench
 from benchmarks.folds import FoldBench
 from benchmarks.merges import NATIVE_SETTINGS, MergeBench
+from benchmarks.streams import StreamBench
 from benchmarks.timing import Result
 from trinity import Session
 
@@ -40,8 +41,8 @@ def run(
     runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 5,
     formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
     cases: Annotated[
-        str, typer.Option(help="Which cases: tables, commits, folds, feeds, merges, with commas.")
-    ] = "tables,commits,folds,feeds,merges",
+        str, typer.Option(help="Which cases: tables, commits, folds, feeds, streams, merges, with commas.")
+    ] = "tables,commits,folds,feeds,streams,merges",
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "latest",
     scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs about 2 GB.")] = None,
 ) -> None:
@@ -79,6 +80,9 @@ def _measured(
     if "feeds" in cases:
         for catalog in formats:
             yield from FeedBench(session, catalog, rows, runs).cases()
+    if "streams" in cases:
+        for catalog in formats:
+            yield from StreamBench(session, catalog, rows, runs, folder).cases()
     if "merges" in cases:
         yield from MergeBench(session, formats, rows, min(runs, 3), folder).cases()
 

@@ -1,0 +1,65 @@
+"""A stream of small batches into a table, beside ``foreachBatch`` that appends the same rows to a Delta table."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from benchmarks.catalog import CatalogBench
+from benchmarks.data import COLUMNS, changes
+from benchmarks.timing import Result, in_turns
+
+__all__ = ["StreamBench"]
+
+_BATCHES: Final = 200
+_ROWS: Final = 5_000
+"""Of a batch."""
+
+
+@dataclass
+class StreamBench(CatalogBench):
+    """The case of one catalog: 200 files of 5,000 rows each, a file a micro-batch.
+
+    Attributes:
+        folder: scratch for the files, checkpoints and the reference's tables.
+    """
+
+    folder: Path
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def cases(self) -> Iterator[Result]:
+        """``table.stream_writer`` beside ``foreachBatch``; each writes into a new table, exactly once."""
+        files = self.folder / "batches"
+        if not files.exists():
+            changes(self.session.spark, self.rows, _BATCHES * _ROWS, 300, _BATCHES).write.parquet(str(files))
+        arriving = self.session.spark.readStream.schema(self.session.spark.read.parquet(str(files)).schema)
+        frame = arriving.option("maxFilesPerTrigger", 1).parquet(str(files))
+        ours, reference = in_turns(min(self.runs, 3), lambda: self._ours(frame), lambda: self._reference(frame))
+        yield Result("200 micro-batches", self.catalog, ours, reference, 1.2)
+
+    def _ours(self, frame: DataFrame) -> None:
+        name = f"{self.catalog}.default.streamed_{next(self._numbers)}"
+        options = {"watermark-key": "ts", "tombstone-key": "del"}
+        table = self.session.create_table(name, COLUMNS, primary_key=["id"], properties=options)
+        before = len(table.connector.metadata.history(table.handle))
+        table.stream_writer(frame, checkpoint=self._checkpoint(), available_now=True).awaitTermination()
+        assert len(table.connector.metadata.history(table.handle)) == before + _BATCHES
+
+    def _reference(self, frame: DataFrame) -> None:
+        checkpoint = self._checkpoint()
+
+        def append(batch: DataFrame, number: int) -> None:
+            writer = batch.write.format("delta").mode("append")
+            writer.option("txnAppId", str(checkpoint)).option("txnVersion", number).save(f"{checkpoint}-table")
+
+        stream = frame.writeStream.foreachBatch(append).option("checkpointLocation", str(checkpoint))
+        stream.trigger(availableNow=True).start().awaitTermination()
+        assert self.session.spark.read.format("delta").load(f"{checkpoint}-table").count() == _BATCHES * _ROWS
+
+    def _checkpoint(self) -> Path:
+        return self.folder / f"checkpoint_{self.catalog}_{next(self._numbers)}"
