@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.iceberg import iceberg_spark, pyiceberg
 from trinity import Column, Session, TrinityError
 from trinity.engine.reading import deleted_rows
 from trinity.spi import DataFile, Tier
@@ -28,9 +29,10 @@ def made(session: Session, fmt: str, **options: str) -> Table:
     return session.create_table(f"{fmt}.default.numbers", COLUMNS, primary_key=["k"], properties=given)
 
 
-@pytest.fixture
-def numbers(session: Session) -> Table:
-    return made(session, "parquet")
+@pytest.fixture(params=["parquet", pytest.param("iceberg", marks=pytest.mark.full)])
+def numbers(session: Session, request: pytest.FixtureRequest) -> Table:
+    """A table of each format that deletes rows by position."""
+    return made(session, request.param)
 
 
 def fill(table: Table, start: int, stop: int, ts: int, v: str, gone: bool = False) -> None:
@@ -349,7 +351,24 @@ def test_files_of_one_size_are_told_by_name(numbers: Table, monkeypatch: pytest.
     assert "file_name" in plan(numbers)
 
 
-@pytest.mark.parametrize("fmt", ["delta", "iceberg"])
+@pytest.mark.full
+def test_r1_iceberg_s_own_readers_see_the_merged_rows(session: Session) -> None:
+    numbers = made(session, "iceberg")
+    fill(numbers, 0, 40, 1, "a")
+    numbers.compact(full=True)
+    for n in (2, 3):
+        fill(numbers, 5 * n, 5 * n + 10, n, f"b{n}")
+        fill(numbers, 0, n, n, "", gone=True)
+        numbers.compact("resolve")
+        wanted = rows(numbers)
+        assert {r.k: r.v for r in iceberg_spark(session).table("iceberg.default.numbers").collect()} == wanted
+        found = pyiceberg(numbers).scan().to_arrow().to_pylist()
+        assert sorted((r["k"], r["v"]) for r in found) == sorted(wanted.items())
+    numbers.compact(full=True)
+    assert {r.k: r.v for r in iceberg_spark(session).table("iceberg.default.numbers").collect()} == wanted
+
+
+@pytest.mark.parametrize("fmt", ["delta"])
 def test_a_format_that_cannot_says_what_to_use_instead(session: Session, fmt: str) -> None:
     table = made(session, fmt)
     fill(table, 0, 2, 1, "a")

@@ -14,6 +14,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Tier
 from trinity.storage import READ_BY_ID, ObjectStore, changed_aside, is_sink_file, keeps_aside, local_path
 from trinity_iceberg.carried import index_of, order_at, summary_of
+from trinity_iceberg.deletes import own_deletes
 from trinity_iceberg.index import bad_data, open_index
 from trinity_iceberg.schema import DEFINITION, definition_of, read_schema
 
@@ -41,7 +42,7 @@ def check_own_readable(
         return
     name = ".".join(table.name())
     for manifest in manifests:
-        if manifest.content != ManifestContent.DATA:
+        if manifest.content != ManifestContent.DATA and own_deletes(table, manifest) is None:
             raise _refused(
                 table,
                 f"delete files of another engine ('{manifest.manifest_path}'), which Trinity does not read. Run "

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping
+from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import (
     Operation,
@@ -35,9 +37,10 @@ from pyiceberg.utils.properties import property_as_bool
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, RowOrder, TableHandle
-from trinity.storage import CommitRaced, local_path, next_timestamp_ms
+from trinity.storage import CommitRaced, DeletesFragment, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
+from trinity_iceberg.deletes import DeletesWriter, delete_file, own_deletes, target_path
 from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, read_entries
 from trinity_iceberg.order import order_of
@@ -64,6 +67,7 @@ class Change:
         requirements: what must hold for them.
         rewrites: True for a compaction: what the table says is the same in other files.
         order: what is to be remembered of the order of rows, where the commit changes it.
+        deletes: rows that are deleted by position, of files that stay (R1).
     """
 
     operation: str
@@ -74,6 +78,7 @@ class Change:
     requirements: tuple[TableRequirement, ...] = ()
     rewrites: bool = False
     order: RowOrder | None = None
+    deletes: Sequence[DeletesFragment] = ()
 
 
 def commit_change(snapshots: Snapshots, state: State, change: Change) -> int:
@@ -132,6 +137,8 @@ class _Commit:
     def _snapshot(self, change: Change) -> Snapshot:
         manifests = self.snapshots.manifest_list(self.table, self.parent)
         check_own_writable(self.table, manifests)
+        if change.removed or change.deletes:
+            manifests = self._with_positions(manifests, change)
         if change.removed:
             manifests = self._without_deletes(self._without(manifests, change))
         if change.added:
@@ -169,16 +176,17 @@ class _Commit:
         for file in files:
             found = iceberg_file(file, schema, paths, self.metadata.spec())
             self.summary.add_file(found, schema, self.metadata.spec())
-            entries.append(
-                ManifestEntry.from_args(
-                    status=ManifestEntryStatus.ADDED,
-                    snapshot_id=self.snapshot_id,
-                    sequence_number=file.commit,
-                    file_sequence_number=None,
-                    data_file=found,
-                )
-            )
+            entries.append(self._new_entry(found, file.commit))
         return entries
+
+    def _new_entry(self, file: IcebergFile, sequence: int | None) -> ManifestEntry:
+        return ManifestEntry.from_args(
+            status=ManifestEntryStatus.ADDED,
+            snapshot_id=self.snapshot_id,
+            sequence_number=sequence,
+            file_sequence_number=None,
+            data_file=file,
+        )
 
     def _without(self, manifests: list[ManifestFile], change: Change) -> list[ManifestFile]:
         """The manifests after the removed files are marked as deleted in theirs."""
@@ -191,12 +199,39 @@ class _Commit:
             spec = self.metadata.specs()[manifest.partition_spec_id]
             kept.append(self.written.manifest(self._marked(entries, gone, spec), spec) if gone else manifest)
         if missing:
-            raise TrinityError(
-                "TRANSACTION_CONFLICT",
-                f"'{min(missing)}' was to be replaced and is no longer part of table {'.'.join(self.table.name())}: "
-                "another writer replaced it first. Run the statement again.",
-            )
+            raise _replaced(self.table, min(missing))
         return kept
+
+    def _with_positions(self, manifests: list[ManifestFile], change: Change) -> list[ManifestFile]:
+        """The manifests with the delete files of the change, and without those of resolves whose place they take."""
+        stale = {*change.removed, *(made.of for made in change.deletes)}
+        kept = []
+        for manifest in manifests:
+            known = None if manifest.content == ManifestContent.DATA else own_deletes(self.table, manifest)
+            gone = {local_path(e.data_file.file_path) for e in known or () if target_path(e) in stale}
+            spec = self.metadata.specs()[manifest.partition_spec_id]
+            marked = self._marked(known, gone, spec) if known and gone else None
+            kept.append(self.written.manifest(marked, spec, DeletesWriter) if marked else manifest)
+        return [*self._new_positions(manifests, change), *kept]
+
+    def _new_positions(self, manifests: list[ManifestFile], change: Change) -> list[ManifestFile]:
+        wanted = {made.of: made for made in change.deletes}
+        found = []
+        for manifest in manifests if wanted else ():
+            if manifest.content != ManifestContent.DATA:
+                continue
+            spec, entries = self.metadata.specs()[manifest.partition_spec_id], []
+            for entry in read_entries(self.table.io, manifest):
+                if (made := wanted.pop(local_path(entry.data_file.file_path), None)) is not None:
+                    file = delete_file(made, entry.data_file)
+                    file.spec_id = spec.spec_id
+                    self.summary.add_file(file, self.table.schema(), spec)
+                    entries.append(self._new_entry(file, None))
+            if entries:
+                found.append(self.written.manifest(entries, spec, DeletesWriter))
+        if wanted:
+            raise _replaced(self.table, min(wanted))
+        return found
 
     def _without_deletes(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
         """Forgets delete files once no data file is left for which they were written."""
@@ -245,6 +280,14 @@ def check_deletes(pinned: TableHandle, state: State) -> None:
         raise TrinityError(
             "TRANSACTION_CONFLICT", f"Rows of '{pinned.full_name}' were deleted meanwhile; compact again."
         )
+
+
+def _replaced(table: Table, path: str) -> TrinityError:
+    return TrinityError(
+        "TRANSACTION_CONFLICT",
+        f"'{path}' was to be replaced and is no longer part of table {'.'.join(table.name())}: another writer replaced "
+        "it first. Run the statement again.",
+    )
 
 
 def _operation(change: Change) -> Operation:

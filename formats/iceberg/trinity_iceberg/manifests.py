@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from pyiceberg.avro.codecs import AvroCompressionCodec
@@ -13,6 +13,7 @@ from pyiceberg.manifest import (
     ManifestContent,
     ManifestEntry,
     ManifestFile,
+    ManifestWriter,
     read_manifest_list,
     write_manifest,
     write_manifest_list,
@@ -65,23 +66,30 @@ class NewManifests:
         self._snapshot_id = snapshot_id
         self._paths: list[str] = []
 
-    def manifest(self, entries: Iterable[ManifestEntry], spec: PartitionSpec | None = None) -> ManifestFile:
+    def manifest(
+        self,
+        entries: Iterable[ManifestEntry],
+        spec: PartitionSpec | None = None,
+        writer: Callable[..., ManifestWriter] | None = None,
+    ) -> ManifestFile:
         """Writes a manifest.
 
         Args:
             entries: the entries.
             spec: how their files are partitioned; as new ones are when left out.
+            writer: writes it; that of data files when left out.
 
         Raises:
             TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED.
         """
         output, schema = self._table.io.new_output(self._new_path("m")), self._table.schema()
         version, codec, own = self._table.metadata.format_version, self._compression(), spec or self._table.spec()
-        written = write_manifest(version, own, schema, output, self._snapshot_id, codec)
-        with writing(self._table), written as writer:
+        place = (own, schema, output, self._snapshot_id, codec)
+        written = write_manifest(version, *place) if writer is None else writer(*place)
+        with writing(self._table), written as opened:
             for entry in entries:
-                writer.add_entry(entry)
-        return writer.to_manifest_file()
+                opened.add_entry(entry)
+        return opened.to_manifest_file()
 
     def manifest_list(self, manifests: list[ManifestFile], parent: Snapshot | None, sequence: int) -> str:
         """Writes the list of a snapshot's manifests, and returns its location. Raises as :meth:`manifest`.

@@ -37,6 +37,7 @@ from trinity.storage import (
     Location,
     ObjectStore,
     RowChanges,
+    check_kept,
     check_present,
     check_scope,
     commit_loop,
@@ -44,6 +45,7 @@ from trinity.storage import (
     commit_timeout_s,
     delete_around,
     delete_orphans,
+    deletes_of_fragments,
     held,
     is_recorded,
     local_path,
@@ -279,6 +281,32 @@ class IcebergMetadata(RowChanges):
             order = folded_order(state.metadata, table.version or 0) if replace_sidecar else None
             made = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True, order=order)
             return commit_result(commit_change(self._snapshots, state, made), files)
+
+        return self._commit(table, swap, rewrite.definition)
+
+    def begin_resolve(
+        self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
+    ) -> RewriteTableHandle:
+        return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
+
+    def finish_resolve(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
+    ) -> CommitResult:
+        table, files, marks = rewrite.table, from_fragments(list(fragments)), deletes_of_fragments(deletes)
+        aside = tuple(f for f in files if f.tier is Tier.SIDECAR)
+        rows = [f for f in files if f.tier is not Tier.SIDECAR]
+        store, removed = ObjectStore(table.location), frozenset(f.path for f in rewrite.replaced)
+
+        def swap(state: State) -> CommitResult:
+            check_present(table, files, (path for mark in marks for path in mark.deletes.files))
+            check_kept(rewrite, self._snapshots.live(table, state), {mark.of for mark in marks})
+            added = named_now(rows, rewrite.definition, state.loaded)
+            index = open_index(store, carried(state.metadata).get(INDEX)).rewritten(store, removed, rows, aside)
+            name, updates = put_index(index, store, state.metadata)
+            order = folded_order(state.metadata, table.version or 0)
+            summary = {INDEX: name}
+            made = Change("resolve", added, removed, summary, updates, rewrites=True, order=order, deletes=marks)
+            return commit_result(commit_change(self._snapshots, state, made), files, marks)
 
         return self._commit(table, swap, rewrite.definition)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from trinity.spi import WriteTarget
+from trinity.spi import DeleteSink, RewriteTableHandle, SinkId, WriteTarget
 from trinity.storage import ParquetSinkProvider
 
 __all__ = ["IcebergSinkProvider"]
@@ -22,3 +22,9 @@ class IcebergSinkProvider(ParquetSinkProvider):
         from trinity_iceberg.partition import transformed_values
 
         return transformed_values(target)
+
+    def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
+        """Position delete files, which name data files as manifests do."""
+        from trinity_iceberg.deletes import delete_sink
+
+        return delete_sink(rewrite, sink)

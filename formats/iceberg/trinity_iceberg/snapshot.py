@@ -15,6 +15,7 @@ from trinity.spi import DataFile, HistoryEntry, SplitSource, TableHandle, arriva
 from trinity.storage import Cache, FileChange, ObjectStore, local_path
 from trinity_iceberg.adopt import check_own_readable
 from trinity_iceberg.carried import index_of, indexes, lineage, version_of
+from trinity_iceberg.deletes import deletes_of, with_deletes
 from trinity_iceberg.entries import Columns, data_file
 from trinity_iceberg.external import IcebergScan
 from trinity_iceberg.history import history_entry, is_compaction
@@ -22,7 +23,7 @@ from trinity_iceberg.index import open_index
 from trinity_iceberg.manifests import delete_files, live_manifests, read_entries, read_manifests
 from trinity_iceberg.order import order_of
 from trinity_iceberg.partition import from_record
-from trinity_iceberg.schema import read_schema
+from trinity_iceberg.schema import DEFINITION, read_schema
 from trinity_iceberg.state import State
 
 __all__ = ["Snapshots"]
@@ -117,6 +118,8 @@ class Snapshots:
             if manifest.content != ManifestContent.DATA:  # the native scan of an external table honours them
                 continue
             found += [index.apply(f, store.relative(f.path)) for f in self.manifest_files(table, manifest, schema)]
+        if DEFINITION in table.properties:
+            found = with_deletes(found, deletes_of(table, manifests))
         return tuple(sorted(found, key=arrival_order)), index.sidecar
 
     def manifest_files(self, table: Table, manifest: ManifestFile, schema: Schema) -> tuple[DataFile, ...]:

@@ -1,0 +1,126 @@
+"""Resolves of Iceberg tables: position delete files, as manifests list them and PyIceberg reads them (R1)."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.manifest import ManifestContent
+
+from tests.support.iceberg_lake import append, code_of, compact, open_catalog, with_pyiceberg, write
+from trinity.spi import SinkId, TableHandle, Tier
+from trinity_iceberg import IcebergConnector
+
+
+def resolve(lake: IcebergConnector, table: TableHandle, rows: list[dict[str, Any]], positions: list[int]) -> Any:
+    """The engine's part: the log into a run of some rows, and rows of the one file in a bucket deleted."""
+    splits = lake.metadata.get_splits(table)
+    log = [f for f in splits.files if f.tier is Tier.LOG]
+    kept = [f for f in splits.files if f.tier is Tier.BASE]
+    rewrite = lake.metadata.begin_resolve(dataclasses.replace(table, version=splits.version), log, kept)
+    folded = max(f.commit or 0 for f in splits.files)
+    fragments = write(lake, rewrite.target, rows, SinkId(0, Tier.BASE, None, folded))
+    sink = lake.sinks.create_delete_sink(rewrite, SinkId())
+    [base] = [f for f in kept if f.bucket]
+    sink.delete_rows(base, pa.array(positions, pa.int64()))
+    deletes = sink.finish()
+    return lambda: lake.metadata.finish_resolve(rewrite, fragments, deletes)
+
+
+def with_base(lake: IcebergConnector, table: TableHandle) -> None:
+    """A base of the rows 1, 2, 3 and one more of row 2 in the log."""
+    append(lake, table, (1, "a"), (2, "a"), (3, "a"))
+    compact(lake, table, [{"id": n, "v": "a"} for n in (1, 2, 3)], [])()
+    append(lake, table, (2, "b"))
+
+
+def read(lake: IcebergConnector, table: TableHandle, snapshot: int | None = None) -> list[tuple[int, str]]:
+    """Rows as PyIceberg reads them."""
+    rows = with_pyiceberg(lake, table).scan(snapshot_id=snapshot).to_arrow().to_pylist()
+    return sorted((r["id"], r["v"]) for r in rows)
+
+
+def delete_files(lake: IcebergConnector, table: TableHandle) -> list[str]:
+    loaded = with_pyiceberg(lake, table)
+    snapshot = loaded.current_snapshot()
+    assert snapshot is not None
+    manifests = [m for m in snapshot.manifests(loaded.io) if m.content == ManifestContent.DELETES]
+    return [e.data_file.file_path for m in manifests for e in m.fetch_manifest_entry(loaded.io)]
+
+
+def test_r1_other_readers_see_the_merged_rows(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
+    with_base(lake, table)
+    before = with_pyiceberg(lake, table).current_snapshot()
+    done = resolve(lake, table, [{"id": 2, "v": "b"}], [1])()
+    assert read(lake, table) == [(1, "a"), (2, "b"), (3, "a")]
+    for opened in (lake, open_catalog(tmp_path / "w")):
+        splits = opened.metadata.get_splits(table)
+        assert splits.version == done.version
+        assert [(f.tier, f.rows, f.live_rows) for f in splits.files] == [(Tier.BASE, 3, 2), (Tier.BASE, 1, 1)]
+    entry = lake.metadata.history(table)[-1]
+    assert (entry.operation, entry.details["total-position-deletes"]) == ("resolve", "1")
+    assert before is not None
+    assert read(lake, table, before.snapshot_id) == [(1, "a"), (2, "a"), (2, "b"), (3, "a")]
+    append(lake, table, (4, "c"))
+    assert read(lake, table) == [(1, "a"), (2, "b"), (3, "a"), (4, "c")]
+
+
+def test_r1_a_later_resolve_takes_the_delete_files_place(lake: IcebergConnector, table: TableHandle) -> None:
+    with_base(lake, table)
+    resolve(lake, table, [{"id": 2, "v": "b"}], [1])()
+    append(lake, table, (3, "c"))
+    resolve(lake, table, [{"id": 3, "v": "c"}], [2])()
+    assert read(lake, table) == [(1, "a"), (2, "b"), (3, "c")]
+    assert len(delete_files(lake, table)) == 1
+    [base] = [f for f in lake.metadata.get_splits(table).files if f.bucket]
+    assert base.deletes is not None
+    assert base.deletes.positions().to_pylist() == [1, 2]
+    compact(lake, table, [{"id": n, "v": "d"} for n in (1, 2, 3)], [])()
+    assert read(lake, table) == [(1, "d"), (2, "d"), (3, "d")]
+    assert delete_files(lake, table) == []
+    assert lake.metadata.history(table)[-1].details["total-position-deletes"] == "0"
+
+
+def test_k6_rows_that_come_during_a_resolve_stay(lake: IcebergConnector, table: TableHandle) -> None:
+    with_base(lake, table)
+    finish = resolve(lake, table, [{"id": 2, "v": "b"}], [1])
+    later = append(lake, table, (2, "c")).version
+    finish()
+    files = lake.metadata.get_splits(table).files
+    assert [(f.tier, f.commit == later) for f in files] == [(Tier.BASE, False), (Tier.BASE, False), (Tier.LOG, True)]
+
+
+def test_two_resolves_of_one_log_conflict(lake: IcebergConnector, table: TableHandle) -> None:
+    with_base(lake, table)
+    first, second = (resolve(lake, table, [{"id": 2, "v": "b"}], [1]) for _ in range(2))
+    first()
+    assert code_of(second)[0] == "TRANSACTION_CONFLICT"
+    assert read(lake, table) == [(1, "a"), (2, "b"), (3, "a")]
+
+
+def test_vacuum_keeps_delete_files_that_a_version_needs(lake: IcebergConnector, table: TableHandle) -> None:
+    with_base(lake, table)
+    resolve(lake, table, [{"id": 2, "v": "b"}], [1])()
+    append(lake, table, (3, "c"))
+    resolve(lake, table, [{"id": 3, "v": "c"}], [2])()
+    folder = Path(table.location, "_trinity", "deletes")
+    assert len(list(folder.iterdir())) == 2
+    lake.metadata.vacuum(table, 2**62)
+    assert len(list(folder.iterdir())) == 1
+    assert read(lake, table) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+@pytest.mark.parametrize("work", ["truncate", "compact"])
+def test_a_resolve_whose_base_went_conflicts(lake: IcebergConnector, table: TableHandle, work: str) -> None:
+    with_base(lake, table)
+    finish = resolve(lake, table, [{"id": 2, "v": "b"}], [1])
+    if work == "truncate":
+        lake.metadata.truncate(table)
+    else:
+        compact(lake, table, [{"id": 1, "v": "z"}], [])()
+    wanted = read(lake, table)
+    assert code_of(finish)[0] == "TRANSACTION_CONFLICT"
+    assert read(lake, table) == wanted
