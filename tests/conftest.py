@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import trinity
@@ -19,6 +20,10 @@ from trinity.table import Table
 
 # what Spark logs of an error that a test expects would bury the report
 logging.getLogger("SQLQueryContextLogger").disabled = True
+
+# how long an example takes is the machine's affair
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 collect_ignore = ["plugins"]  # projects of their own, with tests of their own
 FORMATS = ("parquet", "delta", "iceberg")

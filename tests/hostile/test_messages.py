@@ -176,10 +176,7 @@ def test_no_file_handles_are_no_bad_data(tmp_path: Path) -> None:
 def test_a_worker_s_error_comes_without_its_traceback(session: Session, tiered_fmt: str) -> None:
     from pyspark.sql.functions import udf
 
-    def fails(value: int) -> int:
-        raise ValueError(f"no use of {value}")
-
-    session.spark.udf.register("fails", udf(fails, "int"))
+    session.spark.udf.register("fails", udf(lambda value: int(f"no use of {value}"), "int"))
     session.sql(f"CREATE TABLE {tiered_fmt}.default.t (k INT)")
     message = shown(lambda: session.sql(f"INSERT INTO {tiered_fmt}.default.t SELECT fails(1)"))
     assert "no use of 1" in message
