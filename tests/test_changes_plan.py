@@ -44,6 +44,26 @@ def test_files_without_the_keys_are_not_read(session: Session, tiered_fmt: str) 
     assert feed(table, before) == defined_changes(table, before, last)
 
 
+def test_base_rows_are_picked_by_their_keys(session: Session, tiered_fmt: str) -> None:
+    session.sql(
+        f"CREATE TABLE {tiered_fmt}.default.t (a STRING, b DECIMAL(9, 2), c DATE, ts BIGINT, n INT, at TIMESTAMP, "
+        "PRIMARY KEY (a, b, c)) TBLPROPERTIES ('watermark-key' = 'ts', 'bucket' = '2')"
+    )
+    table = session.table(f"{tiered_fmt}.default.t")
+    row = "concat('k', id % 7), CAST(id / 4 AS DECIMAL(9, 2)), DATE '2024-01-01' + CAST(id % 3 AS INT)"
+    at = "TIMESTAMP '2024-03-31 01:00:00 UTC' + id * INTERVAL '7' MINUTE"
+    session.sql(f"INSERT INTO {table.name} SELECT {row}, 10, CAST(id AS INT), {at} FROM range(300)")
+    table.compact(full=True)
+    session.sql(f"ALTER TABLE {table.name} ADD COLUMN extra STRING")
+    session.sql(f"ALTER TABLE {table.name} ALTER COLUMN n TYPE BIGINT")
+    before = table.splits().version
+    session.sql(f"INSERT INTO {table.name} SELECT {row}, 20, id, {at}, 'new' FROM range(0, 400, 13)")
+    session.sql(f"INSERT INTO {table.name} SELECT {row}, id % 30, -id, NULL, NULL FROM range(5, 90, 8)")
+    plan: str = table.changes(before)._jdf.queryExecution().executedPlan().toString()
+    assert "MapInArrow" in plan
+    assert feed(table, before) == defined_changes(table, before, before + 2)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("few", [True, False])
 def test_keys_that_have_no_bounds_and_many_keys(

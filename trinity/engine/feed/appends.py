@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from trinity.engine.feed.picked_rows import pickable, picked_rows
 from trinity.engine.reading.arrival_order import POSITION_BITS
 from trinity.engine.reading.merged_read import with_key
 from trinity.engine.reading.pruning import may_share_keys
@@ -75,6 +76,8 @@ class Appends:
         needed = self._may_hold_touched(base)
         if not needed:
             return None
+        if self.few and pickable(self.splits, self.spec.key, self.files):
+            return picked_rows(self.spark, self.splits, self.spec.key, needed, self.files)
         buckets = None if self.few else well_bucketed(base, self.splits.definition)
         if not buckets:
             return self.of(plain_scan(self.spark, needed, self.splits.storage))

@@ -36,6 +36,7 @@ from trinity.storage import (
     FIELD_ID,
     READ_BY_ID,
     READ_OPTIONS,
+    ObjectStore,
     read_files,
     spark_schema,
     stored_name,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bucket_types",
     "bucketed_scan",
+    "check_present",
     "empty_scan",
     "layers",
     "located_scan",
@@ -109,12 +111,22 @@ def _missing_file_named() -> Iterator[None]:
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
-        missing = (error.getMessageParameters() or {}).get("path", "")
-        raise TrinityError(
-            "BAD_DATA",
-            f"A data file is missing: {missing}. Restore it from a copy, or read an older version of the table "
-            "that does not need it.",
-        ) from error
+        raise _missing((error.getMessageParameters() or {}).get("path", "")) from error
+
+
+def check_present(files: Sequence[DataFile]) -> None:
+    """Asks for each file before a plan is made that opens them. Raises BAD_DATA naming the file that is missing."""
+    for file in files:
+        if not ObjectStore(file.path).exists(""):
+            raise _missing(file.path)
+
+
+def _missing(path: str) -> TrinityError:
+    return TrinityError(
+        "BAD_DATA",
+        f"A data file is missing: {path}. Restore it from a copy, or read an older version of the table "
+        "that does not need it.",
+    )
 
 
 def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:

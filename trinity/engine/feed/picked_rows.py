@@ -1,0 +1,130 @@
+"""Rows of given keys out of files that have many others, in Arrow: only these reach Spark.
+
+Of each file the key columns are read first, then of its pages the rows that have one of the keys. That costs a small
+part of what Spark's scan of all rows behind a semi-join does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.engine.appending.casts import cast_array
+from trinity.engine.appending.run_sinks import map_in_arrow
+from trinity.engine.reading.scan import check_present
+from trinity.merge.quoting import quoted
+from trinity.spi import DataFile, SplitSource, parse_type
+from trinity.storage import columns_in, open_parquet, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["picked_rows", "pickable"]
+
+_COMPARED_ALIKE: Final = frozenset(
+    {
+        "tinyint", "smallint", "int", "bigint", "decimal", "string", "char", "varchar", "date", "timestamp",
+        "timestamp_ntz",
+    }
+)  # fmt: skip
+"""Types of key columns that are equal in Arrow where they are in Spark; NaN and -0.0 are not."""
+_PAGE_ROWS: Final = 131_072
+_MANY: Final = 32
+"""More files with keys than this are not opened again by every task."""
+_PLACE: Final = "_trinity_place"
+
+
+def pickable(splits: SplitSource, key: Sequence[str], keyed: Sequence[DataFile]) -> bool:
+    """True when rows of the version can be picked by the keys of some files.
+
+    Nested columns are left to Spark, which knows how a file's fields are those of a later version; TIME, too, which it
+    has in another unit.
+    """
+    plain = not any(pa.types.is_nested(field.type) or pa.types.is_time(field.type) for field in splits.storage)
+    kinds = {parse_type(splits.definition.column(name).type).name for name in key}
+    return plain and kinds <= _COMPARED_ALIKE and len(keyed) <= _MANY
+
+
+def picked_rows(
+    spark: SparkSession, splits: SplitSource, key: Sequence[str], files: Sequence[DataFile], keyed: Sequence[DataFile]
+) -> DataFrame:
+    """The rows of some files whose key one of other files has, in storage form.
+
+    Args:
+        spark: the session.
+        splits: the version that all of them are of; see :func:`pickable`.
+        key: names of the key columns in the storage schema.
+        files: to pick from, one task each.
+        keyed: the files with the keys.
+
+    Raises:
+        TrinityError: BAD_DATA naming a file that is missing.
+    """
+    check_present(files)
+    pick = _Pick(splits.storage, tuple(key), tuple(f.path for f in files), tuple(f.path for f in keyed))
+    stored = spark_schema(splits.storage)
+    rows = map_in_arrow(spark.range(0, len(files), 1, len(files)), lambda pages: pick(pages), stored)
+    return rows.select(*(quoted(name) for name in splits.storage.names))
+
+
+@dataclass(frozen=True)
+class _Pick:
+    """One task.
+
+    Attributes:
+        storage: the schema of the rows.
+        key: key columns in it.
+        paths: of the files to pick from, by number.
+        keyed: of the files with the keys.
+    """
+
+    storage: pa.Schema
+    key: tuple[str, ...]
+    paths: tuple[str, ...]
+    keyed: tuple[str, ...]
+
+    def __call__(self, pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keys: pa.Table | None = None
+        for page in pages:
+            for number in page.column(0).to_pylist():
+                keys = self._keys() if keys is None else keys
+                yield from self._picked(self.paths[number], keys)
+
+    def _keys(self) -> pa.Table:
+        tables = [pa.Table.from_batches(self._read(path, self.key), self._schema(self.key)) for path in self.keyed]
+        return pa.concat_tables(tables)
+
+    def _picked(self, path: str, keys: pa.Table) -> Iterator[pa.RecordBatch]:
+        own = pa.Table.from_batches(self._read(path, self.key), self._schema(self.key))
+        own = own.append_column(_PLACE, pa.array(np.arange(len(own))))
+        found = own.join(keys, list(self.key), join_type="left semi", use_threads=False)
+        places = np.sort(found.column(_PLACE).to_numpy())
+        before = 0
+        for page in self._read(path, self.storage.names if len(places) else ()):
+            first, last = np.searchsorted(places, (before, before + page.num_rows))
+            if first < last:
+                yield page.take(pa.array(places[first:last] - before))
+            before += page.num_rows
+
+    def _schema(self, names: Sequence[str]) -> pa.Schema:
+        return pa.schema([self.storage.field(name) for name in names])
+
+    def _read(self, path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a file, page by page, in the storage form of some columns."""
+        wanted = self._schema(names)
+        if not names:
+            return
+        with open_parquet(path) as file:
+            stored = columns_in(file.schema_arrow, wanted)
+            present = [name for name in stored if name is not None]
+            for page in file.iter_batches(_PAGE_ROWS, columns=present, use_threads=False):
+                found = dict(zip(page.schema.names, page.columns, strict=True))
+                columns = [
+                    pa.nulls(page.num_rows, f.type) if name is None else cast_array(found[name], f.type, name, "UTC")
+                    for name, f in zip(stored, wanted, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=wanted)
