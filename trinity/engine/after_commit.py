@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from trinity.calls import as_trinity
 from trinity.engine.compacting.strength import Strength
 from trinity.engine.target import Target
-from trinity.merge import ChangelogProducer, changelog_producer, commits_between
+from trinity.merge import (
+    ChangelogProducer,
+    CompactionTrigger,
+    changelog_producer,
+    commits_between,
+    compaction_trigger,
+)
 from trinity.secrets import logger
 from trinity.spi import CommitResult, TableDefinition
 
@@ -24,7 +30,7 @@ _log = logger(__name__)
 
 
 def after_commit(table: Target, definition: TableDefinition, done: CommitResult | Counts) -> None:
-    """Does what is due after a commit of rows: its changes are written (C6), a full compaction is made.
+    """Does what is due after a commit of rows: its changes are written (C6), a compaction is made or begun.
 
     Args:
         table: the table.
@@ -37,6 +43,8 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
         _try(table, "write the changes", done.version, lambda: _keep(table, done.version))
     if (every := commits_between(definition.properties)) is not None:
         _try(table, "compact", done.version, lambda: _compact_when_due(table, every))
+    if (trigger := compaction_trigger(definition.properties)) is not None:
+        _try(table, "compact", done.version, lambda: _begin_when_due(table, trigger, done.version))
 
 
 def compacted(table: Target, strength: Strength) -> CommitResult:
@@ -65,7 +73,16 @@ def _compact_when_due(table: Target, every: int) -> None:
         compacted(table, Strength.FULL)
 
 
-def _try(table: Target, what: str, version: int, work: Callable[[], None]) -> None:
+def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> None:
+    from trinity.engine.compacting.triggered import begin_when_due
+
+    def compact(strength: str) -> None:
+        _try(table, "compact", version, lambda: compacted(table, Strength(strength)))
+
+    begin_when_due(table, trigger, compact)
+
+
+def _try(table: Target, what: str, version: int, work: Callable[[], object]) -> None:
     try:
         work()
     except Exception as error:

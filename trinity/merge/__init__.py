@@ -19,10 +19,12 @@ from trinity.merge.roles import role_of, without_column
 from trinity.merge.spec import MergeSpec
 from trinity.merge.statistics import statistics_columns
 from trinity.merge.tombstone import tombstone_marks
+from trinity.merge.triggers import CompactionTrigger, compaction_trigger
 
 __all__ = [
     "TABLE_PROPERTIES",
     "ChangelogProducer",
+    "CompactionTrigger",
     "MergeEngine",
     "MergeSpec",
     "Properties",
@@ -32,6 +34,7 @@ __all__ = [
     "changelog_producer",
     "commit_timeout_s",
     "commits_between",
+    "compaction_trigger",
     "duration_ms",
     "merge_spec",
     "syncs_files",

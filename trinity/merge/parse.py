@@ -10,6 +10,7 @@ from trinity.merge.engine import MergeEngine
 from trinity.merge.options import duration_ms
 from trinity.merge.parse_fields import FieldsParser
 from trinity.merge.spec import MergeSpec
+from trinity.merge.triggers import check_trigger
 from trinity.spi import ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
 
 __all__ = ["merge_spec"]
@@ -49,6 +50,7 @@ class _Parser:
         ignore_delete = self.choice("ignore-delete", ("false", "true")) == "true"
         by_column = FieldsParser(self.definition, engine, key, ordering, row_kind, ignore_delete).parse()
         check_changelog(self.definition, engine)
+        check_trigger(self.definition)
         buckets = self.options.get("bucket")
         retention = self.options.get("tombstone.retention")
         if "commit.retry.timeout" in self.options:

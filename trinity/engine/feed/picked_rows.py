@@ -17,7 +17,7 @@ from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.run_sinks import map_in_arrow
 from trinity.engine.reading.scan import check_present
 from trinity.merge.quoting import quoted
-from trinity.spi import DataFile, SplitSource, parse_type
+from trinity.spi import DataFile, Deletes, SplitSource, parse_type
 from trinity.storage import columns_in, open_parquet, spark_schema
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def picked_rows(
         TrinityError: BAD_DATA naming a file that is missing.
     """
     check_present(files)
-    pick = _Pick(splits.storage, tuple(key), tuple(f.path for f in files), tuple(f.path for f in keyed))
+    pick = _Pick(splits.storage, tuple(key), tuple((f.path, f.deletes) for f in files), tuple(f.path for f in keyed))
     stored = spark_schema(splits.storage)
     rows = map_in_arrow(spark.range(0, len(files), 1, len(files)), lambda pages: pick(pages), stored)
     return rows.select(*(quoted(name) for name in splits.storage.names))
@@ -78,13 +78,13 @@ class _Pick:
     Attributes:
         storage: the schema of the rows.
         key: key columns in it.
-        paths: of the files to pick from, by number.
+        files: to pick from, by number: path, and rows that are deleted by position.
         keyed: of the files with the keys.
     """
 
     storage: pa.Schema
     key: tuple[str, ...]
-    paths: tuple[str, ...]
+    files: tuple[tuple[str, Deletes | None], ...]
     keyed: tuple[str, ...]
 
     def __call__(self, pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -92,17 +92,20 @@ class _Pick:
         for page in pages:
             for number in page.column(0).to_pylist():
                 keys = self._keys() if keys is None else keys
-                yield from self._picked(self.paths[number], keys)
+                path, deletes = self.files[number]
+                yield from self._picked(path, deletes, keys)
 
     def _keys(self) -> pa.Table:
         tables = [pa.Table.from_batches(self._read(path, self.key), self._schema(self.key)) for path in self.keyed]
         return pa.concat_tables(tables)
 
-    def _picked(self, path: str, keys: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _picked(self, path: str, deletes: Deletes | None, keys: pa.Table) -> Iterator[pa.RecordBatch]:
         own = pa.Table.from_batches(self._read(path, self.key), self._schema(self.key))
         own = own.append_column(_PLACE, pa.array(np.arange(len(own))))
         found = own.join(keys, list(self.key), join_type="left semi", use_threads=False)
         places = np.sort(found.column(_PLACE).to_numpy())
+        if deletes is not None:
+            places = np.setdiff1d(places, deletes.positions().to_numpy(), assume_unique=True)
         before = 0
         for page in self._read(path, self.storage.names if len(places) else ()):
             first, last = np.searchsorted(places, (before, before + page.num_rows))

@@ -1,0 +1,105 @@
+"""The state of a table's log in which the writer compacts it by itself: ``compaction.trigger.*``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from trinity.errors import TrinityError
+from trinity.merge.options import keeps_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trinity.spi import TableDefinition
+
+__all__ = ["CompactionTrigger", "check_trigger", "compaction_trigger"]
+
+_SHARE: Final = "compaction.trigger.log-share"
+_COMMITS: Final = "compaction.trigger.commits"
+_STRENGTH: Final = "compaction.trigger.strength"
+_STRENGTHS: Final = ("minor", "resolve", "full")
+
+
+@dataclass(frozen=True)
+class CompactionTrigger:
+    """Limits of a log, either of them or both.
+
+    Attributes:
+        log_share: rows of the log by rows of the base.
+        commits: commits in the log.
+        strength: the compaction, ``minor``, ``resolve`` or ``full``; None for a full one when the share was reached,
+            and a minor one when the commits were.
+    """
+
+    log_share: float | None
+    commits: int | None
+    strength: str | None = None
+
+    def due(self, log_share: float, commits: int) -> str | None:
+        """The compaction that a log of this state needs; None for none."""
+        if self.log_share is not None and log_share >= self.log_share:
+            return self.strength or "full"
+        if self.commits is not None and commits >= self.commits:
+            return self.strength or "minor"
+        return None
+
+
+def compaction_trigger(properties: Mapping[str, str]) -> CompactionTrigger | None:
+    """The trigger that properties name, which have been checked; None where they name no limit."""
+    share, commits = properties.get(_SHARE), properties.get(_COMMITS)
+    if share is None and commits is None:
+        return None
+    strength = properties.get(_STRENGTH)
+    return CompactionTrigger(
+        float(share) if share is not None else None,
+        int(commits) if commits is not None else None,
+        strength.strip().lower() if strength is not None else None,
+    )
+
+
+def check_trigger(definition: TableDefinition) -> None:
+    """Refuses limits that are none, and tables that nothing compacts.
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY naming the option.
+    """
+    options = definition.properties
+    given = [key for key in (_SHARE, _COMMITS, _STRENGTH) if key in options]
+    if not given:
+        return
+    if why := _against(definition):
+        raise _refused(definition, f"'{given[0]}' {why}.")
+    share, commits, strength = (options.get(key) for key in (_SHARE, _COMMITS, _STRENGTH))
+    if share is not None and not _is_share(share):
+        raise _refused(definition, f"'{_SHARE}' = '{share}'; it is a number above 0: log rows by base rows, as 0.1.")
+    if commits is not None and not (commits.strip().isdecimal() and int(commits) > 1):
+        raise _refused(definition, f"'{_COMMITS}' = '{commits}'; it is a number from 2 on.")
+    if strength is not None and strength.strip().lower() not in _STRENGTHS:
+        raise _refused(definition, f"'{_STRENGTH}' = '{strength}'; it is one of {', '.join(_STRENGTHS)}.")
+    if given == [_STRENGTH]:
+        raise _refused(definition, f"'{_STRENGTH}' needs '{_SHARE}' or '{_COMMITS}', which say when.")
+    if share is not None and strength is not None and strength.strip().lower() == "minor":
+        raise _refused(definition, f"'{_STRENGTH}' = 'minor' leaves the share of the log as it is; use full.")
+
+
+def _against(definition: TableDefinition) -> str | None:
+    if not definition.keyed:
+        return "needs a PRIMARY KEY, and the table has none"
+    if definition.external:
+        return "is for tables that Trinity made; compact this one by the engine that writes it"
+    if keeps_versions(definition.properties):
+        return "does not go with 'keep-versions', under which nothing is compacted"
+    return None
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
+
+
+def _refused(definition: TableDefinition, message: str) -> TrinityError:
+    return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{definition.full_name}': {message}")
