@@ -32,7 +32,8 @@ SPARK_SETTINGS = {
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "2",
     # a statement's generated code runs over ten rows: a thorough compiler doubles what the JVM costs
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    # (without that one the JVM keeps 48 MB for code, and once they are full it compiles nothing more)
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m",
 }
 
 
