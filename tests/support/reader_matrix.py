@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -75,7 +76,9 @@ def _pyiceberg(session: Session, table: Table) -> pa.Table:
 
 
 def _polars_iceberg(session: Session, table: Table) -> pa.Table:
-    return pl.scan_iceberg(pyiceberg(table)).collect().to_arrow()
+    # that PyIceberg plans the scan
+    with warnings.catch_warnings(action="ignore", category=pl.exceptions.PerformanceWarning):
+        return pl.scan_iceberg(pyiceberg(table)).collect().to_arrow()
 
 
 def _duckdb_iceberg(session: Session, table: Table) -> pa.Table:
