@@ -68,7 +68,8 @@ def lived(table: Table) -> Table:
     return table
 
 
-SHORT = {("parquet", engine) for engine in TABLES} | {("delta", "deduplicate"), ("iceberg", "partial-update")}
+# one for each way to find changes; the conformance suite's check draws the others
+SHORT = {("parquet", "partial-update"), ("delta", "deduplicate"), ("parquet", "first-row")}
 
 
 @pytest.mark.parametrize(

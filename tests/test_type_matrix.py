@@ -171,7 +171,7 @@ def test_lists_within_nothing_are_written(session: Session, spark: SparkSession)
 
 
 def in_duckdb(table: Table) -> pa.Table:
-    return duckdb.connect().execute(table.merge_view_sql("duckdb")).to_arrow_table()
+    return duckdb.connect().sql(table.merge_view_sql("duckdb")).to_arrow_table()
 
 
 @pytest.mark.parametrize(("place", "zone"), PLACES, indirect=True)
