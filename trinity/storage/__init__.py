@@ -27,7 +27,7 @@ from trinity.storage.local_sync import make_folder, sync_file, sync_folders
 from trinity.storage.location import Location, file_uri, local_path, path_sql, spark_path
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
-from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema
+from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.position_deletes import DeletesFragment, PositionDeletes, PositionDeleteSink, deletes_of_fragments
@@ -135,6 +135,7 @@ __all__ = [
     "statement_turn",
     "statistics_columns",
     "stored_name",
+    "stored_pages",
     "stored_schema",
     "sweep",
     "sync_file",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -27,8 +27,7 @@ from trinity.spi import (
     removal,
 )
 from trinity.storage.location import Location
-from trinity.storage.naming import columns_in
-from trinity.storage.parquet_files import open_parquet
+from trinity.storage.parquet_files import stored_pages
 from trinity.storage.store import ObjectStore
 
 __all__ = ["ColumnMergeSink", "CopyOnWriteMergeSink", "VersionMergeSink", "merge_sink"]
@@ -153,30 +152,20 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
             self._positions[file].append(here.to_numpy(zero_copy_only=False))
 
     def _kept(self, path: str, deleted: np.ndarray) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that stay, in storage form; a column that the file lacks is NULL."""
-        try:
-            opened = open_parquet(path)
-        except FileNotFoundError as error:
-            raise TrinityError(
-                "BAD_DATA", f"Data file '{path}' of table '{self._merge.table.full_name}' is missing; restore it."
-            ) from error
+        """The rows of a file that stay, in storage form."""
         deleted = np.sort(deleted)
         first = 0
-        with opened:
-            present = columns_in(opened.schema_arrow, self._storage)
-            for page in opened.iter_batches(columns=[name for name in present if name is not None]):
+        try:
+            for page in stored_pages(path, self._storage):
                 low, high = np.searchsorted(deleted, (first, first + page.num_rows))
                 stays = np.ones(page.num_rows, dtype=bool)
                 stays[deleted[low:high] - first] = False
                 first += page.num_rows
-                yield self._stored(page.filter(pa.array(stays)), present)
-
-    def _stored(self, page: pa.RecordBatch, present: Sequence[str | None]) -> pa.RecordBatch:
-        columns = [
-            pa.nulls(page.num_rows, f.type) if name is None else page.column(name).cast(f.type)
-            for f, name in zip(self._storage, present, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._storage)
+                yield page.filter(pa.array(stays))
+        except FileNotFoundError as error:
+            raise TrinityError(
+                "BAD_DATA", f"Data file '{path}' of table '{self._merge.table.full_name}' is missing; restore it."
+            ) from error
 
 
 class VersionMergeSink(_ParquetMergeSink):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trinity.storage.naming import columns_in
 from trinity.storage.store import ObjectStore
 
-__all__ = ["open_parquet", "parquet_footer", "parquet_schema"]
+__all__ = ["open_parquet", "parquet_footer", "parquet_schema", "stored_pages"]
 
 
 def open_parquet(path: str) -> pq.ParquetFile:
@@ -26,3 +29,19 @@ def parquet_schema(path: str) -> pa.Schema:
     """A file's columns. Raises as :func:`open_parquet` does."""
     store = ObjectStore(path)
     return pq.read_schema(store.location.for_arrow, filesystem=store.filesystem)
+
+
+def stored_pages(path: str, storage: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a data file, page by page, in storage form; a column that the file lacks is NULL.
+
+    Raises:
+        FileNotFoundError: and what pyarrow raises, as :func:`open_parquet`; once the first page is asked for.
+    """
+    with open_parquet(path) as file:
+        present = columns_in(file.schema_arrow, storage)
+        for page in file.iter_batches(columns=[name for name in present if name is not None]):
+            columns = [
+                pa.nulls(page.num_rows, f.type) if name is None else page.column(name).cast(f.type)
+                for f, name in zip(storage, present, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=storage)

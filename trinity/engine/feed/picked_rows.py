@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.run_sinks import map_in_arrow
-from trinity.engine.reading.scan import check_present
+from trinity.engine.reading.scan import check_not_missing
 from trinity.merge.quoting import quoted
 from trinity.spi import DataFile, Deletes, SplitSource, parse_type
-from trinity.storage import columns_in, open_parquet, spark_schema
+from trinity.storage import spark_schema, stored_pages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +31,6 @@ _COMPARED_ALIKE: Final = frozenset(
     }
 )  # fmt: skip
 """Types of key columns that are equal in Arrow where they are in Spark; NaN and -0.0 are not."""
-_PAGE_ROWS: Final = 131_072
 _MANY: Final = 32
 """More files with keys than this are not opened again by every task."""
 _PLACE: Final = "_trinity_place"
@@ -64,7 +62,7 @@ def picked_rows(
     Raises:
         TrinityError: BAD_DATA naming a file that is missing.
     """
-    check_present(files)
+    check_not_missing(files)
     pick = _Pick(splits.storage, tuple(key), tuple((f.path, f.deletes) for f in files), tuple(f.path for f in keyed))
     stored = spark_schema(splits.storage)
     rows = map_in_arrow(spark.range(0, len(files), 1, len(files)), lambda pages: pick(pages), stored)
@@ -96,38 +94,22 @@ class _Pick:
                 yield from self._picked(path, deletes, keys)
 
     def _keys(self) -> pa.Table:
-        tables = [pa.Table.from_batches(self._read(path, self.key), self._schema(self.key)) for path in self.keyed]
-        return pa.concat_tables(tables)
+        return pa.concat_tables([self._keys_of(path) for path in self.keyed])
 
     def _picked(self, path: str, deletes: Deletes | None, keys: pa.Table) -> Iterator[pa.RecordBatch]:
-        own = pa.Table.from_batches(self._read(path, self.key), self._schema(self.key))
+        own = self._keys_of(path)
         own = own.append_column(_PLACE, pa.array(np.arange(len(own))))
         found = own.join(keys, list(self.key), join_type="left semi", use_threads=False)
         places = np.sort(found.column(_PLACE).to_numpy())
         if deletes is not None:
             places = np.setdiff1d(places, deletes.positions().to_numpy(), assume_unique=True)
         before = 0
-        for page in self._read(path, self.storage.names if len(places) else ()):
+        for page in stored_pages(path, self.storage) if len(places) else ():
             first, last = np.searchsorted(places, (before, before + page.num_rows))
             if first < last:
                 yield page.take(pa.array(places[first:last] - before))
             before += page.num_rows
 
-    def _schema(self, names: Sequence[str]) -> pa.Schema:
-        return pa.schema([self.storage.field(name) for name in names])
-
-    def _read(self, path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of a file, page by page, in the storage form of some columns."""
-        wanted = self._schema(names)
-        if not names:
-            return
-        with open_parquet(path) as file:
-            stored = columns_in(file.schema_arrow, wanted)
-            present = [name for name in stored if name is not None]
-            for page in file.iter_batches(_PAGE_ROWS, columns=present, use_threads=False):
-                found = dict(zip(page.schema.names, page.columns, strict=True))
-                columns = [
-                    pa.nulls(page.num_rows, f.type) if name is None else cast_array(found[name], f.type, name, "UTC")
-                    for name, f in zip(stored, wanted, strict=True)
-                ]
-                yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+    def _keys_of(self, path: str) -> pa.Table:
+        wanted = pa.schema([self.storage.field(name) for name in self.key])
+        return pa.Table.from_batches(stored_pages(path, wanted), wanted)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bucket_types",
     "bucketed_scan",
-    "check_present",
+    "check_not_missing",
     "empty_scan",
     "layers",
     "located_scan",
@@ -114,7 +114,7 @@ def _missing_file_named() -> Iterator[None]:
         raise _missing((error.getMessageParameters() or {}).get("path", "")) from error
 
 
-def check_present(files: Sequence[DataFile]) -> None:
+def check_not_missing(files: Sequence[DataFile]) -> None:
     """Asks for each file before a plan is made that opens them. Raises BAD_DATA naming the file that is missing."""
     for file in files:
         if not ObjectStore(file.path).exists(""):
