@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.changes import rows_at
 from trinity import Session, Table, TrinityError, cdc
 from trinity.engine.after_commit import compacted
-from trinity.engine.compacting.strength import Strength
 from trinity.engine.streaming import background
+from trinity.merge.strength import Strength
 
 Row = dict[str, Any]
 

@@ -334,7 +334,7 @@ class Table(TableColumns):
                 (docs/external-tables.md), and for a resolve of a table that cannot have it (docs/compaction.md).
         """
         from trinity.engine.after_commit import compacted
-        from trinity.engine.compacting.strength import Strength
+        from trinity.merge.strength import Strength
 
         return compacted(self, Strength.of(strength, full))
 

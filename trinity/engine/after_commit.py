@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from trinity.calls import as_trinity
-from trinity.engine.compacting.strength import Strength
 from trinity.engine.target import Target
 from trinity.merge import (
     ChangelogProducer,
@@ -18,6 +17,7 @@ from trinity.merge import (
     commits_between,
     compaction_trigger,
 )
+from trinity.merge.strength import Strength
 from trinity.secrets import logger
 from trinity.spi import CommitResult, TableDefinition
 
@@ -76,8 +76,8 @@ def _compact_when_due(table: Target, every: int) -> None:
 def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> None:
     from trinity.engine.compacting.triggered import begin_when_due
 
-    def compact(strength: str) -> None:
-        _try(table, "compact", version, lambda: compacted(table, Strength(strength)))
+    def compact(strength: Strength) -> None:
+        _try(table, "compact", version, lambda: compacted(table, strength))
 
     begin_when_due(table, trigger, compact)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine
 from trinity.merge.options import keeps_versions
+from trinity.merge.refusals import not_compacted, not_own_keyed, refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,24 +64,24 @@ def check_changelog(definition: TableDefinition, engine: MergeEngine) -> None:
     text = options.get(_PRODUCER, ChangelogProducer.NONE.value)
     known = [producer.value for producer in ChangelogProducer]
     if _word(text) not in known:
-        raise _refused(definition, f"'{_PRODUCER}' = '{text}'; it is one of {', '.join(known)}.")
+        raise refused(definition, f"'{_PRODUCER}' = '{text}'; it is one of {', '.join(known)}.")
     producer = ChangelogProducer(_word(text))
     if producer is not ChangelogProducer.NONE and (why := _against(definition, engine, producer)):
-        raise _refused(definition, f"'{_PRODUCER}' = '{producer.value}' {why}.")
+        raise refused(definition, f"'{_PRODUCER}' = '{producer.value}' {why}.")
     deduplicate = options.get(_DEDUPLICATE)
     if deduplicate is not None and _word(deduplicate) not in ("true", "false"):
-        raise _refused(definition, f"'{_DEDUPLICATE}' = '{deduplicate}'; it is true or false.")
+        raise refused(definition, f"'{_DEDUPLICATE}' = '{deduplicate}'; it is true or false.")
     if deduplicate is not None and not producer.writes:
-        raise _refused(definition, f"'{_DEDUPLICATE}' needs '{_PRODUCER}' = 'lookup' or 'full-compaction'.")
+        raise refused(definition, f"'{_DEDUPLICATE}' needs '{_PRODUCER}' = 'lookup' or 'full-compaction'.")
     if (commits := options.get(_COMMITS)) is not None:
         if not commits.strip().isdecimal() or int(commits) < 1:
-            raise _refused(definition, f"'{_COMMITS}' = '{commits}'; it is a number from 1 on.")
+            raise refused(definition, f"'{_COMMITS}' = '{commits}'; it is a number from 1 on.")
         if why := _against_compaction(definition, producer):
-            raise _refused(definition, f"'{_COMMITS}' {why}.")
+            raise refused(definition, f"'{_COMMITS}' {why}.")
 
 
 def _against(definition: TableDefinition, engine: MergeEngine, producer: ChangelogProducer) -> str | None:
-    if why := _not_for(definition):
+    if why := not_own_keyed(definition):
         return why
     if engine is MergeEngine.FIRST_ROW and producer is not ChangelogProducer.LOOKUP:
         return "does not go with merge engine first-row, of which only the first row of a key is ever seen; use lookup"
@@ -93,21 +93,7 @@ def _against(definition: TableDefinition, engine: MergeEngine, producer: Changel
 def _against_compaction(definition: TableDefinition, producer: ChangelogProducer) -> str | None:
     if producer is ChangelogProducer.LOOKUP:
         return f"does not go with '{_PRODUCER}' = 'lookup', which waits for no compaction; use full-compaction"
-    if keeps_versions(definition.properties):
-        return "does not go with 'keep-versions', under which nothing is compacted"
-    return _not_for(definition)
-
-
-def _not_for(definition: TableDefinition) -> str | None:
-    if not definition.keyed:
-        return "needs a PRIMARY KEY, and the table has none"
-    if definition.external:
-        return "is for tables that Trinity made: others commit to this one, and its files are not Trinity's"
-    return None
-
-
-def _refused(definition: TableDefinition, message: str) -> TrinityError:
-    return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{definition.full_name}': {message}")
+    return not_compacted(definition)
 
 
 def _word(text: str) -> str:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trinity.errors import TrinityError
-from trinity.merge.options import keeps_versions
+from trinity.merge.refusals import not_compacted, refused
+from trinity.merge.strength import Strength
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,6 @@ __all__ = ["CompactionTrigger", "check_trigger", "compaction_trigger"]
 _SHARE: Final = "compaction.trigger.log-share"
 _COMMITS: Final = "compaction.trigger.commits"
 _STRENGTH: Final = "compaction.trigger.strength"
-_STRENGTHS: Final = ("minor", "resolve", "full")
 
 
 @dataclass(frozen=True)
@@ -29,20 +28,20 @@ class CompactionTrigger:
     Attributes:
         log_share: rows of the log by rows of the base.
         commits: commits in the log.
-        strength: the compaction, ``minor``, ``resolve`` or ``full``; None for a full one when the share was reached,
-            and a minor one when the commits were.
+        strength: of the compaction; None for a full one when the share was reached, and a minor one when the commits
+            were.
     """
 
     log_share: float | None
     commits: int | None
-    strength: str | None = None
+    strength: Strength | None = None
 
-    def due(self, log_share: float, commits: int) -> str | None:
+    def due(self, log_share: float, commits: int) -> Strength | None:
         """The compaction that a log of this state needs; None for none."""
         if self.log_share is not None and log_share >= self.log_share:
-            return self.strength or "full"
+            return self.strength or Strength.FULL
         if self.commits is not None and commits >= self.commits:
-            return self.strength or "minor"
+            return self.strength or Strength.MINOR
         return None
 
 
@@ -55,7 +54,7 @@ def compaction_trigger(properties: Mapping[str, str]) -> CompactionTrigger | Non
     return CompactionTrigger(
         float(share) if share is not None else None,
         int(commits) if commits is not None else None,
-        strength.strip().lower() if strength is not None else None,
+        Strength(_word(strength)) if strength is not None else None,
     )
 
 
@@ -69,29 +68,20 @@ def check_trigger(definition: TableDefinition) -> None:
     given = [key for key in (_SHARE, _COMMITS, _STRENGTH) if key in options]
     if not given:
         return
-    if why := _against(definition):
-        raise _refused(definition, f"'{given[0]}' {why}.")
+    if why := not_compacted(definition):
+        raise refused(definition, f"'{given[0]}' {why}.")
     share, commits, strength = (options.get(key) for key in (_SHARE, _COMMITS, _STRENGTH))
     if share is not None and not _is_share(share):
-        raise _refused(definition, f"'{_SHARE}' = '{share}'; it is a number above 0: log rows by base rows, as 0.1.")
+        raise refused(definition, f"'{_SHARE}' = '{share}'; it is a number above 0: log rows by base rows, as 0.1.")
     if commits is not None and not (commits.strip().isdecimal() and int(commits) > 1):
-        raise _refused(definition, f"'{_COMMITS}' = '{commits}'; it is a number from 2 on.")
-    if strength is not None and strength.strip().lower() not in _STRENGTHS:
-        raise _refused(definition, f"'{_STRENGTH}' = '{strength}'; it is one of {', '.join(_STRENGTHS)}.")
+        raise refused(definition, f"'{_COMMITS}' = '{commits}'; it is a number from 2 on.")
+    known = [each.value for each in Strength]
+    if strength is not None and _word(strength) not in known:
+        raise refused(definition, f"'{_STRENGTH}' = '{strength}'; it is one of {', '.join(known)}.")
     if given == [_STRENGTH]:
-        raise _refused(definition, f"'{_STRENGTH}' needs '{_SHARE}' or '{_COMMITS}', which say when.")
-    if share is not None and strength is not None and strength.strip().lower() == "minor":
-        raise _refused(definition, f"'{_STRENGTH}' = 'minor' leaves the share of the log as it is; use full.")
-
-
-def _against(definition: TableDefinition) -> str | None:
-    if not definition.keyed:
-        return "needs a PRIMARY KEY, and the table has none"
-    if definition.external:
-        return "is for tables that Trinity made; compact this one by the engine that writes it"
-    if keeps_versions(definition.properties):
-        return "does not go with 'keep-versions', under which nothing is compacted"
-    return None
+        raise refused(definition, f"'{_STRENGTH}' needs '{_SHARE}' or '{_COMMITS}', which say when.")
+    if share is not None and strength is not None and _word(strength) == Strength.MINOR:
+        raise refused(definition, f"'{_STRENGTH}' = 'minor' leaves the share of the log as it is; use full.")
 
 
 def _is_share(text: str) -> bool:
@@ -101,5 +91,5 @@ def _is_share(text: str) -> bool:
         return False
 
 
-def _refused(definition: TableDefinition, message: str) -> TrinityError:
-    return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{definition.full_name}': {message}")
+def _word(text: str) -> str:
+    return text.strip().lower()

@@ -14,7 +14,6 @@ from trinity.engine.compacting.partitions import grouped_scan
 from trinity.engine.compacting.resolve import resolve
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
-from trinity.engine.compacting.strength import Strength
 from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.lasting import lasting
 from trinity.engine.reading.merged_read import folded, with_key
@@ -26,6 +25,7 @@ from trinity.merge.options import keeps_versions
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
+from trinity.merge.strength import Strength
 from trinity.spi import (
     Bucket,
     ColumnStats,

@@ -81,7 +81,7 @@ def resolve(
     work = _Resolve(spark, splits, spec, parts)
     fragments, deletes = _sorted_out(run_on_spark(work.task(connector, rewrite), work.rows()))
     if (positions := work.superseded_beside()) is not None:
-        task = _DeleteTask(connector.sinks, rewrite, work.beside_by_token)
+        task = _DeleteTask(connector.sinks, rewrite, _tokens(work.beside)[1])
         deletes += run_on_spark(task, positions.repartition(min(_MOST_TASKS, len(work.beside)), _FILE))
     return connector.metadata.finish_resolve(rewrite, fragments, deletes)
 
@@ -152,11 +152,6 @@ class _Resolve:
     def beside(self) -> list[DataFile]:
         """Touched files in none."""
         return [f for f in self.touched if not (f.bucket and self.buckets)]
-
-    @property
-    def beside_by_token(self) -> Mapping[Any, DataFile]:
-        """The other files by what tells them in a scan."""
-        return _tokens(self.beside)[1]
 
     def task(self, connector: Connector, rewrite: RewriteTableHandle) -> _ResolveTask:
         """Writes live rows to the run, tombstones to the sidecar, and positions of files in buckets."""

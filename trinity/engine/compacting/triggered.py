@@ -12,6 +12,7 @@ from typing import Final
 from trinity.engine.compacting.health import health_of
 from trinity.engine.target import Target
 from trinity.merge import CompactionTrigger
+from trinity.merge.strength import Strength
 
 __all__ = ["THREAD", "begin_when_due"]
 
@@ -24,7 +25,7 @@ _waiting: Final[set[tuple[str, str]]] = set()
 """Tables with a compaction that is under way, or waits for that of another table: (location, name)."""
 
 
-def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[[str], None]) -> None:
+def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[[Strength], None]) -> None:
     """Begins a compaction when one is due and none of the table has begun; returns at once.
 
     Args:
@@ -32,6 +33,8 @@ def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[
         trigger: its options.
         compact: compacts by a strength, and raises nothing.
     """
+    if _identity(table) in _waiting:  # which spares a look at the table
+        return
     health = health_of(table.splits())
     strength = trigger.due(health.log_share, health.commits)
     if strength is None or not _claimed(table):
@@ -39,7 +42,7 @@ def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[
     threading.Thread(target=_run, name=f"{THREAD} {table.name}", args=[table, strength, compact]).start()
 
 
-def _run(table: Target, strength: str, compact: Callable[[str], None]) -> None:
+def _run(table: Target, strength: Strength, compact: Callable[[Strength], None]) -> None:
     try:
         with _one:
             compact(strength)

@@ -12,10 +12,11 @@ from trinity.engine.reading.arrival_order import is_lost
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, HistoryEntry, SplitSource, Tier
+from trinity.storage import KEEPS_ROWS
 
 __all__ = ["Step", "keeps_rows", "runs", "steps"]
 
-_KEEPS_ROWS: Final = frozenset({"compact", "resolve", "optimize", "replace", "vacuum", "vacuum start", "vacuum end"})
+_KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}
 """Operations of ``history()`` that leave the rows as they were, Trinity's and the formats' own (C3)."""
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
 from trinity.engine.after_commit import compacted
-from trinity.engine.compacting.strength import Strength
 from trinity.engine.target import Target
+from trinity.merge.strength import Strength
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
