@@ -1,7 +1,7 @@
 """How long a change of 1,000 rows takes through two tables: ``python -m benchmarks.lag``.
 
-Rows of a PostgreSQL-like stream go into an Iceberg table, and a Delta table of totals follows it: the time from before
-the commit to the first until the totals, read, have the change. Both tables have a million rows of history.
+Rows go into an Iceberg table of a million, and a Delta table of totals by customer follows it: the time from before the
+commit to the first until the totals, read, have the change.
 """
 
 from __future__ import annotations

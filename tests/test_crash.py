@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +22,7 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.changes import defined_changes, feed
-from tests.support.crash import KILLED, built_shim
+from tests.support.crash import built_shim, run_until_killed
 from trinity import Column, Session
 from trinity.table import Table
 
@@ -113,7 +111,6 @@ class Crash:
         control.write_bytes(bytes(64))
         self.trace.unlink(missing_ok=True)
         environment = {
-            **os.environ,
             "LD_PRELOAD": str(self.shim),
             "CRASH_ROOT": str(self.warehouse),
             "CRASH_CONTROL": str(control),
@@ -122,26 +119,12 @@ class Crash:
             "CRASH_MATCH": match,
             "CRASH_COPIES": copies,
         }
-        words = [sys.executable, str(HERE / "crash" / "child.py"), action, str(self.warehouse), table]
+        words = [action, self.warehouse, table]
         if action == "append":
-            words.append(str(self.rows))
+            words.append(self.rows)
         elif action in STATEMENTS:
-            words[2] = "sql"
-            words.append(STATEMENTS[action].format(table=table, rows=self.rows))
-        done = subprocess.run(
-            words,
-            env=environment,
-            cwd=self.folder,
-            start_new_session=True,  # the shim kills the session
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert done.returncode in (0, KILLED), done.stderr
-        return done.returncode == KILLED
+            words = ["sql", self.warehouse, table, STATEMENTS[action].format(table=table, rows=self.rows)]
+        return run_until_killed(HERE / "crash" / "child.py", words, environment, self.folder)
 
     @property
     def trace(self) -> Path:

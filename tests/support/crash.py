@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
-__all__ = ["KILLED", "built_shim"]
+__all__ = ["KILLED", "built_shim", "run_until_killed"]
 
 KILLED = -9
 """The return code of a process that was killed."""
@@ -24,3 +26,30 @@ def built_shim(folder: Path) -> Path:
     source = Path(__file__).parent.parent / "crash" / "crash_shim.c"
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(built), str(source), "-ldl"], check=True)
     return built
+
+
+def run_until_killed(
+    program: Path, words: Iterable[object], environment: Mapping[str, str], folder: Path | None = None
+) -> bool:
+    """Runs a program to its end, which may be that the library kills it; True when it did.
+
+    Args:
+        program: in Python.
+        words: its arguments.
+        environment: beside that of this process.
+        folder: where it runs; here when left out.
+    """
+    done = subprocess.run(
+        [sys.executable, str(program), *map(str, words)],
+        env={**os.environ, **environment},
+        cwd=folder,
+        start_new_session=True,  # the library kills the session
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode in (0, KILLED), done.stderr[-6000:]
+    return done.returncode == KILLED

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.crash import KILLED
+from tests.support.crash import run_until_killed
 
 __all__ = ["SCHEMA", "Row", "drawn", "is_killed", "made_of", "write"]
 
@@ -54,16 +52,4 @@ def made_of(batches: list[list[Row]], keyed: bool) -> Counter[Row]:
 
 def is_killed(words: tuple[object, ...], environment: Mapping[str, str]) -> bool:
     """Runs ``crash/stream.py`` to its end; True when it was killed."""
-    done = subprocess.run(
-        [sys.executable, str(_CHILD), *map(str, words)],
-        env={**os.environ, **environment},
-        start_new_session=True,  # what kills it kills the session
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode in (0, KILLED), done.stderr[-6000:]
-    return done.returncode == KILLED
+    return run_until_killed(_CHILD, words, environment)

@@ -14,16 +14,23 @@ class CompactionForgetsTombstones(Model):
     """Compaction keeps live rows only (against U4, L3)."""
 
     def compact(self, full: bool) -> None:
-        live = [v for v in self.winners().values() if not self.is_deleted(v)]
-        self.commits = [*([] for _ in self.commits[:-1]), live]
+        _keep_live(self)
 
 
 class ResolveForgetsTombstones(Model):
     """Resolve keeps live rows only (against R1, U4)."""
 
     def resolve(self) -> None:
-        live = [v for v in self.winners().values() if not self.is_deleted(v)]
-        self.commits = [*([] for _ in self.commits[:-1]), live]
+        _keep_live(self)
+
+
+def _keep_live(model: Model) -> None:
+    _fold_into(model, [v for v in model.winners().values() if not model.is_deleted(v)])
+
+
+def _fold_into(model: Model, versions: list[Version]) -> None:
+    """Makes row versions all there is, as of the last commit."""
+    model.commits = [*([] for _ in model.commits[:-1]), versions]
 
 
 class ResolveDeletesWhatWins(Model):
@@ -33,7 +40,7 @@ class ResolveDeletesWhatWins(Model):
         if self.commits:
             last = {self.key_of(version.row): version for version in self.commits[-1]}
             kept = {key: v for key, v in self.winners().items() if key not in last}
-            self.commits = [*([] for _ in self.commits[:-1]), [*kept.values(), *last.values()]]
+            _fold_into(self, [*kept.values(), *last.values()])
 
 
 class CompactionForgetsOrder(Model):
