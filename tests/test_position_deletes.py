@@ -25,7 +25,8 @@ def written(folder: Path, file: DataFile, positions: list[int]) -> PositionDelet
     sink = ParquetSinkProvider().create_delete_sink(sink_into(folder), SinkId())
     sink.delete_rows(file, pa.array(positions, pa.int64()))
     [fragment] = deletes_of_fragments(sink.finish())
-    assert (fragment.of, fragment.size) == (file.path, Path(fragment.deletes.files[0]).stat().st_size)
+    assert (fragment.of, fragment.size) == (file.path, Path(fragment.deletes.paths[0]).stat().st_size)
+    assert isinstance(fragment.deletes, PositionDeletes)
     return fragment.deletes
 
 

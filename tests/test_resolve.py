@@ -3,51 +3,26 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import trinity
-from tests.support.iceberg import iceberg_spark, pyiceberg
-from trinity import Column, Session, TrinityError
+from tests.support.resolve import base, expected, fill, made, rows
+from trinity import Session, TrinityError
 from trinity.engine.reading import deleted_rows
 from trinity.spi import DataFile, Tier
 from trinity.table import Table
 
-COLUMNS = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "string")]
-OPTIONS = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}
 
-
-def made(session: Session, fmt: str, **options: str) -> Table:
-    options = {name.replace("_", "-"): value for name, value in options.items()}
-    given = {name: value for name, value in {**OPTIONS, **options}.items() if value}
-    return session.create_table(f"{fmt}.default.numbers", COLUMNS, primary_key=["k"], properties=given)
-
-
-@pytest.fixture(params=["parquet", pytest.param("iceberg", marks=pytest.mark.full)])
+@pytest.fixture(params=["parquet", *(pytest.param(fmt, marks=pytest.mark.full) for fmt in ("delta", "iceberg"))])
 def numbers(session: Session, request: pytest.FixtureRequest) -> Table:
     """A table of each format that deletes rows by position."""
     return made(session, request.param)
-
-
-def fill(table: Table, start: int, stop: int, ts: int, v: str, gone: bool = False) -> None:
-    k = range(start, stop)
-    table.upsert(pa.table({"k": k, "ts": [ts] * len(k), "gone": [gone] * len(k), "v": [v] * len(k)}))
-
-
-def rows(table: Table, version: int | None = None) -> dict[int, str]:
-    found = table.to_df(version=version).collect()
-    assert len({r.k for r in found}) == len(found)
-    return {r.k: r.v for r in found}
-
-
-def base(table: Table) -> list[DataFile]:
-    return [f for f in table.splits().files if f.tier is Tier.BASE]
 
 
 def plan(table: Table) -> str:
@@ -57,10 +32,6 @@ def plan(table: Table) -> str:
 def operators(text: str) -> set[str]:
     lines = text.split("Subquery")[0].splitlines()
     return {re.sub(r"^[\s:+\-*()\d]*", "", line).split(" ")[0] for line in lines} - {""}
-
-
-def expected(*parts: tuple[range, str]) -> dict[int, str]:
-    return {k: v for part, v in parts for k in part}
 
 
 def test_r1_a_resolved_table_is_a_scan_that_leaves_rows_out(numbers: Table) -> None:
@@ -82,7 +53,8 @@ def test_r1_a_resolved_table_is_a_scan_that_leaves_rows_out(numbers: Table) -> N
     assert (run.rows, sum(f.deletes.rows for f in files.files if f.deletes)) == (70, 60)
     assert sum(f.rows for f in files.sidecar) == 10
     deletes = [f for f in files.files if f.deletes]
-    assert (done.rows, done.files) == (70, len(deletes) + 1 + len(files.sidecar))
+    written = {path for f in deletes if f.deletes for path in f.deletes.paths}
+    assert (done.rows, done.files) == (70, len(written) + 1 + len(files.sidecar))
     assert numbers.history().collect()[0].operation == "resolve"
     assert {r._tier for r in numbers.log().where("k BETWEEN 10 AND 99").collect()} == {"base"}
     assert numbers.log().count() == 40 + 70 + 10
@@ -221,17 +193,20 @@ def test_vacuum_keeps_positions_as_long_as_a_version_needs_them(numbers: Table) 
     for n in (2, 3):
         fill(numbers, 0, 5, n, f"b{n}")
         numbers.compact("resolve")
-    folder = Path(numbers.location, "_trinity", "deletes")
+    folder, pattern = Path(numbers.location, "_trinity", "deletes"), "*.parquet"
     orphan = folder / f"{'0' * 32}-000000-00000000-000000.parquet"
+    if numbers.name.catalog == "delta":
+        folder, pattern = Path(numbers.location), "*.bin"
+        orphan = folder / f"deletion_vector_{uuid.uuid4()}.bin"
     orphan.write_bytes(b"of a resolve that failed")
     needed = {path for f in base(numbers) if f.deletes for path in f.deletes.paths}
-    assert {str(p) for p in folder.iterdir()} >= needed | {str(orphan)}
+    assert {str(p) for p in folder.glob(pattern)} >= needed | {str(orphan)}
     numbers.vacuum(retain="0 seconds")
-    assert {str(p) for p in folder.iterdir()} == needed
+    assert {str(p) for p in folder.glob(pattern)} == needed
     assert rows(numbers) == expected((range(20), "a"), (range(5), "b3"))
     numbers.compact(full=True)
     numbers.vacuum(retain="0 seconds")
-    assert list(folder.iterdir()) == []
+    assert list(folder.glob(pattern)) == []
 
 
 def test_another_process_reads_what_checkpoints_say_and_a_lost_file_is_named(warehouse: Path, session: Session) -> None:
@@ -254,22 +229,6 @@ def test_another_process_reads_what_checkpoints_say_and_a_lost_file_is_named(war
         with pytest.raises(TrinityError, match=re.escape(path)) as caught:
             other.table("p.default.numbers").to_df()
         assert caught.value.code == "BAD_DATA"
-
-
-@pytest.mark.parametrize("log", [False, True], ids=["resolved", "log on top"])
-def test_a_merge_view_leaves_the_rows_out(session: Session, numbers: Table, log: bool) -> None:
-    fill(numbers, 0, 30, 1, "a")
-    numbers.compact(full=True)
-    fill(numbers, 5, 10, 2, "b")
-    fill(numbers, 0, 2, 2, "", gone=True)
-    numbers.compact("resolve")
-    if log:
-        fill(numbers, 8, 12, 3, "c")
-    wanted = rows(numbers)
-    found = duckdb.connect().execute(numbers.merge_view_sql("duckdb")).fetchall()
-    assert sorted((k, v) for k, _, _, v in found) == sorted(wanted.items())
-    by_spark = session.spark.sql(numbers.merge_view_sql("spark")).collect()
-    assert sorted((r.k, r.v) for r in by_spark) == sorted(wanted.items())
 
 
 @pytest.mark.full
@@ -351,30 +310,26 @@ def test_files_of_one_size_are_told_by_name(numbers: Table, monkeypatch: pytest.
     assert "file_name" in plan(numbers)
 
 
-@pytest.mark.full
-def test_r1_iceberg_s_own_readers_see_the_merged_rows(session: Session) -> None:
-    numbers = made(session, "iceberg")
-    fill(numbers, 0, 40, 1, "a")
-    numbers.compact(full=True)
-    for n in (2, 3):
-        fill(numbers, 5 * n, 5 * n + 10, n, f"b{n}")
-        fill(numbers, 0, n, n, "", gone=True)
-        numbers.compact("resolve")
-        wanted = rows(numbers)
-        assert {r.k: r.v for r in iceberg_spark(session).table("iceberg.default.numbers").collect()} == wanted
-        found = pyiceberg(numbers).scan().to_arrow().to_pylist()
-        assert sorted((r["k"], r["v"]) for r in found) == sorted(wanted.items())
-    numbers.compact(full=True)
-    assert {r.k: r.v for r in iceberg_spark(session).table("iceberg.default.numbers").collect()} == wanted
-
-
-@pytest.mark.parametrize("fmt", ["delta"])
-def test_a_format_that_cannot_says_what_to_use_instead(session: Session, fmt: str) -> None:
-    table = made(session, fmt)
+def test_a_format_that_cannot_says_what_to_use_instead(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made(session, "parquet")
     fill(table, 0, 2, 1, "a")
+    monkeypatch.setattr(type(table.connector.metadata), "keeps_deletes", False)
     with pytest.raises(TrinityError, match=r"compact\(full=True\)") as caught:
         table.compact("resolve")
     assert caught.value.code == "NOT_SUPPORTED"
+
+
+@pytest.mark.full
+def test_a_delta_table_whose_owner_wants_no_deletion_vectors(session: Session) -> None:
+    table = made(session, "delta", **{"delta.enableDeletionVectors": "false"})
+    fill(table, 0, 2, 1, "a")
+    with pytest.raises(TrinityError, match=r"delta\.enableDeletionVectors") as caught:
+        table.compact("resolve")
+    assert caught.value.code == "NOT_SUPPORTED"
+    session.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    fill(table, 0, 1, 2, "b")
+    table.compact("resolve")
+    assert rows(table) == {0: "b", 1: "a"}
 
 
 def test_strengths_have_names(numbers: Table) -> None:

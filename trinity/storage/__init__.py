@@ -16,6 +16,7 @@ from trinity.storage.foreign import (
     adopted_definition,
     adopted_properties,
     changed_aside,
+    folds_by_column,
     foreign_definition,
     keeps_aside,
     split_key,
@@ -30,7 +31,13 @@ from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
-from trinity.storage.position_deletes import DeletesFragment, PositionDeletes, PositionDeleteSink, deletes_of_fragments
+from trinity.storage.position_deletes import (
+    DeletesFragment,
+    PositionDeletes,
+    PositionDeleteSink,
+    deletes_of_fragments,
+    unreadable_deletes,
+)
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
 from trinity.storage.row_changes import (
     KEEPS_ROWS,
@@ -103,6 +110,7 @@ __all__ = [
     "folder_name",
     "footer_statistics",
     "changed_aside",
+    "folds_by_column",
     "foreign_definition",
     "keeps_aside",
     "held",
@@ -142,6 +150,7 @@ __all__ = [
     "sync_folders",
     "system_trouble",
     "unescaped",
+    "unreadable_deletes",
     "version_at",
     "with_txn",
     "write_target",

@@ -27,7 +27,12 @@ def delete_around(delete: Callable[[], list[Entry]], forget: Callable[[], bool])
 
 
 def delete_orphans(
-    store: ObjectStore, referenced: Collection[str], older_than_ms: int, folder: str = ""
+    store: ObjectStore,
+    referenced: Collection[str],
+    older_than_ms: int,
+    folder: str = "",
+    *,
+    also: Callable[[str], bool] = lambda _: False,
 ) -> list[Entry]:
     """Deletes Parquet files below a folder that are not referenced, but for those of the table's changelog.
 
@@ -36,6 +41,7 @@ def delete_orphans(
         referenced: absolute paths of all files that a readable version needs.
         older_than_ms: younger files stay, a statement may be writing them; milliseconds since the epoch.
         folder: where to look, relative to the store.
+        also: True for the paths of files of the format's own that go likewise.
 
     Returns:
         what was deleted.
@@ -44,7 +50,7 @@ def delete_orphans(
     orphans = [
         entry
         for entry in store.list(folder)
-        if entry.path.endswith(".parquet")
+        if (entry.path.endswith(".parquet") or also(entry.path))
         and entry.path not in keep
         and entry.modified_ms <= older_than_ms
         and not entry.path.startswith(f"{CHANGELOG}/")

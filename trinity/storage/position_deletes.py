@@ -25,7 +25,14 @@ from trinity.storage.parquet_files import open_parquet
 from trinity.storage.parquet_sink import SinkFile, attempt_id, file_errors, file_name, sync_folders_of
 from trinity.storage.store import ObjectStore
 
-__all__ = ["DELETES", "DeletesFragment", "PositionDeleteSink", "PositionDeletes", "deletes_of_fragments"]
+__all__ = [
+    "DELETES",
+    "DeletesFragment",
+    "PositionDeleteSink",
+    "PositionDeletes",
+    "deletes_of_fragments",
+    "unreadable_deletes",
+]
 
 DELETES: Final = "_trinity/deletes"
 """Folder of a table's files of positions, below the table's."""
@@ -67,14 +74,7 @@ class PositionDeletes(Deletes):
                 rows = file.read([_POS] if self.of is None else [_PATH, _POS])
             places: np.ndarray = rows.column(_POS).to_numpy()
         except (OSError, MemoryError, pa.ArrowException, KeyError) as error:
-            if (trouble := system_trouble(error, path)) is not None:
-                raise trouble from error
-            what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
-            raise TrinityError(
-                "BAD_DATA",
-                f"'{path}', which says what rows of a data file are deleted, {what}; restore it from a copy, or read "
-                "an older version.",
-            ) from error
+            raise unreadable_deletes(path, error) from error
         if self.of is None:
             return places
         mine: np.ndarray = pc.equal(rows.column(_PATH), self.of).to_numpy()
@@ -98,12 +98,29 @@ class DeletesFragment:
     Attributes:
         of: the data file's path.
         deletes: its deleted rows from now on.
-        size: bytes of the file in which they are.
+        size: bytes that they take.
     """
 
     of: str
-    deletes: PositionDeletes
+    deletes: Deletes
     size: int
+
+
+def unreadable_deletes(path: str, error: Exception) -> TrinityError:
+    """The error of deleted rows that cannot be read: BAD_DATA, unless the system had trouble.
+
+    Args:
+        path: of the file in which they are written down.
+        error: what reading it raised.
+    """
+    if (trouble := system_trouble(error, path)) is not None:
+        return trouble
+    what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
+    return TrinityError(
+        "BAD_DATA",
+        f"'{path}', which says what rows of a data file are deleted, {what}; restore it from a copy, or read "
+        "an older version.",
+    )
 
 
 def deletes_of_fragments(fragments: Sequence[bytes]) -> list[DeletesFragment]:
@@ -112,7 +129,7 @@ def deletes_of_fragments(fragments: Sequence[bytes]) -> list[DeletesFragment]:
     for data in map(json.loads, fragments):
         new = DeletesFragment(data["of"], PositionDeletes(data["rows"], (data["path"],)), data["size"])
         if (other := found.get(new.of)) is not None:  # each has those of before, too
-            both = PositionDeletes(0, (*other.deletes.files, *new.deletes.files))
+            both = PositionDeletes(0, (*other.deletes.paths, *new.deletes.paths))
             new = DeletesFragment(new.of, replace(both, rows=len(both.positions())), other.size + new.size)
         found[new.of] = new
     return list(found.values())
@@ -159,16 +176,16 @@ class PositionDeleteSink(DeleteSink):
     def finish(self) -> list[bytes]:
         """Waits until the files' names are on disk, and reports them."""
         if self._written:
-            sync_folders_of(self._target, [path for f in self._written for path in f.deletes.files])
+            sync_folders_of(self._target, [path for f in self._written for path in f.deletes.paths])
         return [
-            json.dumps({"of": f.of, "rows": f.deletes.rows, "path": f.deletes.files[0], "size": f.size}).encode()
+            json.dumps({"of": f.of, "rows": f.deletes.rows, "path": f.deletes.paths[0], "size": f.size}).encode()
             for f in self._written
         ]
 
     def abort(self) -> None:
         """Removes the files."""
         try:
-            self._store.delete(self._store.relative(path) for f in self._written for path in f.deletes.files)
+            self._store.delete(self._store.relative(path) for f in self._written for path in f.deletes.paths)
         except TrinityError:
             return
 

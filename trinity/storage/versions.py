@@ -306,7 +306,7 @@ class VersionedMetadata(RowChanges):
         replaced = {f.path for f in rewrite.replaced}
 
         def swap(newest: TableVersion) -> TableVersion:
-            check_present(rewrite.table, files, (path for f in marks.values() for path in f.deletes.files))
+            check_present(rewrite.table, files, (path for f in marks.values() for path in f.deletes.paths))
             check_replaced(rewrite, {f.path for f in newest.files})
             check_kept(rewrite, newest.files, marks.keys())
             kept = [f for f in newest.files if f.path not in replaced and f.tier is not Tier.SIDECAR]

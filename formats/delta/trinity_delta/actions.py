@@ -12,15 +12,17 @@ from urllib.parse import quote
 
 from trinity.spi import DataFile, TableDefinition, TransactionId
 from trinity.storage import ObjectStore
+from trinity_delta.deletes import DeletionVector
 from trinity_delta.partition import to_delta_partition
 from trinity_delta.schema import configuration, schema_string
-from trinity_delta.stats import to_delta
+from trinity_delta.stats import loosened, to_delta
 
 __all__ = [
     "LOG",
     "SIDECAR_DOMAIN",
     "TAG_BUCKET",
     "TAG_COMMIT",
+    "TAG_OPERATION",
     "TAG_ORDER",
     "TAG_TIER",
     "VACUUM_DOMAIN",
@@ -34,6 +36,7 @@ __all__ = [
     "sidecar_list",
     "transaction",
     "vacuum_mark",
+    "with_vector",
 ]
 
 LOG: Final = "_delta_log"
@@ -48,8 +51,14 @@ TAG_ORDER: Final = "trinity.order"
 """Tag of an appended file: the number that its commit is about to have. Read only where the log's commit files, which
 tell it otherwise, are gone."""
 TAG_BUCKET: Final = "trinity.bucket"
+TAG_OPERATION: Final = "trinity.operation"
+"""Tag of a commit: Trinity's word for it, where Delta has none."""
 
 Action = dict[str, Any]
+_KNOWN: Final = (
+    "path", "partitionValues", "size", "deletionVector", "tags", "baseRowId", "defaultRowCommitVersion",
+)  # fmt: skip
+"""Fields of an add action that a remove action has, too."""
 
 
 def commit_name(version: int) -> str:
@@ -96,22 +105,40 @@ def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: b
         definition: the table, for the types of partition values.
         changes: True when rows change with it; False in a compaction.
     """
-    return {
-        "remove": {
-            "path": path,
-            "deletionTimestamp": _now_ms(),
-            "dataChange": changes,
-            "extendedFileMetadata": True,
-            "partitionValues": to_delta_partition(file.partition, definition),
-            "size": file.size,
-        }
+    gone: Action = {
+        "path": path,
+        "deletionTimestamp": _now_ms(),
+        "dataChange": changes,
+        "extendedFileMetadata": True,
+        "partitionValues": to_delta_partition(file.partition, definition),
+        "size": file.size,
     }
+    if isinstance(file.deletes, DeletionVector):  # Delta knows the file by both
+        gone["deletionVector"] = file.deletes.to_action()
+    return {"remove": gone}
 
 
-def remove_added(added: Mapping[str, Any]) -> Action:
-    """Removes a file of others by its add action, with its deletion vector: Delta knows it by both. Rows change."""
-    known = {k: added[k] for k in ("path", "partitionValues", "size", "deletionVector") if added.get(k) is not None}
-    return {"remove": {**known, "deletionTimestamp": _now_ms(), "dataChange": True, "extendedFileMetadata": True}}
+def remove_added(added: Mapping[str, Any], *, changes: bool = True) -> Action:
+    """Removes a file by its add action, with its deletion vector.
+
+    Args:
+        added: the action.
+        changes: as for :func:`remove`.
+    """
+    known = {key: added[key] for key in _KNOWN if added.get(key) is not None}
+    return {"remove": {**known, "deletionTimestamp": _now_ms(), "dataChange": changes, "extendedFileMetadata": True}}
+
+
+def with_vector(added: Mapping[str, Any], vector: DeletionVector) -> list[Action]:
+    """Removes a file and adds it with another deletion vector, all else staying; no row changes (R1).
+
+    Args:
+        added: its add action.
+        vector: its deleted rows from now on.
+    """
+    kept = {key: value for key, value in added.items() if value is not None}
+    marked = {"dataChange": False, "stats": loosened(added["stats"]), "deletionVector": vector.to_action()}
+    return [remove_added(added, changes=False), {"add": {**kept, **marked}}]
 
 
 def transaction(txn: TransactionId) -> Action:

@@ -14,9 +14,10 @@ from trinity.spi import (
     SparkRequirements,
     TableHandle,
 )
-from trinity.storage import Location, ParquetSinkProvider
+from trinity.storage import Location
 from trinity_delta.metadata import DeltaMetadata
 from trinity_delta.options import DeltaOptions
+from trinity_delta.sink import DeltaSinkProvider
 from trinity_delta.snapshot import is_table
 
 __all__ = ["DeltaConnector", "DeltaFormat"]
@@ -29,7 +30,7 @@ class DeltaConnector(Connector):
     """One catalog of Delta tables."""
 
     def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
-        super().__init__(DeltaMetadata(catalog, options.warehouse, context), ParquetSinkProvider())
+        super().__init__(DeltaMetadata(catalog, options.warehouse, context), DeltaSinkProvider())
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
         if not is_table(Location.of(table.location)):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from trinity.spi import HistoryEntry
-from trinity_delta.actions import TAG_TIER, VACUUM_DOMAIN
+from trinity_delta.actions import TAG_OPERATION, TAG_TIER, VACUUM_DOMAIN
 
 __all__ = ["history_entry"]
 
@@ -50,6 +50,8 @@ def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
     added = found.get("add", [])
     if said == "UPDATE" and all(map(_by_trinity, added)):  # an UPDATE of Delta's own adds files
         return "merge"
+    if (named := (found.get("commitInfo", [{}])[0].get("tags") or {}).get(TAG_OPERATION)) is not None:
+        return str(named)
     if said == "OPTIMIZE" and ("domainMetadata" in found or any(map(_by_trinity, added))):
         return "compact"
     if said in _ALTERS:

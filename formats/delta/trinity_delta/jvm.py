@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
@@ -254,19 +255,26 @@ class DeltaTransaction:
         with delta_errors(self._name, self._location):
             self._commit([mark], self._jvm.vacuumed(self._transaction.metadata(), retained_ms))
 
-    def commit(self, actions: Sequence[Action], *, operation: str) -> int:
-        """Commits a change of rows, and returns the version; ``operation`` as for :meth:`DeltaJvm.rows_changed`.
+    def commit(
+        self, actions: Sequence[Action], *, operation: str, tags: Mapping[str, str] = MappingProxyType({})
+    ) -> int:
+        """Commits a change of rows, and returns the version.
+
+        Args:
+            actions: the change.
+            operation: as for :meth:`DeltaJvm.rows_changed`.
+            tags: what the ``commitInfo`` says beside it.
 
         Raises:
             CommitRaced: a concurrent commit conflicts with what this transaction read or removed.
         """
         with delta_errors(self._name, self._location):
-            return self._commit(actions, self._jvm.rows_changed(operation))
+            return self._commit(actions, self._jvm.rows_changed(operation), tags)
 
-    def _commit(self, actions: Sequence[Action], operation: Any) -> int:
+    def _commit(self, actions: Sequence[Action], operation: Any, tags: Mapping[str, str] = MappingProxyType({})) -> int:
         wanted = self._jvm.sequence([self._jvm.action(a) for a in actions])
         try:
-            version = int(self._transaction.commit(wanted, operation))
+            version = int(self._transaction.commit(wanted, operation, self._jvm.mapping(tags)))
         except Exception as error:
             found = committed_as(self._location, self._id, self.read_version)
             if found is None:

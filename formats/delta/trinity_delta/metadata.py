@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from trinity.errors import TrinityError
 from trinity.spi import (
@@ -20,7 +20,6 @@ from trinity.spi import (
     SplitSource,
     TableDefinition,
     TableHandle,
-    Tier,
     TransactionId,
     VacuumResult,
     append_stamp,
@@ -32,6 +31,7 @@ from trinity.storage import (
     FolderCatalog,
     FolderMetadata,
     ObjectStore,
+    check_kept,
     check_present,
     check_replaced,
     check_scope,
@@ -44,18 +44,21 @@ from trinity.storage import (
     order_with,
     stamps_missing,
 )
-from trinity_delta.actions import LOG, add, new_metadata, remove, remove_added, sidecar_list, transaction, vacuum_mark
+from trinity_delta.actions import LOG, TAG_OPERATION, add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
 from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.commit import commit_change
+from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.order import order_actions
 from trinity_delta.partition import check_partitions
 from trinity_delta.repair import made_by_trinity, set_aside
+from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked, rewritten
 from trinity_delta.schema import (
     CONSTRAINT,
     DEFINITION,
     MAPPED,
+    VECTORS,
     configuration,
     definition_text,
     evolved,
@@ -251,51 +254,47 @@ class DeltaMetadata(FolderMetadata):
     def finish_rewrite(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
     ) -> CommitResult:
-        table = replace(rewrite.table, version=None)
-        files = from_fragments(list(fragments))
-        aside = [f for f in files if f.tier is Tier.SIDECAR]
-        store = ObjectStore(table.location)
+        table, files = replace(rewrite.table, version=None), from_fragments(list(fragments))
 
         def change(state: State, started: DeltaTransaction) -> CommitResult:
             self._check_columns(rewrite.table, rewrite.definition, state)
             check_present(table, files)
-            live = {f.path: (path, f) for path, f in state.files.items()}
-            check_replaced(rewrite, live)
+            check_replaced(rewrite, {f.path for f in state.files.values()})
             if state.definition.external:
-                folded = self._folded_external(rewrite, state, started, files)
+                pinned = self._snapshots.load(rewrite.table)
+                started.read_whole_table()
+                folded = folded_external(rewrite, pinned, state, files)
                 return commit_result(started.commit(folded, operation="Update"), files)
-            actions = [remove(*live[f.path], rewrite.definition) for f in rewrite.replaced]
-            actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
-            if replace_sidecar and (aside or state.sidecar):
-                actions.append(sidecar_list(aside, store))
-            if actions:
-                order = state.order.folded(rewrite.table.version or 0) if replace_sidecar else state.order
-                actions += order_actions(state.definition, order, state.version + 1)
+            actions = rewritten(rewrite, state, files, replace_sidecar=replace_sidecar)
             return commit_result(started.commit(actions, operation="Optimize") if actions else state.version, files)
 
         return self._commit(table, change)
 
-    def _folded_external(
-        self, rewrite: RewriteTableHandle, state: State, started: DeltaTransaction, files: Sequence[DataFile]
-    ) -> list[Mapping[str, Any]]:
-        """The actions of the compaction of a table of others, whose readers see row versions go.
+    def begin_resolve(
+        self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
+    ) -> RewriteTableHandle:
+        check_vectors(table, self._snapshots.load(table))
+        return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
 
-        Raises TRANSACTION_CONFLICT when rows of the files were deleted meanwhile.
-        """
-        pinned = self._snapshots.load(rewrite.table)
-        replaced = {f.path for f in rewrite.replaced}
-        paths = [path for path, f in state.files.items() if f.path in replaced]
-        if changed := [path for path in paths if state.added[path] != pinned.added[path]]:
-            raise TrinityError(
-                "TRANSACTION_CONFLICT",
-                f"Rows of '{changed[0]}' of '{rewrite.table.full_name}' were deleted meanwhile; compact again.",
-            )
-        started.read_whole_table()
-        order, store = started.read_version + 1, ObjectStore(rewrite.table.location)
-        return [
-            *(remove_added(state.added[path]) for path in paths),
-            *(add(f, store, rewrite.definition, order=order) for f in files),
-        ]
+    def finish_resolve(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
+    ) -> CommitResult:
+        table, files = replace(rewrite.table, version=None), from_fragments(list(fragments))
+        marks = vectors_of_fragments(rewrite, deletes)
+
+        def change(state: State, started: DeltaTransaction) -> CommitResult:
+            self._check_columns(rewrite.table, rewrite.definition, state)
+            check_vectors(table, state)
+            check_present(table, files, (path for mark in marks.values() for path in mark.deletes.paths))
+            check_replaced(rewrite, {f.path for f in state.files.values()})
+            check_kept(rewrite, state.files.values(), marks.keys())
+            if marks and not has_vectors(state):
+                started.update({"configuration": {**state.metadata["configuration"], VECTORS: "true"}})
+            actions = [*marked(state, marks), *rewritten(rewrite, state, files, replace_sidecar=True)]
+            version = started.commit(actions, operation="Optimize", tags={TAG_OPERATION: "resolve"})
+            return commit_result(version, files, marks.values())
+
+        return self._commit(table, change)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         state = self._snapshots.state(replace(table, version=None))
@@ -315,10 +314,11 @@ class DeltaMetadata(FolderMetadata):
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         """Deletes the data files that no readable version needs, and returns them."""
         store = ObjectStore(table.location)
-        needed = {f.path for state in self._snapshots.readable(table) for f in (*state.files.values(), *state.sidecar)}
+        states = self._snapshots.readable(table)
+        needed = {path for state in states for f in (*state.files.values(), *state.sidecar) for path in f.needs}
         # Delta's own Parquet files (checkpoints, change data) are Delta's to remove
         needed |= {store.path(e.path) for folder in (LOG, "_change_data") for e in store.list(folder)}
-        return delete_orphans(store, needed, older_than_ms)
+        return delete_orphans(store, needed, older_than_ms, also=is_vector_file)
 
     def repair(self, table: TableHandle) -> CommitResult:
         self._forget(table)  # what is remembered may not be readable any more

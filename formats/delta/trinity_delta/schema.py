@@ -20,6 +20,7 @@ __all__ = [
     "PARTITIONED",
     "PHYSICAL",
     "TEXT",
+    "VECTORS",
     "configuration",
     "definition_text",
     "evolved",
@@ -72,11 +73,12 @@ MAPPED: Final = {
 """Set by the first change that gives a column another name, or takes one away."""
 _WIDENED: Final = {"delta.enableTypeWidening": "true"}
 """Set by the first change that makes a type wider."""
+VECTORS: Final = "delta.enableDeletionVectors"
+"""Setting under which rows are deleted by deletion vectors; the first resolve gives it the value true."""
 _FIXED: Final = {
     **_OWN,
     **PARTITIONED,
     "delta.columnMapping.mode": "none",
-    "delta.enableDeletionVectors": "false",
     "delta.appendOnly": "false",
 }
 """Settings on which the adapter relies; a user cannot give them another value."""

@@ -221,4 +221,4 @@ class Snapshots:
 def _missing(store: ObjectStore, state: State) -> str | None:
     """A file of a version that is not there, or None."""
     files = (*state.files.values(), *state.sidecar)
-    return next((f.path for f in files if not store.exists(f.path)), None)
+    return next((path for f in files for path in f.needs if not store.exists(path)), None)

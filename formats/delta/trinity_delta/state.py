@@ -10,9 +10,10 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
-from trinity.storage import FileChange, ObjectStore, changed_aside, keeps_aside
+from trinity.storage import FileChange, ObjectStore, changed_aside, folds_by_column, keeps_aside
 from trinity_delta.actions import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
+from trinity_delta.deletes import deletion_vector
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
 from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition
@@ -35,8 +36,7 @@ class State:
         txns: application -> highest version (L4).
         oldest: the oldest version that vacuum left readable.
         protocol: the ``protocol`` action.
-        added: of an external table, path as the log has it -> its add action; of Trinity's own, where rows of the file
-            were deleted by another engine's deletion vector.
+        added: path as the log has it -> add action: of all files of an external table, of the base of Trinity's own.
         clustering: columns by which Delta clusters the table, by the names that data files have for them.
         changed: whether other engines changed what Trinity's definition on record says.
         refusal: why the version cannot be read, or None.
@@ -71,16 +71,21 @@ class State:
         """Refuses a version of Trinity's that other engines made unreadable. Raises NOT_SUPPORTED saying by what."""
         if self.refusal:
             raise self.refusal
-        if self.added and not self.definition.external:
+        unread = [path for path, file in self.files.items() if file.deletes and not self._reads_deleted(file)]
+        if unread:
             raise TrinityError(
                 "NOT_SUPPORTED",
-                f"Rows of '{min(self.added)}' of Delta table '{table.full_name}' were deleted by another engine's "
+                f"Rows of '{min(unread)}' of Delta table '{table.full_name}' were deleted by another engine's "
                 f"deletion vector, which Trinity does not read. Run REORG TABLE delta.`{table.location}` APPLY (PURGE) "
                 "there, and to have no more of them, ALTER TABLE ... SET TBLPROPERTIES "
                 "('delta.enableDeletionVectors' = 'false').",
             )
         if self.displaced and self.sidecar and keeps_aside(self.definition):
             raise changed_aside(table.full_name, f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF ...")
+
+    def _reads_deleted(self, file: DataFile) -> bool:
+        """True where rows that are deleted by position are none of the table's, whoever deleted them."""
+        return file.tier is Tier.BASE and not folds_by_column(self.definition)
 
     def check_writable(self, table: TableHandle) -> None:
         """Refuses a version to which rows cannot be added. Raises NOT_SUPPORTED saying why."""
@@ -111,8 +116,10 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
             adds.pop(gone["path"], None)
         for added in found.get("add", []):
             origin = origin_of(added, alone=not gathered and "remove" not in found)
-            files[added["path"]] = _file(store, added, what.definition, version, origin, rebuilt=gathered)
-            if added.get("deletionVector"):
+            file = _file(store, added, what.definition, version, origin, rebuilt=gathered)
+            before = state.files.get(added["path"]) if state and not gathered else None
+            files[added["path"]] = _marked(store, file, added, before)
+            if file.tier is Tier.BASE:
                 adds[added["path"]] = added
     sidecar, oldest, clustering = _domains(store, state, found.get("domainMetadata", []))
     return replace(
@@ -218,6 +225,14 @@ def _file(
         stats=stats,
         origin=origin,
     )
+
+
+def _marked(store: ObjectStore, file: DataFile, added: Mapping[str, Any], before: DataFile | None) -> DataFile:
+    """A file with its deleted rows; one that only lost rows keeps its commit number and its maker."""
+    if before is not None:
+        file = replace(file, commit=before.commit, origin=before.origin)
+    vector = added.get("deletionVector")
+    return replace(file, deletes=deletion_vector(store, vector)) if vector else file
 
 
 def _bucket(tag: str) -> Bucket:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
 
-__all__ = ["from_delta", "to_delta"]
+__all__ = ["from_delta", "loosened", "to_delta"]
 
 _TEXT_LENGTH: Final = 32
 """Longer bounds of strings are cut (min) or left out (max), as Delta keeps its statistics short."""
@@ -23,6 +23,7 @@ _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _TEXTS: Final = frozenset({"string", "char", "varchar"})
 _TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
+_TIGHT: Final = re.compile(r',"tightBounds":(true|false)|"tightBounds":(true|false),?')
 _MARK: Final = "\0decimal:"
 _MARKED: Final = re.compile(r'"\\u0000decimal:([^"]+)"')
 
@@ -41,6 +42,12 @@ def to_delta(file: DataFile, definition: TableDefinition) -> str:
     }
     # JSON numbers with all the digits of a decimal, which Python's json cannot write
     return _MARKED.sub(r"\1", json.dumps(stats, separators=(",", ":")))
+
+
+def loosened(text: str) -> str:
+    """The ``stats`` text of a file that has lost rows: its bounds hold, and need not be met."""
+    known = _TIGHT.sub("", text)
+    return f'{known.removesuffix("}")}{"," if len(known) > len("{}") else ""}"tightBounds":false}}'
 
 
 def from_delta(text: str | None, definition: TableDefinition) -> tuple[int, dict[str, ColumnStats]]:

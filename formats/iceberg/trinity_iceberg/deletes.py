@@ -66,7 +66,7 @@ def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
         made: what its sink has reported.
         of: the data file as Iceberg lists it, whose partition it shares.
     """
-    [path] = made.deletes.files
+    [path] = made.deletes.paths
     name = of.file_path.encode()
     found = IcebergFile.from_args(
         content=DataFileContent.POSITION_DELETES,

@@ -298,7 +298,7 @@ class IcebergMetadata(RowChanges):
         store, removed = ObjectStore(table.location), frozenset(f.path for f in rewrite.replaced)
 
         def swap(state: State) -> CommitResult:
-            check_present(table, files, (path for mark in marks for path in mark.deletes.files))
+            check_present(table, files, (path for mark in marks for path in mark.deletes.paths))
             check_kept(rewrite, self._snapshots.live(table, state), {mark.of for mark in marks})
             added = named_now(rows, rewrite.definition, state.loaded)
             index = open_index(store, carried(state.metadata).get(INDEX)).rewritten(store, removed, rows, aside)

@@ -11,7 +11,7 @@ from typing import Final
 from trinity.engine.reading.arrival_order import is_lost
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, HistoryEntry, SplitSource, Tier
+from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier
 from trinity.storage import KEEPS_ROWS
 
 __all__ = ["Step", "keeps_rows", "runs", "steps"]
@@ -44,12 +44,12 @@ class Step:
 
     @cached_property
     def added(self) -> list[DataFile]:
-        """Files that the version before did not have."""
+        """Files that the version before did not have, or of which it had other rows."""
         return _beyond(self.after.files, self.before.files)
 
     @cached_property
     def removed(self) -> list[DataFile]:
-        """Files that only the version before had."""
+        """Files that only the version before had, or of which it had other rows."""
         return _beyond(self.before.files, self.after.files)
 
     @property
@@ -58,12 +58,12 @@ class Step:
         after, before = self.after, self.before
         if self.native or self.removed or is_lost(after):
             return False
-        return all(file.tier is Tier.LOG for file in self.added) and _paths(after.sidecar) == _paths(before.sidecar)
+        return all(file.tier is Tier.LOG for file in self.added) and _parts(after.sidecar) == _parts(before.sidecar)
 
     def follows(self, other: Step) -> bool:
         """True when no files were rewritten between the other step and this one."""
         before, after = self.before, other.after
-        same = _paths(before.files) == _paths(after.files) and _paths(before.sidecar) == _paths(after.sidecar)
+        same = _parts(before.files) == _parts(after.files) and _parts(before.sidecar) == _parts(after.sidecar)
         return same and before.definition.primary_key == after.definition.primary_key
 
 
@@ -129,9 +129,9 @@ def _emptied(splits: SplitSource) -> SplitSource:
 
 
 def _beyond(files: Iterable[DataFile], others: Iterable[DataFile]) -> list[DataFile]:
-    known = _paths(others)
-    return [file for file in files if file.path not in known]
+    known = _parts(others)
+    return [file for file in files if (file.path, file.deletes) not in known]
 
 
-def _paths(files: Iterable[DataFile]) -> frozenset[str]:
-    return frozenset(file.path for file in files)
+def _parts(files: Iterable[DataFile]) -> frozenset[tuple[str, Deletes | None]]:
+    return frozenset((file.path, file.deletes) for file in files)

@@ -33,6 +33,8 @@ from trinity.storage import FIELD_ID, Location, PositionDeletes, columns_in, par
 __all__ = ["merge_view_sql"]
 
 _FILE: Final = "_trinity_file"
+_MOST_SAID: Final = 1_000_000
+"""So many deleted rows a view names by itself, where the format has them in files that no dialect reads."""
 _PATTERN: Final = re.compile(r"([\[*?])")
 """Characters that DuckDB expands in a path, and reads as themselves within brackets."""
 
@@ -55,13 +57,7 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
             f"There is no merge view for dialect '{dialect}'.{nearest(dialect, list(_READS))} "
             f"There is one for: {', '.join(_READS)}.",
         )
-    unknown = any(f.deletes and not isinstance(f.deletes, PositionDeletes) for f in splits.files)
-    if unknown or (splits.native is not None and not splits.native.as_written):
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"There is no merge view of '{splits.definition.full_name}': it has deletes or column names that only the "
-            "format's own reader honours. After compact() there may be one; or read it with Trinity.",
-        )
+    _refuse_unreadable(splits)
     scans = _Scans(foreign=splits.native is not None)
     rows = _live(scans, splits, dialect.lower()) if _merges(splits) else scans.rows(splits.files, splits.storage)
     query = logical(rows, splits).text
@@ -69,6 +65,22 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
         query = translated(query, dialect.lower())
     named = [f"{source.name} AS (\n{indent(read(source), '  ')}\n)" for source in scans.sources]
     return f"WITH {', '.join(named)}\n{query}" if named else query
+
+
+def _refuse_unreadable(splits: SplitSource) -> None:
+    if splits.native is not None and not splits.native.as_written:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"There is no merge view of '{splits.definition.full_name}': it has deletes or column names that only the "
+            "format's own reader honours. After compact() there may be one; or read it with Trinity.",
+        )
+    said = sum(f.deletes.rows for f in splits.files if f.deletes and not isinstance(f.deletes, PositionDeletes))
+    if said > _MOST_SAID:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"There is no merge view of '{splits.definition.full_name}': it would have to name {said:,} deleted rows, "
+            f"and names {_MOST_SAID:,} at most. After compact(full=True) there is one; or use the format's own reader.",
+        )
 
 
 def _merges(splits: SplitSource) -> bool:
@@ -262,29 +274,37 @@ def _left_out_in_duckdb(source: _Source) -> str:
     found = [
         (path, deletes.of, file.path)
         for file, _ in source.files
-        if (deletes := _positions(file))
+        if isinstance(deletes := file.deletes, PositionDeletes)
         for path in deletes.files
     ]
-    if not found:
-        return ""
-    files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", path)) for path in dict.fromkeys(path for path, _, _ in found))
-    lines = ",\n  ".join(
-        f"({_text(path)}, {'NULL' if of is None else _text(of)}, {_text(at)})" for path, of, at in found
-    )
-    return f"""
-ANTI JOIN (
-  SELECT m.file, d.pos
+    parts = [
+        f"SELECT {_text(file.path)} AS file, unnest(CAST('[{said}]' AS BIGINT[])) AS pos"
+        for file, _ in source.files
+        if (said := _said(file))
+    ]
+    if found:
+        files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", path)) for path in dict.fromkeys(path for path, _, _ in found))
+        lines = ",\n  ".join(
+            f"({_text(path)}, {'NULL' if of is None else _text(of)}, {_text(at)})" for path, of, at in found
+        )
+        parts.append(f"""SELECT m.file, d.pos
   FROM read_parquet([
   {files}
 ], filename = '{_FILE}', hive_partitioning = false) AS d
   JOIN (VALUES
   {lines}
-) AS m (deletes, named, file) ON d.{_FILE} = m.deletes AND (m.named IS NULL OR d.file_path = m.named)
-) AS g ON g.file = f.{_FILE} AND g.pos = f.file_row_number"""
+) AS m (deletes, named, file) ON d.{_FILE} = m.deletes AND (m.named IS NULL OR d.file_path = m.named)""")
+    if not parts:
+        return ""
+    gone = "\n  UNION ALL\n  ".join(parts)
+    return f"\nANTI JOIN (\n  {gone}\n) AS g ON g.file = f.{_FILE} AND g.pos = f.file_row_number"
 
 
-def _positions(file: DataFile) -> PositionDeletes | None:
-    return file.deletes if isinstance(file.deletes, PositionDeletes) else None
+def _said(file: DataFile) -> str:
+    """The places of a file's deleted rows, where the view has to name them; else nothing."""
+    if file.deletes is None or isinstance(file.deletes, PositionDeletes):
+        return ""
+    return ",".join(map(str, file.deletes.positions().to_pylist()))
 
 
 def _name(name: str) -> str:
@@ -302,15 +322,22 @@ def _in_spark(source: _Source) -> str:
             f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if source.placed else ""
         )
         rows = f"parquet.{quoted(Location.of(file.path).for_sql)}"
-        if (deletes := _positions(file)) is not None:
-            found = [
-                f"SELECT pos FROM parquet.{quoted(Location.of(path).for_sql)}"
-                + ("" if deletes.of is None else f" WHERE file_path = {text_literal(deletes.of)}")
-                for path in deletes.files
-            ]
-            rows = f"{rows} LEFT ANTI JOIN ({' UNION ALL '.join(found)}) AS _trinity_gone ON pos = _metadata.row_index"
+        if gone := _gone_in_spark(file):
+            rows = f"{rows} LEFT ANTI JOIN ({gone}) AS _trinity_gone ON pos = _metadata.row_index"
         scans.append(f"SELECT *{place} FROM {rows}")
     return "\nUNION ALL\n".join(scans)
+
+
+def _gone_in_spark(file: DataFile) -> str:
+    """The places of a file's deleted rows as ``pos``; nothing where there are none."""
+    if not isinstance(deletes := file.deletes, PositionDeletes):
+        said = _said(file)
+        return f"SELECT CAST(col AS BIGINT) AS pos FROM explode(split('{said}', ','))" if said else ""
+    return " UNION ALL ".join(
+        f"SELECT pos FROM parquet.{quoted(Location.of(path).for_sql)}"
+        + ("" if deletes.of is None else f" WHERE file_path = {text_literal(deletes.of)}")
+        for path in deletes.files
+    )
 
 
 _READS: Final[Mapping[str, Callable[[_Source], str]]] = {"duckdb": _in_duckdb, "spark": _in_spark}

@@ -1,0 +1,108 @@
+"""Resolves of Delta tables: deletion vectors, as the log names them and Delta's own reader honours them (R1)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.delta_lake import append, code_of, commit_file, compact, open_catalog, write
+from trinity.spi import SinkId, TableHandle, Tier
+from trinity_delta import DeltaConnector, snapshot
+
+
+def resolve(lake: DeltaConnector, table: TableHandle, rows: list[dict[str, Any]], positions: list[int]) -> Any:
+    """The engine's part: the log into a run of some rows, and rows of the one file in a bucket deleted."""
+    splits = lake.metadata.get_splits(table)
+    log = [f for f in splits.files if f.tier is Tier.LOG]
+    kept = [f for f in splits.files if f.tier is Tier.BASE]
+    rewrite = lake.metadata.begin_resolve(dataclasses.replace(table, version=splits.version), log, kept)
+    folded = max(f.commit or 0 for f in splits.files)
+    fragments = write(lake, rewrite.target, rows, SinkId(0, Tier.BASE, None, folded))
+    sink = lake.sinks.create_delete_sink(rewrite, SinkId())
+    [base] = [f for f in kept if f.bucket]
+    sink.delete_rows(base, pa.array(positions, pa.int64()))
+    deletes = sink.finish()
+    return lambda: lake.metadata.finish_resolve(rewrite, fragments, deletes)
+
+
+def with_base(lake: DeltaConnector, table: TableHandle) -> None:
+    """A base of the rows 1, 2, 3 and one more of row 2 in the log."""
+    append(lake, table, (1, "a"), (2, "a"), (3, "a"))
+    compact(lake, table, [{"id": n, "v": "a"} for n in (1, 2, 3)], [])()
+    append(lake, table, (2, "b"))
+
+
+def read(spark: SparkSession, table: TableHandle, version: int | None = None) -> list[tuple[int, str]]:
+    """Rows as Delta's own reader in Spark shows them."""
+    reader = spark.read.format("delta")
+    reader = reader if version is None else reader.option("versionAsOf", version)
+    return sorted((r.id, r.v) for r in reader.load(table.location).collect())
+
+
+def actions(table: TableHandle, version: int, kind: str) -> list[dict[str, Any]]:
+    lines = commit_file(table, version).read_text().splitlines()
+    return [action[kind] for action in map(json.loads, lines) if kind in action]
+
+
+def test_r1_other_readers_see_the_merged_rows(
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_base(lake, table)
+    before = lake.metadata.get_splits(table).version
+    done = resolve(lake, table, [{"id": 2, "v": "b"}], [1])()
+    assert read(spark, table) == [(1, "a"), (2, "b"), (3, "a")]
+    assert lake.metadata.history(table)[-1].operation == "resolve"
+    # one commit: the feature, the file without and with its vector, and nothing that a stream would show as a change
+    [protocol] = actions(table, done.version, "protocol")
+    assert "deletionVectors" in {*protocol["readerFeatures"]} & {*protocol["writerFeatures"]}
+    [marked] = [a for a in actions(table, done.version, "add") if "deletionVector" in a]
+    assert (json.loads(marked["stats"])["numRecords"], json.loads(marked["stats"])["tightBounds"]) == (3, False)
+    assert not any(a["dataChange"] for kind in ("add", "remove") for a in actions(table, done.version, kind))
+    for rebuilt in (False, True):
+        monkeypatch.setattr(snapshot, "_MOST_REPLAYED", 0 if rebuilt else 1000)
+        splits = open_catalog(tmp_path / "w", spark).metadata.get_splits(table)
+        found = sorted((f.tier, f.rows, f.live_rows, f.commit) for f in splits.files)
+        assert found == [(Tier.BASE, 1, 1, 3), (Tier.BASE, 3, 2, 1)]
+    assert read(spark, table, before) == [(1, "a"), (2, "a"), (2, "b"), (3, "a")]
+    append(lake, table, (4, "c"))
+    assert read(spark, table) == [(1, "a"), (2, "b"), (3, "a"), (4, "c")]
+
+
+def test_r1_a_later_resolve_takes_the_vectors_place(
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession
+) -> None:
+    with_base(lake, table)
+    resolve(lake, table, [{"id": 2, "v": "b"}], [1])()
+    append(lake, table, (3, "c"))
+    done = resolve(lake, table, [{"id": 3, "v": "c"}], [2])()
+    assert actions(table, done.version, "protocol") == []
+    assert read(spark, table) == [(1, "a"), (2, "b"), (3, "c")]
+    [base] = [f for f in lake.metadata.get_splits(table).files if f.bucket]
+    assert base.deletes is not None
+    assert base.deletes.positions().to_pylist() == [1, 2]
+    compact(lake, table, [{"id": n, "v": "d"} for n in (1, 2, 3)], [])()
+    assert read(spark, table) == [(1, "d"), (2, "d"), (3, "d")]
+    assert not any(f.deletes for f in lake.metadata.get_splits(table).files)
+    lake.metadata.vacuum(table, 2**62)
+    assert list(Path(table.location).glob("*.bin")) == []
+
+
+def test_k6_rows_that_come_during_a_resolve_stay(lake: DeltaConnector, table: TableHandle) -> None:
+    with_base(lake, table)
+    first, second = (resolve(lake, table, [{"id": 2, "v": "b"}], [1]) for _ in range(2))
+    later = append(lake, table, (2, "c")).version
+    first()
+    files = lake.metadata.get_splits(table).files
+    found = sorted((f.tier.value, f.commit == later) for f in files)
+    assert found == [("base", False), ("base", False), ("log", True)]
+    assert code_of(second)[0] == "TRANSACTION_CONFLICT"  # another resolve of one log
+    third = resolve(lake, table, [{"id": 2, "v": "c"}], [1])
+    lake.metadata.truncate(table)
+    assert code_of(third)[0] == "TRANSACTION_CONFLICT"
+    assert lake.metadata.get_splits(table).files == ()

@@ -1,0 +1,183 @@
+"""Deletion vectors: the deleted rows of a data file as a bitmap, many of which lie in one file, or in the log (R1)."""
+
+from __future__ import annotations
+
+import json
+import struct
+import uuid
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, Deletes, DeleteSink, RewriteTableHandle, SinkId
+from trinity.storage import DeletesFragment, Location, ObjectStore, unreadable_deletes
+from trinity_delta.z85 import from_z85, to_z85
+
+__all__ = [
+    "DeletionVector",
+    "DeletionVectorSink",
+    "deletion_vector",
+    "is_vector_file",
+    "vectors_of_fragments",
+]
+
+_MAGIC: Final = struct.pack("<I", 1681511377)
+"""Before a bitmap in Roaring's portable form of 64 bits."""
+_VERSION: Final = b"\x01"
+"""The first byte of a file of deletion vectors."""
+_PREFIX: Final = "deletion_vector_"
+_SUFFIX: Final = ".bin"
+_ID_LENGTH: Final = 20
+"""Characters of a UUID in Z85."""
+_INLINE: Final = "i"
+_RELATIVE: Final = "u"
+_ABSOLUTE: Final = "p"
+
+
+@dataclass(frozen=True)
+class DeletionVector(Deletes):
+    """The deletion vector of a data file.
+
+    Attributes:
+        kind: ``storageType`` in Delta's log: ``u`` by an id, ``p`` by a path, ``i`` in the log itself.
+        place: ``pathOrInlineDv`` in Delta's log.
+        size: bytes of the bitmap.
+        offset: where it begins in its file; None for one in the log.
+        file: absolute path of its file; None for one in the log.
+    """
+
+    kind: str
+    place: str
+    size: int
+    offset: int | None = None
+    file: str | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return () if self.file is None else (self.file,)
+
+    def positions(self) -> pa.Int64Array:
+        from pyroaring import BitMap64
+
+        try:
+            payload = from_z85(self.place)[: self.size] if self.file is None else self._read(self.file)
+            if payload[: len(_MAGIC)] != _MAGIC:
+                raise ValueError("it is no bitmap that is known")
+            found = np.asarray(BitMap64.deserialize(payload[len(_MAGIC) :]).to_array())
+        except (OSError, MemoryError, ValueError, KeyError) as error:
+            raise unreadable_deletes(self.file or "_delta_log", error) from error
+        return pa.array(found.astype(np.int64))
+
+    def _read(self, path: str) -> bytes:
+        with ObjectStore(path).filesystem.open_input_file(Location.of(path).for_arrow) as file:
+            found = bytes(file.read_at(self.size + 8, self.offset or 0))
+        size, payload, check = found[:4], found[4:-4], found[-4:]
+        if size != self.size.to_bytes(4, "big") or check != zlib.crc32(payload).to_bytes(4, "big"):
+            raise ValueError("its checksum is another one")
+        return payload
+
+    def to_action(self) -> dict[str, Any]:
+        """The ``deletionVector`` of an action of Delta's log."""
+        known = {"storageType": self.kind, "pathOrInlineDv": self.place, "offset": self.offset}
+        said = {**known, "sizeInBytes": self.size, "cardinality": self.rows}
+        return {key: value for key, value in said.items() if value is not None}
+
+
+def deletion_vector(store: ObjectStore, said: Mapping[str, Any]) -> DeletionVector:
+    """The deletion vector that an action of Delta's log names.
+
+    Args:
+        store: the table's folder.
+        said: its ``deletionVector``.
+
+    Raises:
+        TrinityError: BAD_DATA for one of a kind that Delta's protocol does not have.
+    """
+    kind, place = str(said["storageType"]), str(said["pathOrInlineDv"])
+    found = DeletionVector(said["cardinality"], kind, place, said["sizeInBytes"], said.get("offset"))
+    if kind == _INLINE:
+        return found
+    if kind == _ABSOLUTE:
+        return replace(found, file=Location.of(place).path)
+    if kind != _RELATIVE or len(place) < _ID_LENGTH:
+        raise TrinityError(
+            "BAD_DATA", f"Delta's log of '{store.root}' has a deletion vector of an unknown kind: '{kind}', '{place}'."
+        )
+    folder, code = place[:-_ID_LENGTH], place[-_ID_LENGTH:]
+    name = _name(uuid.UUID(bytes=from_z85(code)))
+    return replace(found, file=store.path(f"{folder}/{name}" if folder else name))
+
+
+def is_vector_file(path: str) -> bool:
+    """True for the name of a file of deletion vectors."""
+    name = path.rpartition("/")[2]
+    return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+
+
+def _name(number: uuid.UUID) -> str:
+    return f"{_PREFIX}{number}{_SUFFIX}"
+
+
+class DeletionVectorSink(DeleteSink):
+    """Writes one file with a deletion vector for each data file, right in the table's folder, as Delta does.
+
+    Args:
+        rewrite: the compaction.
+        sink: which sink it is.
+    """
+
+    def __init__(self, rewrite: RewriteTableHandle, sink: SinkId) -> None:
+        self._sync = rewrite.target.sync
+        self._store = ObjectStore(rewrite.table.location)
+        self._id = uuid.uuid4()
+        self._data = bytearray(_VERSION)
+        self._made: list[tuple[str, dict[str, Any], int]] = []
+
+    def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
+        """Adds the file's vector: its positions, with those that were deleted before."""
+        from pyroaring import BitMap64
+
+        before = [] if file.deletes is None else [file.deletes.positions().to_numpy()]
+        gone = np.concatenate([*before, positions.to_numpy(zero_copy_only=False)])
+        bits = BitMap64(np.unique(gone).astype(np.uint64))
+        bits.run_optimize()
+        payload, offset = _MAGIC + bits.serialize(), len(self._data)
+        self._data += len(payload).to_bytes(4, "big") + payload + zlib.crc32(payload).to_bytes(4, "big")
+        vector = DeletionVector(len(bits), _RELATIVE, to_z85(self._id.bytes), len(payload), offset)
+        self._made.append((file.path, vector.to_action(), len(payload) + 8))
+
+    def finish(self) -> list[bytes]:
+        """Writes the file, which is on disk by then, and reports the vectors."""
+        if self._made:
+            self._store.put(_name(self._id), bytes(self._data), sync=self._sync)
+        return [json.dumps({"of": of, "vector": said, "size": size}).encode() for of, said, size in self._made]
+
+    def abort(self) -> None:
+        """Removes the file."""
+        try:
+            self._store.delete([_name(self._id)])
+        except TrinityError:
+            return
+
+
+def vectors_of_fragments(rewrite: RewriteTableHandle, fragments: Sequence[bytes]) -> dict[str, DeletesFragment]:
+    """Absolute path of a data file -> its deletion vector, of what :class:`DeletionVectorSink` has reported.
+
+    Where two sinks have vectors of one data file, one with the rows of both is written.
+    """
+    store, found = ObjectStore(rewrite.table.location), dict[str, list[DeletesFragment]]()
+    for data in map(json.loads, fragments):
+        made = DeletesFragment(data["of"], deletion_vector(store, data["vector"]), data["size"])
+        found.setdefault(made.of, []).append(made)
+    alone = {of: made[0] for of, made in found.items() if len(made) == 1}
+    if len(alone) == len(found):
+        return alone
+    sink = DeletionVectorSink(rewrite, SinkId())
+    for of in found.keys() - alone.keys():
+        sink.delete_rows(DataFile(of, 0, 0), pa.concat_arrays([made.deletes.positions() for made in found[of]]))
+    return {**alone, **vectors_of_fragments(rewrite, sink.finish())}

@@ -1,0 +1,101 @@
+"""The actions of compactions: files that go and come, and rows that are deleted by position (K6, R1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, RewriteTableHandle, TableHandle, Tier
+from trinity.storage import DeletesFragment, ObjectStore
+from trinity_delta.actions import Action, add, remove, remove_added, sidecar_list, with_vector
+from trinity_delta.deletes import DeletionVector
+from trinity_delta.external import refused
+from trinity_delta.order import order_actions
+from trinity_delta.schema import VECTORS
+from trinity_delta.state import State
+
+__all__ = ["check_vectors", "folded_external", "has_vectors", "marked", "rewritten"]
+
+
+def rewritten(
+    rewrite: RewriteTableHandle, state: State, files: Sequence[DataFile], *, replace_sidecar: bool
+) -> list[Action]:
+    """The files of a compaction in the place of those that it replaces.
+
+    Args:
+        rewrite: the compaction.
+        state: the table as it is.
+        files: new files.
+        replace_sidecar: whether those of the sidecar take the place of the present one.
+    """
+    aside, store = [f for f in files if f.tier is Tier.SIDECAR], ObjectStore(rewrite.table.location)
+    gone = {f.path for f in rewrite.replaced}
+    actions = [remove(path, f, rewrite.definition) for path, f in state.files.items() if f.path in gone]
+    actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
+    if replace_sidecar and (aside or state.sidecar):
+        actions.append(sidecar_list(aside, store))
+    if actions:
+        order = state.order.folded(rewrite.table.version or 0) if replace_sidecar else state.order
+        actions += order_actions(state.definition, order, state.version + 1)
+    return actions
+
+
+def folded_external(
+    rewrite: RewriteTableHandle, pinned: State, state: State, files: Sequence[DataFile]
+) -> list[Action]:
+    """The actions of the compaction of a table of others, whose readers see row versions go.
+
+    Args:
+        rewrite: the compaction.
+        pinned: the table as it was read.
+        state: as it is.
+        files: new files.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT when rows of the files were deleted meanwhile.
+    """
+    replaced = {f.path for f in rewrite.replaced}
+    paths = [path for path, f in state.files.items() if f.path in replaced]
+    if changed := [path for path in paths if state.added[path] != pinned.added[path]]:
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"Rows of '{changed[0]}' of '{rewrite.table.full_name}' were deleted meanwhile; compact again.",
+        )
+    order, store = state.version + 1, ObjectStore(rewrite.table.location)
+    return [
+        *(remove_added(state.added[path]) for path in paths),
+        *(add(f, store, rewrite.definition, order=order) for f in files),
+    ]
+
+
+def has_vectors(state: State) -> bool:
+    """True when the table's settings let rows be deleted by deletion vectors."""
+    return _setting(state) == "true"
+
+
+def check_vectors(table: TableHandle, state: State) -> None:
+    """Refuses a table whose owner does not want deletion vectors. Raises NOT_SUPPORTED naming the setting."""
+    if _setting(state) == "false":
+        raise refused(table, f"'{VECTORS}' = 'false', and compact('resolve') deletes rows by deletion vectors")
+
+
+def _setting(state: State) -> str | None:
+    value: Any = state.metadata["configuration"].get(VECTORS)
+    return None if value is None else str(value).lower()
+
+
+def marked(state: State, marks: Mapping[str, DeletesFragment]) -> list[Action]:
+    """The files of which rows are deleted by position, with their new deletion vectors.
+
+    Args:
+        state: the table as it is.
+        marks: absolute path -> deleted rows.
+    """
+    found: list[Action] = []
+    for path, file in state.files.items():
+        if file.path in marks:
+            vector = marks[file.path].deletes
+            assert isinstance(vector, DeletionVector)
+            found += with_vector(state.added[path], vector)
+    return found

@@ -1,0 +1,18 @@
+"""The sinks: the shared ones, and deletion vectors for deleted rows."""
+
+from __future__ import annotations
+
+from trinity.spi import DeleteSink, RewriteTableHandle, SinkId
+from trinity.storage import ParquetSinkProvider
+
+__all__ = ["DeltaSinkProvider"]
+
+
+class DeltaSinkProvider(ParquetSinkProvider):
+    """See :class:`~trinity.spi.PageSinkProvider`."""
+
+    def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
+        """Deletion vectors."""
+        from trinity_delta.deletes import DeletionVectorSink
+
+        return DeletionVectorSink(rewrite, sink)
