@@ -116,25 +116,6 @@ def everything_refuses(session: Session, table: Table, says: str) -> None:
     assert [r.version for r in table.history().collect()] == before
 
 
-@pytest.mark.full
-def test_deletion_vectors_are_refused_by_all_and_purged(session: Session) -> None:
-    table = make(session, "delta")
-    other = Other(session, table)
-    add(table, (1, 1, "a"), (2, 1, "b"), (3, 1, "c"))
-    other("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    add(table, (4, 1, "d"))  # the feature alone does no harm
-    before = table.splits().version
-    other("DELETE FROM {t} WHERE k = 2")
-    everything_refuses(session, table, r"REORG TABLE .* APPLY \(PURGE\)")
-    assert [r["k"] for r in shown(table, before)] == [1, 2, 3, 4]
-    other("REORG TABLE {t} APPLY (PURGE)")
-    assert [r["k"] for r in shown(table)] == [1, 3, 4]
-    add(table, (1, 2, "a2"))
-    table.compact(full=True)
-    table.vacuum("0 seconds")
-    assert [r["v"] for r in shown(table)] == ["a2", "c", "d"]
-
-
 def test_files_of_an_old_version_that_are_gone(session: Session) -> None:
     table = make(session, "delta")
     add(table, (1, 1, "a"))

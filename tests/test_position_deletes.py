@@ -12,7 +12,7 @@ import pytest
 from trinity import Column, TrinityError
 from trinity.engine.reading.deleted_rows import bits_of
 from trinity.spi import DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
-from trinity.storage import ParquetSinkProvider, PositionDeletes, deletes_of_fragments
+from trinity.storage import ParquetSinkProvider, PositionDeletes, deletes_of_fragments, named_files
 
 
 def sink_into(folder: Path) -> RewriteTableHandle:
@@ -62,6 +62,7 @@ def test_a_file_of_positions_may_be_about_several_files(tmp_path: Path) -> None:
     path = str(tmp_path / "p.parquet")
     pq.write_table(pa.table({"file_path": ["a", "b", "a"], "pos": [1, 2, 3]}), path)
     assert PositionDeletes(2, (path,), "a").positions().to_pylist() == [1, 3]
+    assert named_files(path) == {"a": 2, "b": 1}
 
 
 def test_an_abort_leaves_no_file(tmp_path: Path) -> None:
@@ -82,6 +83,8 @@ def test_a_damaged_file_of_positions_is_named(tmp_path: Path, damage: str) -> No
     with pytest.raises(TrinityError, match=r"p\.parquet") as caught:
         PositionDeletes(1, (str(path),)).positions()
     assert caught.value.code == "BAD_DATA"
+    with pytest.raises(TrinityError, match=r"p\.parquet"):
+        named_files(str(path))
 
 
 def left(files: list[DataFile]) -> dict[str, list[int]]:

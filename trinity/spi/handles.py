@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from trinity.calls import public
 from trinity.errors import TrinityError
+from trinity.spi.deletes import Deletes
 from trinity.spi.files import DataFile
 from trinity.spi.scan import NativeScan
 from trinity.spi.schema import TableDefinition
@@ -209,6 +210,8 @@ class MergeTableHandle:
         update_case_columns: case number -> columns that this UPDATE case changes (S5).
         paradigm: how the sinks are told of a changed row.
         scope: what the statement read; set by the engine before ``finish_merge``.
+        deletes: path of a file -> its rows that are deleted by position, of those that have any; set by the engine
+            before the sinks are made.
     """
 
     table: TableHandle
@@ -216,6 +219,7 @@ class MergeTableHandle:
     update_case_columns: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     paradigm: RowChangeParadigm = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
     scope: ReadScope = field(default_factory=ReadScope)
+    deletes: Mapping[str, Deletes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

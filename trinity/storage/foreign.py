@@ -14,7 +14,6 @@ __all__ = [
     "adopted_definition",
     "adopted_properties",
     "changed_aside",
-    "folds_by_column",
     "foreign_definition",
     "keeps_aside",
     "split_key",
@@ -131,11 +130,6 @@ def adopted_properties(
 def keeps_aside(definition: TableDefinition) -> bool:
     """True when compacted rows count by the row versions that they were folded from, which lie aside (E3)."""
     return definition.keyed and merge_spec(definition).keeps_history
-
-
-def folds_by_column(definition: TableDefinition) -> bool:
-    """True for a keyed table whose engine folds column by column, and so does not keep rows whole."""
-    return definition.keyed and merge_spec(definition).by_column
 
 
 def changed_aside(table: str, restore: str) -> TrinityError:

@@ -135,7 +135,9 @@ class CopyOnWriteMergeSink(_ParquetMergeSink):
         size, store = 0, ObjectStore(self._merge.table.location)
         for file in sorted(self._positions):
             path = str(Location.of_uri(file))
-            for page in self._kept(path, np.concatenate(self._positions[file])):
+            before = self._merge.deletes.get(path)
+            gone = [*self._positions[file], *([before.positions().to_numpy()] if before else [])]
+            for page in self._kept(path, np.concatenate(gone)):
                 self._rows.append_page(page)
             fragments.append(removal(path))
             about = store.stat(path)

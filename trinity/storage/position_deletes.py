@@ -31,6 +31,7 @@ __all__ = [
     "PositionDeleteSink",
     "PositionDeletes",
     "deletes_of_fragments",
+    "named_files",
     "unreadable_deletes",
 ]
 
@@ -89,6 +90,20 @@ class PositionDeletes(Deletes):
     def from_dict(cls, store: ObjectStore, data: Mapping[str, Any]) -> PositionDeletes:
         """The deleted rows that :meth:`to_dict` wrote."""
         return cls(data["rows"], tuple(store.path(name) for name in data["files"]), data.get("of"))
+
+
+def named_files(path: str) -> dict[str, int]:
+    """The data files that a file of positions names -> how many rows of each.
+
+    Raises:
+        TrinityError: BAD_DATA when it is missing or corrupt.
+    """
+    try:
+        with open_parquet(path) as file:
+            found = pc.value_counts(file.read([_PATH]).column(_PATH))
+    except (OSError, MemoryError, pa.ArrowException, KeyError) as error:
+        raise unreadable_deletes(path, error) from error
+    return {line["values"]: line["counts"] for line in found.to_pylist()}
 
 
 @dataclass(frozen=True)

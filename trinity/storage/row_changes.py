@@ -20,7 +20,7 @@ from trinity.spi import (
     row_change_stamp,
 )
 
-__all__ = ["ROW_ID", "KEEPS_ROWS", "FileChange", "RowChanges", "check_kept", "check_replaced", "check_scope"]
+__all__ = ["ROW_ID", "KEEPS_ROWS", "FileChange", "RowChanges", "as_read", "check_kept", "check_replaced", "check_scope"]
 
 ROW_ID = "_trinity_row_id"
 """Name of the row id column of a merge page."""
@@ -125,7 +125,7 @@ def check_scope(
     Args:
         merge: the statement; its scope says what it read.
         others: what each commit since then did, compactions left out; None when that is not known any more.
-        live: paths of the files of the newest version, absolute.
+        live: paths of the files of the newest version, absolute (see :func:`as_read`).
         removed: files that the statement replaces.
 
     Raises:
@@ -143,23 +143,34 @@ def check_scope(
             raise _conflict(merge, f"version {change.version} removed rows after it")
     for path in (*merge.scope.files, *removed):
         if path not in live:
-            raise _conflict(merge, f"'{path}' was replaced after it")
+            raise _conflict(merge, f"'{path}' was replaced, or rows of it were deleted, after it")
 
 
-def check_replaced(rewrite: RewriteTableHandle, live: Collection[str]) -> None:
-    """Checks that the files which a compaction replaces are all still live (K6).
+def as_read(merge: MergeTableHandle, live: Iterable[DataFile]) -> set[str]:
+    """Paths of the files that have the rows that they had when a statement read them.
+
+    Args:
+        merge: the statement.
+        live: the files of the newest version.
+    """
+    return {f.path for f in live if f.deletes == merge.deletes.get(f.path)}
+
+
+def check_replaced(rewrite: RewriteTableHandle, live: Iterable[DataFile]) -> None:
+    """Checks that the files which a compaction replaces are all still live, with the rows that they had (K6).
 
     Args:
         rewrite: the compaction.
-        live: paths of the files of the newest version, absolute.
+        live: the files of the newest version.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT naming a file.
     """
-    if gone := {f.path for f in rewrite.replaced} - set(live):
+    if gone := {(f.path, f.deletes) for f in rewrite.replaced} - {(f.path, f.deletes) for f in live}:
         raise TrinityError(
             "TRANSACTION_CONFLICT",
-            f"Another compaction of '{rewrite.table.full_name}' replaced {min(gone)} meanwhile; compact again.",
+            f"Another compaction of '{rewrite.table.full_name}' replaced {min(path for path, _ in gone)} meanwhile, "
+            "or rows of it were deleted; compact again.",
         )
 
 

@@ -43,7 +43,7 @@ def write_target(
 
 def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
     """The result of a commit of some files. Rows of a sidecar do not count: they are none of the table's."""
-    rows = sum(f.rows for f in files if f.tier is not Tier.SIDECAR)
+    rows = sum(f.live_rows for f in files if f.tier is not Tier.SIDECAR)
     size = sum(f.size for f in files) + sum(f.size for f in deletes)
     beside = {path for f in deletes for path in f.deletes.paths}  # each has the deleted rows of one file, or of many
     return CommitResult(version, rows, len(files) + len(beside), size)

@@ -284,7 +284,7 @@ class VersionedMetadata(RowChanges):
 
         def swap(newest: TableVersion) -> TableVersion:
             check_present(rewrite.table, files)
-            check_replaced(rewrite, {f.path for f in newest.files})
+            check_replaced(rewrite, newest.files)
             aside = {f.path for f in newest.files if f.tier is Tier.SIDECAR} if replace_sidecar else set()
             kept = [f for f in newest.files if f.path not in replaced | aside]
             return replace(newest, operation="compact", files=(*kept, *files))
@@ -307,7 +307,7 @@ class VersionedMetadata(RowChanges):
 
         def swap(newest: TableVersion) -> TableVersion:
             check_present(rewrite.table, files, (path for f in marks.values() for path in f.deletes.paths))
-            check_replaced(rewrite, {f.path for f in newest.files})
+            check_replaced(rewrite, newest.files)
             check_kept(rewrite, newest.files, marks.keys())
             kept = [f for f in newest.files if f.path not in replaced and f.tier is not Tier.SIDECAR]
             marked = [replace(f, deletes=marks[f.path].deletes) if f.path in marks else f for f in kept]

@@ -16,7 +16,6 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
-from tests.support.alter import set_properties
 from tests.support.delta_lake import (
     KEYED,
     UTC,
@@ -31,6 +30,12 @@ from tests.support.delta_lake import (
 )
 from trinity.spi import Column, ColumnStats, TableDefinition, TableHandle, Tier, arrival_order
 from trinity_delta import DeltaConnector, snapshot
+from trinity_delta.stats import loosened
+from trinity_delta.z85 import to_z85
+
+_BITMAP = bytes.fromhex("d1d339640100000000000000000000003a30000001000000000000001000000001000000")
+SECOND_ROW = {"storageType": "i", "pathOrInlineDv": to_z85(_BITMAP), "sizeInBytes": 34, "cardinality": 1}
+"""The deletion vector of one row, which is the second."""
 
 
 def test_other_readers(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
@@ -182,36 +187,31 @@ def test_a_column_of_others_is_the_tables(lake: DeltaConnector, table: TableHand
     )
 
 
-def test_deletion_vectors_are_refused_alike(lake: DeltaConnector, table: TableHandle) -> None:
+def test_deletion_vectors_of_others_are_honoured(
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = append(lake, table, (1, "a"), (2, "b")).version
-    begun = prepare(lake, table, (3, "c"))
+    begun, folding = prepare(lake, table, (3, "c")), compact(lake, table, [{"id": 1}, {"id": 2}], [])
     added = last_action(table, "add")
-    inline = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
-    vector = {"storageType": "i", "pathOrInlineDv": inline, "sizeInBytes": 40, "cardinality": 1}
     features = {"readerFeatures": ["deletionVectors"], "minReaderVersion": 3}
     protocol = last_action(table, "protocol")
     written = {"writerFeatures": [*protocol["writerFeatures"], "deletionVectors"]}
     commit_by_others(table, {"protocol": {**protocol, **features, **written}})
-    assert len(lake.metadata.get_splits(table).files) == 1  # the feature alone does no harm
     gone = {"remove": {"path": added["path"], "dataChange": True, "deletionTimestamp": 1}}
-    commit_by_others(table, gone, {"add": {**added, "deletionVector": vector}})
-    for call in (
-        lambda: lake.metadata.get_splits(table),
-        lambda: lake.metadata.begin_insert(table),
-        lambda: lake.metadata.begin_merge(table, {}),
-        lambda: lake.metadata.begin_rewrite(table, ()),
-        begun,
-        lambda: lake.metadata.truncate(table),
-        lambda: set_properties(lake, table, {"bucket": "4"}),
-    ):
-        code, message = code_of(call)
-        assert code == "NOT_SUPPORTED"
-        assert "APPLY (PURGE)" in message
-    assert len(lake.metadata.get_splits(dataclasses.replace(table, version=first)).files) == 1
-    commit_by_others(table, {"remove": {**gone["remove"], "deletionVector": vector}})
-    assert lake.metadata.get_splits(table).files == ()
-    append(lake, table, (4, "d"))
-    assert [r["id"] for r in stored(lake, table)] == [4]
+    stats = loosened(added["stats"])
+    commit_by_others(table, gone, {"add": {**added, "stats": stats, "deletionVector": SECOND_ROW}}, operation="DELETE")
+    monkeypatch.setattr(snapshot, "_MOST_REPLAYED", 0)
+    for known in (lake, open_catalog(tmp_path / "w", spark)):  # which has the version from a checkpoint
+        [file] = known.metadata.get_splits(table).files
+        assert (file.tier, file.commit, file.rows, file.live_rows) == (Tier.LOG, first, 2, 1)
+        assert file.deletes is not None
+        assert file.deletes.positions().to_pylist() == [1]
+    assert code_of(folding)[0] == "TRANSACTION_CONFLICT"  # or the row would come back
+    begun()
+    assert spark.read.format("delta").load(table.location).count() == 2
+    compact(lake, table, [{"id": 1}, {"id": 3}], [])()
+    assert not any(f.deletes for f in lake.metadata.get_splits(table).files)
+    assert spark.read.format("delta").load(table.location).count() == 2
 
 
 def test_changes_of_rows_that_are_folded_from_others_are_refused(

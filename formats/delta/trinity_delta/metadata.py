@@ -31,6 +31,7 @@ from trinity.storage import (
     FolderCatalog,
     FolderMetadata,
     ObjectStore,
+    as_read,
     check_kept,
     check_present,
     check_replaced,
@@ -201,7 +202,7 @@ class DeltaMetadata(FolderMetadata):
             if _is_recorded(state, started, txn):
                 return CommitResult(state.version, skipped=True)
             started.read_whole_table()
-            live = {f.path for f in state.files.values()}
+            live = as_read(merge, state.files.values())
             check_scope(merge, self._snapshots.changes(merge.table, state), live, gone)
             check_present(table, files)
             replaced = [(path, f) for path, f in state.files.items() if f.path in gone]
@@ -259,7 +260,7 @@ class DeltaMetadata(FolderMetadata):
         def change(state: State, started: DeltaTransaction) -> CommitResult:
             self._check_columns(rewrite.table, rewrite.definition, state)
             check_present(table, files)
-            check_replaced(rewrite, {f.path for f in state.files.values()})
+            check_replaced(rewrite, state.files.values())
             if state.definition.external:
                 pinned = self._snapshots.load(rewrite.table)
                 started.read_whole_table()
@@ -286,7 +287,7 @@ class DeltaMetadata(FolderMetadata):
             self._check_columns(rewrite.table, rewrite.definition, state)
             check_vectors(table, state)
             check_present(table, files, (path for mark in marks.values() for path in mark.deletes.paths))
-            check_replaced(rewrite, {f.path for f in state.files.values()})
+            check_replaced(rewrite, state.files.values())
             check_kept(rewrite, state.files.values(), marks.keys())
             if marks and not has_vectors(state):
                 started.update({"configuration": {**state.metadata["configuration"], VECTORS: "true"}})

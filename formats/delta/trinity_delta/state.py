@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
-from trinity.storage import FileChange, ObjectStore, changed_aside, folds_by_column, keeps_aside
+from trinity.storage import FileChange, ObjectStore, changed_aside, keeps_aside
 from trinity_delta.actions import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
 from trinity_delta.deletes import deletion_vector
@@ -71,21 +71,8 @@ class State:
         """Refuses a version of Trinity's that other engines made unreadable. Raises NOT_SUPPORTED saying by what."""
         if self.refusal:
             raise self.refusal
-        unread = [path for path, file in self.files.items() if file.deletes and not self._reads_deleted(file)]
-        if unread:
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Rows of '{min(unread)}' of Delta table '{table.full_name}' were deleted by another engine's "
-                f"deletion vector, which Trinity does not read. Run REORG TABLE delta.`{table.location}` APPLY (PURGE) "
-                "there, and to have no more of them, ALTER TABLE ... SET TBLPROPERTIES "
-                "('delta.enableDeletionVectors' = 'false').",
-            )
         if self.displaced and self.sidecar and keeps_aside(self.definition):
             raise changed_aside(table.full_name, f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF ...")
-
-    def _reads_deleted(self, file: DataFile) -> bool:
-        """True where rows that are deleted by position are none of the table's, whoever deleted them."""
-        return file.tier is Tier.BASE and not folds_by_column(self.definition)
 
     def check_writable(self, table: TableHandle) -> None:
         """Refuses a version to which rows cannot be added. Raises NOT_SUPPORTED saying why."""

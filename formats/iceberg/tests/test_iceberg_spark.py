@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.alter import add_column, set_properties
+from tests.support.foreign import equality_delete
 from tests.support.iceberg_lake import KEYED, TYPES, append, code_of, compact, open_catalog, stored, write
 from trinity.spi import Column, SinkId, TableDefinition
 from trinity_iceberg import IcebergConnector, IcebergFormat
@@ -138,7 +139,7 @@ def test_spark_and_trinity_commit_at_once(spark: Any, shared: IcebergConnector) 
     assert spark.table(name).count() == 20
 
 
-def test_delete_files_of_others_are_refused_by_name(spark: Any, shared: IcebergConnector) -> None:
+def test_equality_deletes_are_refused_by_name(spark: Any, shared: IcebergConnector) -> None:
     handle = shared.metadata.create_table(KEYED)
     name = f"{handle.catalog}.default.t"
     append(shared, handle, (7, "older file"))
@@ -146,8 +147,7 @@ def test_delete_files_of_others_are_refused_by_name(spark: Any, shared: IcebergC
     before = dataclasses.replace(handle, version=shared.metadata.get_splits(handle).version)
     begun = shared.metadata.begin_insert(handle)
     fragments = write(shared, begun.target, [{"id": 9}], SinkId())
-    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
-    spark.sql(f"DELETE FROM {name} WHERE id = 1")
+    equality_delete(spark, name, Path(handle.location), 1)
     assert sorted(r.id for r in spark.table(name).collect()) == [2, 7]
     metadata = shared.metadata
     for call in (

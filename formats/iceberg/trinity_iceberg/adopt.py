@@ -14,7 +14,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Tier
 from trinity.storage import READ_BY_ID, ObjectStore, changed_aside, is_sink_file, keeps_aside, local_path
 from trinity_iceberg.carried import index_of, order_at, summary_of
-from trinity_iceberg.deletes import own_deletes
+from trinity_iceberg.deletes import deletes_of, position_deletes
 from trinity_iceberg.index import bad_data, open_index
 from trinity_iceberg.schema import DEFINITION, definition_of, read_schema
 
@@ -41,11 +41,13 @@ def check_own_readable(
     if DEFINITION not in table.properties:
         return
     name = ".".join(table.name())
-    for manifest in manifests:
-        if manifest.content != ManifestContent.DATA and own_deletes(table, manifest) is None:
+    marking = [m for m in manifests if m.content != ManifestContent.DATA]
+    for manifest in marking:
+        if position_deletes(table, manifest) is None:
             raise _refused(
                 table,
-                f"delete files of another engine ('{manifest.manifest_path}'), which Trinity does not read. Run "
+                f"delete files of another engine ('{manifest.manifest_path}'), which Trinity does not read: it reads "
+                "Parquet files of positions, and no equality deletes. Run "
                 f"CALL <catalog>.system.rewrite_data_files(table => '{name}', options => "
                 "map('delete-file-threshold', '1', 'remove-dangling-deletes', 'true')) there, and have its deletes "
                 "copy on write ('write.delete.mode', 'write.update.mode', 'write.merge.mode')",
@@ -56,6 +58,8 @@ def check_own_readable(
     by_id = (read_schema(table.metadata, schema).metadata or {}).items() & READ_BY_ID.items()
     if by_id and TableProperties.DEFAULT_NAME_MAPPING in table.properties:
         raise _refused(table, f"files without field ids ('{TableProperties.DEFAULT_NAME_MAPPING}') and renamed columns")
+    if marking and snapshot:
+        _check_marked(table, schema, marking, snapshot)
     if changes := [other for other in order_at(table.metadata, snapshot)[1] if _takes_files(other)]:
         _check_folded(table, schema, manifests, changes)
 
@@ -78,8 +82,24 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
     live = {store.relative(path) for path in _files_of(table, manifests)}
     rewritten = not base <= live | gone  # by others, and so their files may have those rows
     if base & gone or (rewritten and not all(is_sink_file(name.rpartition("/")[2]) for name in gone)):
-        name = ".".join((table.catalog.name, *table.name()))
-        raise changed_aside(name, "CALL <catalog>.system.rollback_to_snapshot(...)")
+        raise _changed_aside(table)
+
+
+def _check_marked(table: Table, schema: Schema, manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
+    """Refuses a version in which rows are deleted by position that are folded from versions aside (E3)."""
+    if not keeps_aside(definition_of(table.name(), table.metadata, schema)):
+        return
+    store = ObjectStore(table.location())
+    index = open_index(store, index_of(table.metadata, snapshot))
+    base = {store.path(name) for name, (tier, _, _) in index.files.items() if tier is Tier.BASE}
+    marked = deletes_of(table, manifests).keys()
+    if index.sidecar and (base & marked or not all(is_sink_file(path.rpartition("/")[2]) for path in marked)):
+        raise _changed_aside(table)
+
+
+def _changed_aside(table: Table) -> TrinityError:
+    name = ".".join((table.catalog.name, *table.name()))
+    return changed_aside(name, "CALL <catalog>.system.rollback_to_snapshot(...)")
 
 
 def _own(table: Table, snapshot: Snapshot) -> list[ManifestFile]:

@@ -40,7 +40,7 @@ from trinity.spi import DataFile, RowOrder, TableHandle
 from trinity.storage import CommitRaced, DeletesFragment, local_path, next_timestamp_ms
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
-from trinity_iceberg.deletes import DeletesWriter, delete_file, own_deletes, target_path
+from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path
 from trinity_iceberg.entries import deleted, existing, iceberg_file
 from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, read_entries
 from trinity_iceberg.order import order_of
@@ -207,7 +207,7 @@ class _Commit:
         stale = {*change.removed, *(made.of for made in change.deletes)}
         kept = []
         for manifest in manifests:
-            known = None if manifest.content == ManifestContent.DATA else own_deletes(self.table, manifest)
+            known = None if manifest.content == ManifestContent.DATA else position_deletes(self.table, manifest)
             gone = {local_path(e.data_file.file_path) for e in known or () if target_path(e) in stale}
             spec = self.metadata.specs()[manifest.partition_spec_id]
             marked = self._marked(known, gone, spec) if known and gone else None

@@ -1,4 +1,4 @@
-"""Position delete files of resolves (R1), as manifests list them: each is about one data file, by its bounds."""
+"""Position delete files, as manifests list them: those of resolves (R1) are each about one data file, by its bounds."""
 
 from __future__ import annotations
 
@@ -19,16 +19,25 @@ from pyiceberg.table import Table
 
 from trinity.spi import DataFile, DeleteSink, RewriteTableHandle, SinkId
 from trinity.storage import (
+    Cache,
     DeletesFragment,
     Location,
     PositionDeletes,
     PositionDeleteSink,
-    is_sink_file,
     local_path,
+    named_files,
 )
 from trinity_iceberg.manifests import read_entries
 
-__all__ = ["DeletesWriter", "delete_file", "delete_sink", "deletes_of", "own_deletes", "target_path", "with_deletes"]
+__all__ = [
+    "DeletesWriter",
+    "delete_file",
+    "delete_sink",
+    "deletes_of",
+    "position_deletes",
+    "target_path",
+    "with_deletes",
+]
 
 _PATH_ID: Final = 2147483546
 """Field id of ``file_path``, by the specification."""
@@ -86,36 +95,55 @@ def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
     return found
 
 
-def _is_own(entry: ManifestEntry) -> bool:
-    """True for a position delete file that a resolve has written."""
-    file = entry.data_file
-    own = is_sink_file(file.file_path.rpartition("/")[2]) and file.file_format == FileFormat.PARQUET
-    return own and file.content == DataFileContent.POSITION_DELETES and target_path(entry) is not None
-
-
 def target_path(entry: ManifestEntry) -> str | None:
     """Absolute path of the one data file that a delete file is about; None where its bounds do not say."""
     low, high = ((b or {}).get(_PATH_ID) for b in (entry.data_file.lower_bounds, entry.data_file.upper_bounds))
     return local_path(low.decode()) if low and low == high else None
 
 
-def own_deletes(table: Table, manifest: ManifestFile) -> list[ManifestEntry] | None:
-    """The delete files of a manifest; None unless resolves have written all of them."""
+def position_deletes(table: Table, manifest: ManifestFile) -> list[ManifestEntry] | None:
+    """The delete files of a manifest; None unless all of them are Parquet files of positions, whoever wrote them."""
     entries = read_entries(table.io, manifest)
-    return entries if all(map(_is_own, entries)) else None
+    kind = DataFileContent.POSITION_DELETES, FileFormat.PARQUET
+    return entries if all((e.data_file.content, e.data_file.file_format) == kind for e in entries) else None
 
 
 def deletes_of(table: Table, manifests: Iterable[ManifestFile]) -> dict[str, PositionDeletes]:
-    """Absolute path of a data file -> its deleted rows, of a version that has no delete files but those of resolves."""
-    found = {}
+    """Absolute path of a data file -> its deleted rows, of a version whose delete files are files of positions.
+
+    Raises:
+        TrinityError: BAD_DATA naming a delete file that is missing or corrupt.
+    """
+    found: dict[str, list[PositionDeletes]] = {}
     for manifest in manifests:
-        if manifest.content == ManifestContent.DATA:
-            continue
-        for entry in read_entries(table.io, manifest):
-            if (path := target_path(entry)) is not None:
-                rows, file = entry.data_file.record_count, local_path(entry.data_file.file_path)
-                found[path] = PositionDeletes(rows, (file,))
-    return found
+        if manifest.content != ManifestContent.DATA:
+            for entry in read_entries(table.io, manifest):
+                for path, deletes in _targets(entry):
+                    found.setdefault(path, []).append(deletes)
+    return {path: _together(deletes) for path, deletes in found.items()}
+
+
+def _targets(entry: ManifestEntry) -> list[tuple[str, PositionDeletes]]:
+    """(absolute path of a data file, its rows that a delete file deletes), one or many."""
+    file = local_path(entry.data_file.file_path)
+    if (path := target_path(entry)) is not None:
+        return [(path, PositionDeletes(entry.data_file.record_count, (file,)))]
+    named = _named.get(file, lambda: named_files(file))
+    return [(local_path(name), PositionDeletes(rows, (file,), name)) for name, rows in named.items()]
+
+
+def _together(deletes: Sequence[PositionDeletes]) -> PositionDeletes:
+    """The deleted rows of a data file that several delete files name."""
+    if len(deletes) == 1:
+        return deletes[0]
+    name = next((d.of for d in deletes if d.of is not None), None)
+    both = PositionDeletes(0, tuple(path for d in deletes for path in d.files), name)
+    return replace(both, rows=_counts.get(both, lambda: len(both.positions())))
+
+
+_named: Final[Cache[str, Mapping[str, int]]] = Cache(1000)
+"""Delete file -> the data files that it names, and how many rows of each."""
+_counts: Final[Cache[PositionDeletes, int]] = Cache(1000)
 
 
 def with_deletes(files: Sequence[DataFile], deletes: Mapping[str, PositionDeletes]) -> list[DataFile]:

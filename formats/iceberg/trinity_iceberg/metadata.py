@@ -37,8 +37,10 @@ from trinity.storage import (
     Location,
     ObjectStore,
     RowChanges,
+    as_read,
     check_kept,
     check_present,
+    check_replaced,
     check_scope,
     commit_loop,
     commit_result,
@@ -220,7 +222,7 @@ class IcebergMetadata(RowChanges):
         def change(state: State) -> CommitResult:
             if is_recorded(state.txns, txn):
                 return CommitResult(state.version, skipped=True)
-            live = {f.path for f in self._snapshots.live(table, state)}
+            live = as_read(merge, self._snapshots.live(table, state))
             check_scope(merge, self._snapshots.changes(table, state), live, gone)
             check_present(table, files)
             merge.insert.check_demands(state.definition)
@@ -270,6 +272,7 @@ class IcebergMetadata(RowChanges):
 
         def swap(state: State) -> CommitResult:
             check_present(table, files)
+            check_replaced(rewrite, self._snapshots.live(table, state))
             added = named_now(rows, rewrite.definition, state.loaded)
             if rewrite.definition.external:  # whose rows have their order by the sequence number of the new files
                 check_deletes(table, state)
@@ -299,7 +302,9 @@ class IcebergMetadata(RowChanges):
 
         def swap(state: State) -> CommitResult:
             check_present(table, files, (path for mark in marks for path in mark.deletes.paths))
-            check_kept(rewrite, self._snapshots.live(table, state), {mark.of for mark in marks})
+            live = self._snapshots.live(table, state)
+            check_replaced(rewrite, live)
+            check_kept(rewrite, live, {mark.of for mark in marks})
             added = named_now(rows, rewrite.definition, state.loaded)
             index = open_index(store, carried(state.metadata).get(INDEX)).rewritten(store, removed, rows, aside)
             name, updates = put_index(index, store, state.metadata)

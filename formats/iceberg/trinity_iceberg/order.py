@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from pyiceberg.manifest import ManifestEntry
 from pyiceberg.table.metadata import TableMetadata
@@ -59,10 +60,13 @@ def order_after(order: RowOrder, others: list[Snapshot], version: int) -> RowOrd
     return order if order.through >= version else replace(order, through=version, strangers=version)
 
 
+_COUNTED: Final = ("added-records", "deleted-records", "added-position-deletes")
+
+
 def _brings_rows(snapshot: Snapshot) -> bool:
     """True when a commit may have added rows that were not there before, and did not just copy rows."""
     if snapshot.summary is None or snapshot.summary.operation is Operation.APPEND:
         return True
     own = snapshot.summary.additional_properties
-    added, deleted = (int(own.get(f"{kind}-records", 0)) for kind in ("added", "deleted"))
-    return snapshot.summary.operation is Operation.OVERWRITE and added > deleted
+    added, deleted, marked = (int(own.get(key, 0)) for key in _COUNTED)
+    return snapshot.summary.operation is Operation.OVERWRITE and added > deleted + marked

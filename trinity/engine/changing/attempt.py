@@ -94,6 +94,7 @@ class Attempt:
         pinned = table.handle.pinned(splits.version, splits.definition.id)
         merge = table.connector.metadata.begin_merge(pinned, update_case_columns(program))
         _same_version(merge.table, program)
+        merge = replace(merge, deletes={f.path: f.deletes for f in splits.files if f.deletes})
         columns = program.source.columns if program.source is not None else ()
         source_alias = program.source_alias if program.source is not None else None
         names = Names(program.target_alias, source_alias, columns)
@@ -226,7 +227,11 @@ class Attempt:
         files = whole_files(self.table.session.spark, self.program, self.definition, self.files)
         if files is None:
             return None
-        return [removal(f.path) for f in files], {"updated": 0, "deleted": sum(f.rows for f in files), "inserted": 0}
+        return [removal(f.path) for f in files], {
+            "updated": 0,
+            "deleted": sum(f.live_rows for f in files),
+            "inserted": 0,
+        }
 
     def _upserted(self) -> tuple[list[bytes], dict[str, int]] | None:
         """Fragments and counts of a MERGE that is an upsert; None for another, or when the join has to say an error."""

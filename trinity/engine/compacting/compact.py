@@ -80,7 +80,7 @@ def _compact(
         return _winners_only(spark, connector, table, splits)
     if not splits.definition.keyed:
         plain = _concatenate_partitions if splits.definition.partition_by else _concatenate
-        return plain(spark, connector, table, splits)
+        return plain(spark, connector, table, splits, purges=full)
     if keeps_versions(splits.definition.properties):
         return CommitResult(splits.version, skipped=True)
     spec = merge_spec(splits.definition)
@@ -198,11 +198,13 @@ def _to_log(connector: Connector, rewrite: RewriteTableHandle, rows: DataFrame) 
     return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
 
 
-def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
-    """A plain table's files into fewer of a good size, rows in arrival order."""
+def _concatenate(
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, *, purges: bool
+) -> CommitResult:
+    """A plain table's files into fewer of a good size, in arrival order; if told to, also where rows are deleted."""
     size = sum(f.size for f in splits.files)
     wanted = max(1, math.ceil(size / FILE_BYTES))
-    if len(splits.files) <= wanted:
+    if len(splits.files) <= wanted and not (purges and any(f.deletes for f in splits.files)):
         return CommitResult(splits.version, skipped=True)
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
     rows = plain_scan(spark, splits.files, splits.storage).withColumn(DELETED, F.lit(False)).coalesce(wanted)
@@ -210,10 +212,12 @@ def _concatenate(spark: SparkSession, connector: Connector, table: TableHandle, 
 
 
 def _concatenate_partitions(
-    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource
+    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, *, purges: bool
 ) -> CommitResult:
-    """The files of each partition that has too many into fewer; other partitions stay as they are."""
+    """The files of each partition that has too many into fewer; if told to, files with deleted rows anew."""
     groups = crowded(splits.files, FILE_BYTES)
+    known = {f.path for group in groups for f in group}
+    groups += [[f] for f in splits.files if purges and f.deletes and f.path not in known]
     if not groups:
         return CommitResult(splits.version, skipped=True)
     replaced = tuple(f for group in groups for f in group)
