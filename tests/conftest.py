@@ -12,6 +12,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import trinity
+from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.postgres import RunningServer, running_server
 from tests.support.zones import ZONES
 from trinity import Column, Session
@@ -42,13 +43,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """The Spark of the whole run, with the JARs of all formats."""
     folder = tmp_path_factory.mktemp("spark")
     settings = {**SPARK_SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse")}
-    return connect(folder, spark_settings=settings).spark
+    # with the JARs of object stores, too; the bucket is never asked for
+    buckets = {"objects": {"connector": "parquet", "warehouse": "s3://nowhere/at-all"}}
+    return connect(folder, catalogs=buckets, spark_settings=settings).spark
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[RunningServer]:
     """The PostgreSQL of the whole run, started by its first use."""
     with running_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[ObjectServer]:
+    """The S3 server of the whole run, started by its first use."""
+    with running_object_server() as running:
         yield running
 
 

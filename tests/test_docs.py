@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.object_store import ObjectServer
 from trinity.errors import CODES
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +28,18 @@ def postgres(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         connection.execute("DROP PUBLICATION IF EXISTS trinity")
 
 
+@pytest.fixture
+def bucket(object_server: ObjectServer) -> dict[str, str]:
+    """Makes the bucket of a page, and gives it the names that are the reader's own."""
+    object_server.files.create_dir("lakehouse")
+    options = object_server.options
+    return {
+        "endpoint": options["endpoint"],
+        "key": options["access_key_id"],
+        "secret": options["secret_access_key"],
+    }
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_examples(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, request: pytest.FixtureRequest
@@ -34,9 +47,10 @@ def test_examples(
     monkeypatch.chdir(tmp_path)
     if page.name in ("journal.md", "cdc.md"):
         request.getfixturevalue("postgres")
+    given = request.getfixturevalue("bucket") if page.name == "object-stores.md" else {}
     # without the fence's end, which doctest would take for output
     text = re.sub(r"^```\w*$", "", page.read_text(), flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    test = doctest.DocTestParser().get_doctest(text, given, page.name, str(page), 0)
     runner = doctest.DocTestRunner(optionflags=FLAGS)
     report: list[str] = []
     runner.run(test, out=report.append)

@@ -131,6 +131,7 @@ LAYERS: Final = (
     ("storage",),
     ("memory", "definition", "engine", "travel"),
     ("datasource",),
+    ("buckets",),
     ("builder", "catalogs", "table_columns"),
     ("external",),
     ("table", "session"),

@@ -127,9 +127,39 @@ def test_relative_paths_begin_at_the_working_directory(tmp_path: Path, monkeypat
     assert str(Location.of("/~/b")) == "/~/b"
 
 
-@pytest.mark.parametrize("elsewhere", ["s3://bucket/a", "hdfs://host/a", "s3a:/a", "gs://b"])
+@pytest.mark.parametrize("elsewhere", ["hdfs://host/a", "gs://b"])
 def test_other_stores_are_refused(elsewhere: str) -> None:
     with pytest.raises(TrinityError, match="only local paths") as caught:
         Location.of(elsewhere)
     assert caught.value.code == "NOT_SUPPORTED"
     assert elsewhere in caught.value.message
+
+
+@given(PATHS)
+def test_every_spelling_of_a_place_in_a_bucket_leads_back(path: str) -> None:
+    location = Location.of("s3://bucket").join(path.removeprefix("/"))
+    assert Location.of(str(location)) == location
+    assert Location.of(location.format_uri) == location
+    assert Location.of(location.for_spark) == location
+    assert Location.of_uri(location.uri) == location
+    assert location.bucket == "bucket"
+    assert location.for_arrow == f"bucket{location.path}"
+
+
+@pytest.mark.parametrize("same", ["s3://b-1/a/c", "s3a://b-1/a/c/", "s3n://b-1//a/./c", "s3:/b-1/a/c"])
+def test_buckets_have_one_normal_form(same: str) -> None:
+    location = Location.of(same)
+    assert location == Location.of("s3://b-1/a/c") != Location.of("s3://b-2/a/c")
+    assert (str(location), location.for_spark, location.key) == ("s3://b-1/a/c", "s3a://b-1/a/c", "a/c")
+    assert location.parent.parent.relative(location) == "a/c"
+    assert Location.of("s3://b-2").relative(location) is None
+    with pytest.raises(TrinityError, match="no file of this machine"):
+        os.fspath(location)
+
+
+@pytest.mark.parametrize("text", ["s3://", "s3:///a", "s3://key:secret-word@bucket/a", "s3://a b/c"])
+def test_what_cannot_be_a_bucket_is_refused(text: str) -> None:
+    with pytest.raises(TrinityError) as caught:
+        Location.of(text)
+    assert caught.value.code == "CONFIGURATION_INVALID"
+    assert "secret-word" not in caught.value.message

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from trinity.buckets import Buckets
 from trinity.errors import TrinityError, nearest
 from trinity.names import TableName
 from trinity.secrets import keep, scrubbing
 from trinity.spi import ENTRY_POINT_GROUP, Connector, ConnectorContext, Format, SparkRequirements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["Catalogs"]
 
@@ -21,18 +26,26 @@ class Catalogs(Mapping[str, Connector]):
     Args:
         settings: catalog name -> ``{"connector": format, ...options}``.
         context: what the session lends to its connectors.
+        storage: options of the object stores of all catalogs that have no ``storage_options`` of their own.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID for a catalog without a connector, or with an unknown one.
+        TrinityError: CONFIGURATION_INVALID for a catalog without a connector, or with an unknown one, and for options
+            of a store that are wrong; NOT_SUPPORTED for a catalog in a store that its format cannot use.
     """
 
-    def __init__(self, settings: Mapping[str, Mapping[str, Any]], context: ConnectorContext) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Mapping[str, Any]],
+        context: ConnectorContext,
+        storage: Mapping[str, Any] | None = None,
+    ) -> None:
         self._context = context
         self._options = {name: dict(options) for name, options in settings.items()}
         for options in self._options.values():
             keep(options)
         self._names = {name: _connector_name(name, options) for name, options in self._options.items()}
         self._formats = {name: _load(name, connector) for name, connector in self._names.items()}
+        self._buckets = Buckets(self._options, self._formats, storage)
         self._open: dict[str, Connector] = {}
         self._opening = threading.RLock()
 
@@ -72,10 +85,11 @@ class Catalogs(Mapping[str, Connector]):
         return self._formats[catalog].property_prefixes
 
     def warehouse(self, catalog: str) -> str | None:
-        """The folder of a catalog, when it has one on this machine's disks."""
+        """The folder of a catalog, when it has one on this machine's disks or in an object store."""
         self.check(catalog)
         found = str(self._options[catalog].get("warehouse") or "")
-        return found if found and ("://" not in found or found.startswith("file:")) else None
+        here = "://" not in found or found.startswith("file:") or self._buckets.has(catalog)
+        return found if found and here else None
 
     def tables(self, place: TableName | None = None) -> list[TableName]:
         """Names of the catalogs' own tables, sorted by place.
@@ -93,14 +107,29 @@ class Catalogs(Mapping[str, Connector]):
         return [TableName(c, s, name) for c, s in places for name in self[c].metadata.list_tables(s)]
 
     def requirements(self) -> list[SparkRequirements]:
-        """The formats' requirements of Spark."""
-        return [f.spark for f in self._formats.values()]
+        """The requirements of Spark that formats and object stores have."""
+        return [f.spark for f in self._formats.values()] + self._buckets.requirements()
+
+    def prepare(self, spark: SparkSession) -> SparkSession:
+        """Spark, from now on able to reach what the catalogs are in."""
+        self._buckets.prepare(spark)
+        return spark
 
     def close(self) -> None:
         """Closes the connectors that are open."""
         with self._opening:
             while self._open:
                 self._open.popitem()[1].close()
+            self._buckets.release()
+
+    @contextmanager
+    def closed_by_error(self) -> Iterator[None]:
+        """Closes the connectors when what is done within fails."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def _create(self, name: str) -> Connector:
         made_by = self._formats[name]

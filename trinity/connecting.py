@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["connect"]
 
 _BUILT_IN: Final = ("parquet", "delta", "iceberg")
+_IN_STORES: Final = ("parquet",)
 
 
 @public
@@ -30,28 +31,34 @@ def connect(
     catalog: str | None = None,
     schema: str = "default",
     spark_settings: Properties | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     allow_code: bool = False,
 ) -> Session:
     """Opens a session.
 
     Args:
-        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each.
+        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each; or
+            ``s3://bucket/path``, for the catalog ``parquet`` alone (docs/object-stores.md).
         spark: the caller's Spark session; else a local one is started when first needed.
         catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
         catalog: current catalog; by default ``parquet``, else the first one given.
         schema: current schema.
         spark_settings: Spark settings for the local Spark, such as ``{"spark.driver.memory": "4g"}``.
+        storage_options: how the object store of the warehouse, or of catalogs, is reached: ``endpoint``, ``region``,
+            ``access_key_id``, ``secret_access_key``, ``session_token``, ``allow_http``, ``virtual_hosted_style``,
+            ``anonymous``; the environment is asked for what they leave out. A catalog may have its own.
         allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
 
     Raises:
         TrinityError: CONFIGURATION_INVALID for an unknown connector or option, or for a Spark that lacks what the
-            catalogs need; NOT_SUPPORTED for a warehouse elsewhere than on a disk; FILESYSTEM_ERROR or
-            PERMISSION_DENIED when it cannot be written.
+            catalogs need; NOT_SUPPORTED for a warehouse in a store that is not known, or that a catalog's format cannot
+            use; FILESYSTEM_ERROR or PERMISSION_DENIED when it cannot be reached or written.
     """
     wanted: dict[str, dict[str, Any]] = {}
     if warehouse is not None:
         folder = _folder(warehouse)
-        wanted = {name: {"connector": name, "warehouse": str(folder.join(name))} for name in _BUILT_IN}
+        names = _BUILT_IN if folder.on_disk else _IN_STORES
+        wanted = {name: {"connector": name, "warehouse": str(folder.join(name))} for name in names}
     wanted.update({name.lower(): dict(options) for name, options in (catalogs or {}).items()})
     if not wanted:
         raise TrinityError(
@@ -60,7 +67,9 @@ def connect(
     current = (catalog or next(iter(wanted))).lower()
     given = None if warehouse is None else str(warehouse)
     settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
-    return Session(wanted, current, schema.lower(), spark, settings, given, allow_code, statements=_statements)
+    return Session(
+        wanted, current, schema.lower(), spark, settings, given, allow_code, storage_options, statements=_statements
+    )
 
 
 def _statements() -> Statements:

@@ -67,6 +67,7 @@ class Session:
         spark_settings: dict[str, str],
         warehouse: str | None = None,
         allow_code: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
         *,
         statements: Callable[[], Statements],
     ) -> None:
@@ -75,16 +76,17 @@ class Session:
         self._spark = spark
         self._settings = spark_settings
         keep(spark_settings)
-        self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark))
+        self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark), storage_options)
         from trinity.external import ExternalTables  # not before a session is made: importing trinity is light
 
         self.external = ExternalTables(self._catalogs, warehouse)
         if spark is not None:
             from trinity.engine.spark.local import check_spark
 
-            check_spark(spark, self._catalogs.requirements())
+            check_spark(self._catalogs.prepare(spark), self._catalogs.requirements())
         self.current_catalog = self.current_schema = ""
-        self.use(catalog, schema)
+        with self._catalogs.closed_by_error():
+            self.use(catalog, schema)
         offer(self)
 
     def __enter__(self) -> Session:
@@ -106,7 +108,7 @@ class Session:
         if self._spark is None:
             from trinity.engine.spark.local import local_spark
 
-            self._spark = local_spark(self._catalogs.requirements(), self._settings)
+            self._spark = self._catalogs.prepare(local_spark(self._catalogs.requirements(), self._settings))
             offer(self)
         return self._spark
 

@@ -85,13 +85,11 @@ class Registry:
 
     def get(self, name: TableName) -> Registration | None:
         """The entry of a name. Raises BAD_DATA naming a damaged file."""
-        if not self._store.exists(_file(name)):
-            return None
         try:
             data = {**json.loads(self._store.get(_file(name)))}
             data.pop("name", None)  # older files lack it
             return Registration(**{**data, "primary_key": tuple(data["primary_key"])})
-        except FileNotFoundError:  # dropped since
+        except FileNotFoundError:
             return None
         except (ValueError, TypeError, KeyError) as error:
             raise TrinityError(

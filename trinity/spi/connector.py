@@ -167,6 +167,14 @@ class Format(ABC):
         """JARs and settings that the format needs of Spark. Asked as a session starts Spark, or is given one."""
         return SparkRequirements()
 
+    @property
+    def in_object_stores(self) -> bool:
+        """True when a catalog's ``warehouse`` may be in an object store, as ``s3://bucket/path``.
+
+        Asked as a session is opened, which otherwise refuses such a catalog by name.
+        """
+        return False
+
     @abstractmethod
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         """Opens a catalog, on the driver, when it is first used.

@@ -11,7 +11,7 @@ from trinity.storage.cache import Cache
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.errors import AlreadyExists, after_commit, system_trouble
 from trinity.storage.folder_names import escaped, folder_name, unescaped
-from trinity.storage.folders import FolderCatalog, FolderMetadata
+from trinity.storage.folders import FolderCatalog, FolderMetadata, folders_of
 from trinity.storage.foreign import (
     adopted_definition,
     adopted_properties,
@@ -49,6 +49,7 @@ from trinity.storage.row_changes import (
     check_replaced,
     check_scope,
 )
+from trinity.storage.s3_options import WORKER_OPTIONS, S3Options, claim_bucket, options_as_text, release_bucket
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
 from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
@@ -65,6 +66,7 @@ __all__ = [
     "READ_BY_ID",
     "READ_OPTIONS",
     "ROW_ID",
+    "WORKER_OPTIONS",
     "AlreadyExists",
     "Cache",
     "CatalogOptions",
@@ -83,6 +85,7 @@ __all__ = [
     "PositionDeleteSink",
     "PositionDeletes",
     "RowChanges",
+    "S3Options",
     "SingleTable",
     "SinkFile",
     "Stat",
@@ -100,6 +103,7 @@ __all__ = [
     "check_present",
     "check_replaced",
     "check_scope",
+    "claim_bucket",
     "columns_in",
     "commit_loop",
     "commit_result",
@@ -110,6 +114,7 @@ __all__ = [
     "escaped",
     "file_uri",
     "folder_name",
+    "folders_of",
     "footer_statistics",
     "changed_aside",
     "foreign_definition",
@@ -128,12 +133,14 @@ __all__ = [
     "not_ours",
     "oldest_needed",
     "open_parquet",
+    "options_as_text",
     "order_with",
     "parquet_footer",
     "parquet_schema",
     "path_sql",
     "quoted",
     "read_files",
+    "release_bucket",
     "remove_empty",
     "scrubbed_warnings",
     "shown",

@@ -33,7 +33,7 @@ class KeptChanges:
 
     Attributes:
         version: the version.
-        files: the Parquet files, as :attr:`~trinity.storage.Location.for_arrow` has them; none where nothing changed.
+        files: the Parquet files, by their absolute paths; none where nothing changed.
         rows: rows in them.
         bytes: their size.
         columns: the table's columns in them; behind these come those that say what changed, and when.
@@ -124,7 +124,7 @@ class Changelog:
         files: list[tuple[str, int, int]] = data["files"]
         return KeptChanges(
             data["version"],
-            tuple(Location(self.store.path(name)).for_arrow for name, _, _ in files),
+            tuple(self.store.path(name) for name, _, _ in files),
             sum(rows for _, rows, _ in files),
             sum(size for _, _, size in files),
             tuple(Column(**column) for column in data["columns"]),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.secrets import logger
 
-__all__ = ["AlreadyExists", "after_commit", "storage_errors", "system_trouble"]
+__all__ = ["AlreadyExists", "after_commit", "storage_errors", "store_trouble", "system_trouble"]
 
 _log = logger(__name__)
 _LACKING: Final = frozenset(
@@ -48,6 +48,8 @@ def system_trouble(error: BaseException, path: str) -> TrinityError | None:
 
     That is permission, file handles, memory or space, a disk that answers. A missing or corrupt file gives None.
     """
+    if (trouble := store_trouble(error, path)) is not None:
+        return trouble
     if isinstance(error, PermissionError):
         return TrinityError("PERMISSION_DENIED", f"No permission for '{path}': {error}.")
     short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _LACKING)
@@ -56,6 +58,15 @@ def system_trouble(error: BaseException, path: str) -> TrinityError | None:
             "FILESYSTEM_ERROR", f"'{path}' cannot be read now, for want of what the system has: {error}."
         )
     return None
+
+
+def store_trouble(error: BaseException, path: str) -> TrinityError | None:
+    """For an error of Arrow's about an object: the trouble with its store; None for others and for a missing object."""
+    if not path.startswith("s3://") or not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
+        return None
+    from trinity.storage.s3_errors import s3_trouble
+
+    return s3_trouble(error, path) if "AWS Error" in str(error) else None
 
 
 def after_commit(what: str, work: Callable[[], object]) -> None:

@@ -6,6 +6,7 @@ How names are spelled there: :mod:`trinity.storage.folder_names`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
@@ -15,11 +16,36 @@ from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, is_folder, make_new, remove_empty, sweep
 from trinity.storage.local_sync import make_folder
 from trinity.storage.location import Location
+from trinity.storage.object_catalog import DEFAULT_SCHEMA, ObjectCatalog
 from trinity.storage.row_changes import RowChanges
 
-__all__ = ["FolderCatalog", "FolderMetadata"]
+__all__ = ["FolderCatalog", "FolderMetadata", "Folders", "folders_of"]
 
-DEFAULT_SCHEMA = "default"
+
+class Folders(Protocol):
+    """The names of a catalog whose tables lie below one location; :class:`FolderCatalog` says what the methods mean."""
+
+    def list_schemas(self) -> list[str]: ...
+
+    def create_schema(self, schema: str) -> None: ...
+
+    def drop_schema(self, schema: str) -> None: ...
+
+    def list_tables(self, schema: str) -> list[str]: ...
+
+    def get_table(self, schema: str, table: str) -> TableHandle | None: ...
+
+    def new_table(self, schema: str, table: str) -> TableHandle: ...
+
+    def name_table(self, table: TableHandle) -> TableHandle: ...
+
+    def drop_table(self, table: TableHandle) -> None: ...
+
+
+def folders_of(catalog: str, warehouse: str, is_table: Callable[[Location], bool]) -> Folders:
+    """The names of a catalog, on a disk or in an object store; arguments as of :class:`FolderCatalog`."""
+    where = Location.of(warehouse)
+    return FolderCatalog(catalog, warehouse, is_table) if where.on_disk else ObjectCatalog(catalog, where)
 
 
 class FolderCatalog:
@@ -122,6 +148,10 @@ class FolderCatalog:
         self._named.keep(table)
         return TableHandle(self.catalog, schema, table, str(folder))
 
+    def name_table(self, table: TableHandle) -> TableHandle:
+        """Gives a table of :meth:`new_table` that has been made its name, which here it has by its folder."""
+        return table
+
     def drop_table(self, table: TableHandle) -> None:
         """Removes a table's folder, or none of it. Raises TABLE_NOT_FOUND, also for a folder that is no table."""
         missing = TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.")
@@ -138,7 +168,7 @@ class FolderCatalog:
 class FolderMetadata(RowChanges):
     """Metadata whose schemas and tables are folders: the part that is the same for every such format."""
 
-    def __init__(self, folders: FolderCatalog) -> None:
+    def __init__(self, folders: Folders) -> None:
         self._folders = folders
 
     def list_schemas(self) -> list[str]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.storage.location import local_path
+from trinity.storage.location import Location, local_path
 
 __all__ = ["held"]
 
@@ -35,6 +35,9 @@ def held(location: str, *, alone: bool = False) -> Iterator[None]:
     Raises:
         TrinityError: TRANSACTION_CONFLICT when others held it for a minute.
     """
+    if not Location.of(location).on_disk:  # where a new table never lies where another one did
+        yield
+        return
     folder, deadline = local_path(location), time.monotonic() + _PATIENCE_S
     while True:
         handle = _opened(folder)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -17,52 +17,78 @@ __all__ = ["Location", "file_uri", "is_absolute", "local_path", "path_sql", "spa
 
 _SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
 """The beginning of a URI; ``pathlib`` makes one slash of two."""
+_S3: Final = re.compile(r"s3[an]?://?(?P<bucket>[^/]*)(?P<path>/.*)?", re.DOTALL)
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 _NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
 _PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
 
 @dataclass(frozen=True)
 class Location:
-    """A place on a local disk, in normal form: made by :meth:`of` or :meth:`of_uri`, equal when it is the same place.
+    """A place in a store, in normal form: made by :meth:`of` or :meth:`of_uri`, equal when it is the same place.
 
-    As a text, which handles and lists of files have, it is an absolute path; :meth:`of` makes it of that again.
+    As a text, which handles and lists of files have, it is an absolute path, or an ``s3:`` URI with nothing escaped;
+    :meth:`of` makes it of that again.
 
     Attributes:
         path: from the root of the store: ``/``, or ``/`` before each part and none at the end; no part is ``.`` or
             ``..``.
+        store: ``s3://`` and a bucket; empty for the local disk.
     """
 
     path: str
+    store: str = ""
 
     @classmethod
     def of(cls, text: str) -> Location:
-        """The location of a path, or of a ``file:`` URI as table formats write it: with nothing escaped.
+        """The location of a path, or of a URI as table formats write it: with nothing escaped.
 
         A relative path begins at the working directory, ``~`` at a home.
 
         Raises:
-            TrinityError: NOT_SUPPORTED for other schemes.
+            TrinityError: NOT_SUPPORTED for schemes other than ``file``, ``s3``, ``s3a`` and ``s3n``;
+                CONFIGURATION_INVALID for what cannot be a bucket.
         """
+        if (found := _S3.fullmatch(text)) is not None:
+            return cls(_normal(os.path.normpath(found["path"] or "/")), f"s3://{_bucket(text, found['bucket'])}")
         if text.startswith("file:"):
             text = "/" + text.removeprefix("file:").lstrip("/")
         elif _SCHEME.match(text):
             raise TrinityError(
                 "NOT_SUPPORTED",
-                f"Location '{text}': only local paths and file: URIs are supported. Mount the store as a folder, or "
-                "write there by the format's own writers.",
+                f"Location '{text}': only local paths, file: URIs and s3://bucket/… are supported. Mount the store as "
+                "a folder, or write there by the format's own writers.",
             )
         return cls(_normal(os.path.abspath(os.path.expanduser(text))))
 
     @classmethod
     def of_uri(cls, text: str) -> Location:
         """The location of a URI as Spark's ``_metadata.file_path`` has it: escaped. A path is taken as it is."""
-        return cls.of(unquote(text) if text.startswith("file:") else text)
+        return cls.of(text if text.startswith("/") else unquote(text))
 
     def __str__(self) -> str:
-        return self.path
+        return self.store + self.path
 
     def __fspath__(self) -> str:
+        """The path on the local disk. Raises NOT_SUPPORTED for a place in an object store."""
+        if self.store:
+            raise TrinityError("NOT_SUPPORTED", f"'{self}' is in an object store, and is no file of this machine.")
         return self.path
+
+    @property
+    def on_disk(self) -> bool:
+        """True for a place on the local disk."""
+        return not self.store
+
+    @property
+    def bucket(self) -> str:
+        """The name of the bucket; empty for the local disk."""
+        return self.store.removeprefix("s3://")
+
+    @property
+    def key(self) -> str:
+        """The path as a bucket's objects have it, with no ``/`` before it."""
+        return self.path.removeprefix("/")
 
     @property
     def name(self) -> str:
@@ -72,57 +98,73 @@ class Location:
     @property
     def parent(self) -> Location:
         """The location above this one; the root's is the root."""
-        return Location(self.path.rpartition("/")[0] or "/")
+        return replace(self, path=self.path.rpartition("/")[0] or "/")
 
     def join(self, *names: str) -> Location:
         """A location below this one, by names with ``/`` between parts; ``..`` goes up."""
-        return Location(_normal(os.path.normpath("/".join((self.path, *names)))))
+        return replace(self, path=_normal(os.path.normpath("/".join((self.path, *names)))))
 
     def relative(self, other: Location) -> str | None:
         """The names by which :meth:`join` comes to the other location, which is this one or below; else None."""
         if self == other:
             return ""
         above = self.path.rstrip("/") + "/"
+        if self.store != other.store:
+            return None
         return other.path.removeprefix(above) if other.path.startswith(above) else None
 
     @property
     def uri(self) -> str:
         """The escaped URI, as Spark's ``_metadata.file_path`` writes it."""
-        return "file:" + _NOT_IN_URI.sub(lambda found: quote(found[0]), self.path)
+        return f"{self._hadoop or 'file:'}{_NOT_IN_URI.sub(lambda found: quote(found[0]), self.path)}"
 
     @property
     def format_uri(self) -> str:
         """The URI as Iceberg's metadata has it: with nothing escaped."""
-        return f"file://{self.path}"
+        return f"{self.store or 'file://'}{self.path}"
 
     @property
     def for_spark(self) -> str:
         """The text for Spark's readers, which are told to expand no patterns."""
-        return self.path
+        return f"{self._hadoop}{self.path}"
 
     @property
     def for_sql(self) -> str:
         """The text for SQL over files by their paths, which expands patterns."""
-        return _PATTERN.sub(r"\\\1", self.path)
+        return self._hadoop + _PATTERN.sub(r"\\\1", self.path)
 
     @property
     def for_arrow(self) -> str:
         """The text for :attr:`~trinity.storage.ObjectStore.filesystem`."""
-        return self.path
+        return f"{self.bucket}{self.path}"
+
+    @property
+    def _hadoop(self) -> str:
+        """The store as Hadoop's file systems know it; empty for the local disk."""
+        return f"s3a://{self.bucket}" if self.store else ""
 
 
 def _normal(path: str) -> str:
     return "/" + path.lstrip("/")  # two slashes at the beginning stay two in POSIX's normal form
 
 
+def _bucket(text: str, name: str) -> str:
+    if not _BUCKET.fullmatch(name):
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"Location '{text}' names no bucket. Write s3://bucket/path, and give credentials by storage_options.",
+        )
+    return name
+
+
 def is_absolute(text: str) -> bool:
     """True for a path or a URI of its own, False for names below another location."""
-    return text.startswith(("/", "file:"))
+    return text.startswith(("/", "file:", "s3://"))
 
 
 def local_path(location: str) -> str:
     """The text of :meth:`Location.of`."""
-    return Location.of(location).path
+    return str(Location.of(location))
 
 
 def path_sql(column: str) -> str:

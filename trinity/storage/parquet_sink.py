@@ -23,6 +23,7 @@ from trinity.spi import (
     Tier,
     WriteTarget,
 )
+from trinity.storage.errors import store_trouble
 from trinity.storage.location import Location
 from trinity.storage.naming import stored_name, stored_schema
 from trinity.storage.store import ObjectStore
@@ -302,6 +303,8 @@ class file_errors:
                 f"'{self.path}' is gone while it was written: its table was dropped, or vacuumed, meanwhile. Run the "
                 "statement again.",
             ) from error
+        if error is not None and (trouble := store_trouble(error, self.path)) is not None:
+            raise trouble from error
         if isinstance(error, PermissionError):
             raise TrinityError("PERMISSION_DENIED", f"No permission to write '{self.path}'.") from error
         if isinstance(error, OSError):

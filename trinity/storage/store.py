@@ -2,51 +2,26 @@
 
 Whatever is read or written of a table goes through here. Names are relative to the store's location, ``/`` between
 parts. What a local disk alone has, hard links, renames, syncs and locks, is in the modules ``local_…`` of this package,
-which answer for the one kind of store that there is.
+what S3 alone has in those named ``s3_…``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-from trinity.storage import local_files as local
-from trinity.storage.errors import after_commit, storage_errors
-from trinity.storage.local_folders import is_folder, walk
-from trinity.storage.local_sync import SyncedWriter, make_folder, sync_file, sync_folders
+from trinity.storage.entries import Entry, Objects, Stat
+from trinity.storage.errors import storage_errors
+from trinity.storage.local_objects import LocalObjects
 from trinity.storage.location import Location, is_absolute
 
 if TYPE_CHECKING:
-    from obstore.store import LocalStore
     from pyarrow.fs import FileSystem
 
 __all__ = ["Entry", "ObjectStore", "Stat"]
 
-
-@dataclass(frozen=True)
-class Entry:
-    """One object: path relative to the store, bytes, milliseconds since the epoch."""
-
-    path: str
-    size: int
-    modified_ms: int
-
-
-@dataclass(frozen=True)
-class Stat:
-    """Facts about an object that a store knows without reading it; another object under its name has others.
-
-    Attributes:
-        size: bytes.
-        modified_ns: when it was put, nanoseconds since the epoch.
-        tag: tells it from an object of the same size and time: the inode of a disk, as an ETag does elsewhere.
-    """
-
-    size: int
-    modified_ns: int
-    tag: str
+_DISK: Final = LocalObjects()
 
 
 class ObjectStore:
@@ -61,33 +36,38 @@ class ObjectStore:
 
     def __init__(self, location: str | Location) -> None:
         self.location = location if isinstance(location, Location) else Location.of(location)
-        self.root = self.location.path
+        self.root = str(self.location)
 
     @cached_property
-    def client(self) -> LocalStore:
-        """The obstore client, made by the first use (an object store of a table that is never read costs nothing)."""
-        from obstore.store import LocalStore
+    def _objects(self) -> Objects:
+        """The kind of store, asked for by the first use: a store of a table that is never read costs nothing."""
+        if self.location.on_disk:
+            return _DISK
+        from trinity.storage.s3_objects import S3Objects
 
-        return LocalStore(self.root, mkdir=True)
+        return S3Objects(self.location)
 
-    @cached_property
+    @property
+    def on_disk(self) -> bool:
+        """True on the local disk, where looking costs nothing; False where each question is a request."""
+        return self.location.on_disk
+
+    @property
     def filesystem(self) -> FileSystem:
         """The file system with which pyarrow opens the store's objects, by :attr:`Location.for_arrow`."""
-        from pyarrow.fs import LocalFileSystem
-
-        return LocalFileSystem()
+        return self._objects.filesystem
 
     # -- names ------------------------------------------------------------------------------------------
 
     def path(self, name: str) -> str:
         """Absolute path of an object, as lists of files have it; an absolute path stays as it is."""
-        if name.startswith("/"):
+        if name.startswith(("/", "s3://")):
             return name
         return f"{self.root}/{name}" if name else self.root
 
     def resolve(self, text: str) -> str:
         """Absolute path of what a format's metadata says, by names below this store or by a path or URI of its own."""
-        return Location.of(text).path if is_absolute(text) else self.path(text)
+        return str(Location.of(text)) if is_absolute(text) else self.path(text)
 
     def relative(self, path: str) -> str:
         """The part of an absolute path below this store's root; other paths as they are."""
@@ -96,40 +76,34 @@ class ObjectStore:
     # -- reading ----------------------------------------------------------------------------------------
 
     def exists(self, name: str) -> bool:
-        """True when the object, or a folder of that name, exists."""
-        return local.exists(self.path(name))
+        """True when the object, or a folder of that name, exists; in a bucket there are no folders."""
+        with storage_errors(self.path(name)):
+            return self._objects.exists(self.path(name))
 
     def is_folder(self, name: str = "") -> bool:
         """True when there is a folder of that name; where there are no folders, when objects have names below it."""
-        return is_folder(self.path(name))
+        with storage_errors(self.path(name)):
+            return self._objects.is_folder(self.path(name))
 
     def stat(self, name: str) -> Stat | None:
         """Facts about an object, or a folder of that name; None when it is missing."""
         with storage_errors(self.path(name)):
-            found = local.stat(self.path(name))
-        return Stat(*found) if found else None
+            return self._objects.stat(self.path(name))
 
     def get(self, name: str) -> bytes:
         """The object's bytes. Raises FileNotFoundError when it is missing."""
         with storage_errors(self.path(name)):
-            return local.read(self.path(name))
+            return self._objects.read(self.path(name))
 
     def list(self, prefix: str = "", *, after: str | None = None) -> list[Entry]:
         """Objects below a folder, sorted by path; only those behind ``after`` when given."""
-        if not self.exists(prefix):
-            return []
         with storage_errors(self.path(prefix)):
-            found = [
-                Entry(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
-                for page in self.client.list(prefix or None, offset=after)
-                for meta in page
-            ]
-        return sorted(found, key=lambda e: e.path)
+            return sorted(self._objects.list(self.root, prefix, after), key=lambda e: e.path)
 
     def names(self, folder: str = "") -> Sequence[str]:
         """Names of the objects and folders right in a folder, in no order; none where there is no folder."""
         with storage_errors(self.path(folder)):
-            return local.names_in(self.path(folder))
+            return self._objects.names_in(self.path(folder))
 
     def walk(self, *endings: str, hidden: str) -> Iterator[tuple[str, Stat]]:
         """Objects with one of some endings, and what is known of each, in no order; without those that go meanwhile.
@@ -138,9 +112,9 @@ class ObjectStore:
             endings: how the names end.
             hidden: signs; an object or folder whose own name begins with one of them is passed over.
         """
-        for name in map(self.relative, walk(self.root, hidden, endings)):
-            if (found := self.stat(name)) is not None:
-                yield name, found
+        with storage_errors(self.root):
+            for path, found in self._objects.walk(self.root, hidden, endings):
+                yield self.relative(path), found
 
     # -- writing ----------------------------------------------------------------------------------------
 
@@ -151,11 +125,11 @@ class ObjectStore:
 
         Raises:
             AlreadyExists: another writer was first.
-            TrinityError: NOT_SUPPORTED on a file system without hard links.
+            TrinityError: NOT_SUPPORTED on a file system without hard links; CONFIGURATION_INVALID in an object store
+                that puts over what is there.
         """
         with storage_errors(self.path(name)):
-            local.link_new(self.path(name), data)
-        self._sync_around(name)
+            self._objects.put_new(self.path(name), data)
 
     def put(self, name: str, data: bytes, *, sync: bool = True) -> None:
         """Puts an object, or another one in the place of one that is there, whole or not at all.
@@ -166,23 +140,15 @@ class ObjectStore:
             sync: False for one that may be lost with a crash of the machine.
         """
         with storage_errors(self.path(name)):
-            local.replace(self.path(name), data, sync=sync)
-        if sync:
-            self._sync_around(name)
-
-    def _sync_around(self, name: str) -> None:
-        path = self.path(name)
-        after_commit(f"'{path}' is in place, its folder not synced", lambda: sync_folders([_folder(path)]))
+            self._objects.replace(self.path(name), data, sync=sync)
 
     def delete(self, names: Iterable[str]) -> None:
         """Deletes objects; those already gone do not matter."""
-        for name in names:
-            with storage_errors(self.path(name)):
-                local.remove(self.path(name))
+        self._objects.remove(map(self.path, names))
 
     def delete_below(self, folder: str) -> None:
         """Deletes the objects below a folder, as far as they can be."""
-        local.remove_below(self.path(folder))
+        self._objects.remove_below(self.path(folder))
 
     # -- streams, and what others than this store put; errors are the system's ----------------------------
 
@@ -193,7 +159,7 @@ class ObjectStore:
             name: the folder's.
             sync: whether it is on disk before this returns.
         """
-        make_folder(self.path(name), sync=sync)
+        self._objects.make_folder(self.path(name), sync=sync)
 
     def writer(self, name: str, *, new: bool = True, listed: bool = False) -> BinaryIO:
         """A stream into an object, which is on disk when it is closed; its folder is made.
@@ -203,9 +169,7 @@ class ObjectStore:
             new: False for one that may take the place of another; otherwise that is a FileExistsError.
             listed: whether its name is on disk by then, too.
         """
-        path = self.path(name)
-        make_folder(_folder(path))
-        return SyncedWriter(path, new=new, listed=listed)
+        return self._objects.writer(self.path(name), new=new, listed=listed)
 
     def move(self, name: str, new: str) -> None:
         """Gives an object another name, in one step; one that has that name goes.
@@ -213,20 +177,16 @@ class ObjectStore:
         Raises:
             FileNotFoundError: there is no object of the first name.
         """
-        local.move(self.path(name), self.path(new))
+        self._objects.move(self.path(name), self.path(new))
 
     def set_modified(self, name: str, modified_ns: int) -> None:
         """Says of an object that it was put at another time, nanoseconds since the epoch."""
-        local.set_modified(self.path(name), modified_ns)
+        self._objects.set_modified(self.path(name), modified_ns)
 
     def sync(self, name: str) -> None:
         """Waits until the bytes of an object are on disk."""
-        sync_file(self.path(name))
+        self._objects.sync(self.path(name))
 
     def sync_folders(self, names: Iterable[str]) -> None:
         """Waits until the entries of folders are on disk, each once."""
-        sync_folders(map(self.path, names))
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
+        self._objects.sync_folders(map(self.path, names))

@@ -12,13 +12,13 @@ from trinity.storage import (
     COMMIT_TIMEOUT_S,
     Entry,
     FileChange,
-    FolderCatalog,
     FolderMetadata,
     Location,
     ObjectStore,
     TableVersion,
     VersionedMetadata,
     after_commit,
+    folders_of,
     identity_only,
 )
 from trinity_parquet.commit import checkpoint_step, commit_change, commit_of, delete_log, write_checkpoint
@@ -35,7 +35,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
     keeps_deletes = True
 
     def __init__(self, catalog: str, warehouse: str, checkpoint_interval: int) -> None:
-        super().__init__(FolderCatalog(catalog, warehouse, is_table))
+        super().__init__(folders_of(catalog, warehouse, is_table))
         self._snapshots = Snapshots()
         self._interval = checkpoint_interval
 
@@ -43,7 +43,8 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         identity_only(definition, "Parquet")
-        return self.make_table(self._folders.new_table(definition.schema, definition.name), definition)
+        new = self._folders.new_table(definition.schema, definition.name)
+        return self._folders.name_table(self.make_table(new, definition))
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return is_table(Location.of(table.location))

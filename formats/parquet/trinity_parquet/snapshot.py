@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from trinity.errors import TrinityError
@@ -55,7 +55,7 @@ class Snapshots:
         while True:
             born = _born(store, table)
             try:
-                return version_at(table, self._newest(store, born), partial(self._version, store, table, born))
+                return version_at(table, self._newest(store, table, born), partial(self._version, store, table, born))
             except TrinityError:
                 if _born(store, table) == born:  # else it was made anew while it was loaded
                     raise
@@ -63,7 +63,7 @@ class Snapshots:
     def newest(self, table: TableHandle) -> int:
         """Number of the newest version. Raises TABLE_NOT_FOUND."""
         store = ObjectStore(table.location)
-        return self._newest(store, _born(store, table))
+        return self._newest(store, table, _born(store, table))
 
     def read(self, table: TableHandle, number: int) -> TableVersion:
         """A version by its number. Raises TABLE_NOT_FOUND, BAD_DATA."""
@@ -96,7 +96,7 @@ class Snapshots:
     def keep(self, table: TableHandle, version: TableVersion) -> None:
         """Remembers a version that this process has committed, so that it is not read back."""
         store = ObjectStore(table.location)
-        born = store.stat(manifest_name(0))
+        born = _stat(store)
         if born is not None:
             self._versions.put((store.root, born, version.number), version)
 
@@ -105,7 +105,7 @@ class Snapshots:
         root = ObjectStore(table.location).root
         self._versions.drop(lambda key: key[0] == root)
 
-    def _newest(self, store: ObjectStore, born: Stat) -> int:
+    def _newest(self, store: ObjectStore, table: TableHandle, born: Stat) -> int:
         """The highest version: counted on from the newest one known, else found by listing.
 
         A vacuum deletes manifests from the lowest number on, but the first: so where the one that was counted to is
@@ -114,10 +114,13 @@ class Snapshots:
         with self._mutex:
             made, known = self._known.get(store.root, (born, 0))
         known = start = known if made == born else 0
-        while store.exists(manifest_name(known + 1)):
-            known += 1
-        if known == start and (known == 0 or not store.exists(manifest_name(known))):
-            known = max((n for e in store.list(LOG) if (n := number_of(e.path)) is not None), default=0)
+        if not store.on_disk:
+            known = _newest_listed(store, table, start)
+        else:
+            while store.exists(manifest_name(known + 1)):
+                known += 1
+            if known == start and (known == 0 or not store.exists(manifest_name(known))):
+                known = max(_numbers(store), default=0)
         with self._mutex:
             self._known[store.root] = born, known
         return known
@@ -129,8 +132,11 @@ class Snapshots:
         """From the nearest known version below: a cached one, a checkpoint, or the beginning."""
         changes: list[Change] = []
         found, at = None, number
+        checkpoints = _Checkpoints(store)
         while found is None:
-            found = self._versions.peek((store.root, born, at)) or _checkpoint(store, at)
+            found = self._versions.peek((store.root, born, at))
+            if found is None and (at < number or not self._versions.peek((store.root, born, at - 1))):
+                found = checkpoints.read(at)
             if found is None:
                 change = _change(store, table, at)
                 if begins(change):
@@ -141,6 +147,35 @@ class Snapshots:
         for change in reversed(changes):
             found = change.applied(found)
         return found
+
+
+class _Checkpoints:
+    """The checkpoints of a table: asked for one by one on a disk, and of all at once where a question is a request."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def read(self, number: int) -> TableVersion | None:
+        """A version's checkpoint; None where there is none."""
+        if self._store.on_disk or checkpoint_name(number) in self._names:
+            return _checkpoint(self._store, number)
+        return None
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(entry.path for entry in self._store.list(LOG))
+
+
+def _newest_listed(store: ObjectStore, table: TableHandle, known: int) -> int:
+    """The highest version by one listing, which begins with the newest one known: it is gone with its table."""
+    found = _numbers(store, manifest_name(known - 1) if known else None)
+    if not found:
+        raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+    return max(found)
+
+
+def _numbers(store: ObjectStore, after: str | None = None) -> list[int]:
+    return [n for e in store.list(LOG, after=after) if (n := number_of(e.path)) is not None]
 
 
 def _change(store: ObjectStore, table: TableHandle, number: int) -> Change:
@@ -175,7 +210,12 @@ def _checkpoint(store: ObjectStore, number: int) -> TableVersion | None:
 
 def _born(store: ObjectStore, table: TableHandle) -> Stat:
     """The facts about the table's first manifest. Raises TABLE_NOT_FOUND."""
-    found = store.stat(manifest_name(0))
+    found = _stat(store)
     if found is None:
         raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
     return found
+
+
+def _stat(store: ObjectStore) -> Stat | None:
+    """The facts that tell the table from one before it: none in an object store, where each has a place of its own."""
+    return store.stat(manifest_name(0)) if store.on_disk else Stat(0, 0, "")

@@ -36,6 +36,7 @@ from trinity.storage import (
     FIELD_ID,
     READ_BY_ID,
     READ_OPTIONS,
+    Location,
     ObjectStore,
     read_files,
     spark_schema,
@@ -261,7 +262,7 @@ def bucketed_scan(
     source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
         session,
         "parquet",
-        jvm.PythonUtils.toSeq([f.path for f in files]),
+        jvm.PythonUtils.toSeq([Location.of(f.path).for_spark for f in files]),
         option.apply(schema),
         jvm.PythonUtils.toSeq([]),
         option.apply(spec),

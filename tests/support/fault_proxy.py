@@ -1,0 +1,166 @@
+"""A proxy before an HTTP server: it passes requests on as they are, counts them, and makes answers go wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+__all__ = ["LOST", "Answer", "Proxy", "Request", "running_proxy"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request: ``PUT``, and the path with its query."""
+
+    method: str
+    path: str
+    headers: dict[str, str] = field(repr=False, default_factory=dict)
+
+    @property
+    def conditional(self) -> bool:
+        """True for a put that is to find nothing."""
+        return self.method == "PUT" and self.headers.get("if-none-match") == "*"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer: its status, headers and body."""
+
+    status: int
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+LOST = Answer(0)
+"""No answer: the connection is closed."""
+
+Fault = Callable[[Request, Callable[[], Answer]], Answer | None]
+"""The answer to a request instead of the server's, which the callable asks for; None leaves the request alone."""
+
+
+@dataclass
+class Proxy:
+    """A proxy.
+
+    Attributes:
+        port: where it listens.
+        requests: what it was asked, in order.
+    """
+
+    port: int
+    requests: list[Request] = field(default_factory=list)
+    _fault: Fault | None = None
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[list[Request]]:
+        """The requests that are made within."""
+        before = len(self.requests)
+        found: list[Request] = []
+        yield found
+        found += self.requests[before:]
+
+    @contextlib.contextmanager
+    def faulty(self, fault: Fault) -> Iterator[None]:
+        """Lets a fault decide about every request that is made within."""
+        self._fault = fault
+        try:
+            yield
+        finally:
+            self._fault = None
+
+    def answer(self, request: Request, ask: Callable[[], Answer]) -> Answer:
+        """The answer to give."""
+        self.requests.append(request)
+        found = self._fault(request, ask) if self._fault else None
+        return ask() if found is None else found
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, upstream: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.upstream = upstream
+        self.proxy = Proxy(self.server_address[1])
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Says nothing of clients that went away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def handle_one_request(self) -> None:
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            super().handle_one_request()
+            return
+        self.close_connection = True
+
+    def forward(self) -> None:
+        body = self.body()
+        request = Request(self.command, self.path, {k.lower(): v for k, v in self.headers.items()})
+        found = self.server.proxy.answer(request, lambda: self.asked(body))
+        if found is LOST:
+            self.close_connection = True
+            return
+        self.send_response_only(found.status)
+        for name, value in found.headers:
+            self.send_header(name, value)
+        if not any(name.lower() == "content-length" for name, _ in found.headers):
+            self.send_header("Content-Length", str(len(found.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(found.body)
+
+    def body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        found = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return found
+
+    def asked(self, body: bytes) -> Answer:
+        """The server's answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=60)
+        try:
+            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                if name.lower() not in ("connection", "expect", "transfer-encoding", "content-length"):
+                    connection.putheader(name, value)
+            if self.command in ("PUT", "POST"):
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body or None)
+            answer = connection.getresponse()
+            skipped = ("transfer-encoding", "connection")
+            headers = tuple((k, v) for k, v in answer.getheaders() if k.lower() not in skipped)
+            return Answer(answer.status, answer.read(), headers)
+        finally:
+            connection.close()
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = forward  # noqa: N815 - as http.server calls them
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the base class
+        """Says nothing."""
+
+
+@contextlib.contextmanager
+def running_proxy(upstream: int) -> Iterator[Proxy]:
+    """Starts a proxy for a port of this machine, and stops it afterwards."""
+    with _Server(upstream) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield server.proxy
+        finally:
+            server.shutdown()
+            thread.join()

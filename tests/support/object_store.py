@@ -1,0 +1,131 @@
+"""An S3 server of the tests' own: SeaweedFS in a temporary folder, on free ports of the loopback interface.
+
+Before it stands a proxy, which counts requests, and loses, delays or invents answers when it is told to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyarrow.fs import S3FileSystem
+
+from tests.support.fault_proxy import Proxy, running_proxy
+
+__all__ = ["READER", "SECRET", "ObjectServer", "running_object_server"]
+
+_KEY = "AKIATESTS0000001"
+SECRET = "oneverysecretsecret01"
+READER = {"access_key_id": "AKIAREADER000001", "secret_access_key": "onlyreadersecret0001"}
+"""The key of one who may only read."""
+_SERVERS = ("master", "volume", "filer", "s3")
+
+
+@dataclass(frozen=True)
+class ObjectServer:
+    """A server.
+
+    Attributes:
+        proxy: what stands before it.
+        options: the ``storage_options`` by which it is reached, through the proxy.
+    """
+
+    proxy: Proxy
+    options: dict[str, Any] = field(repr=False)
+
+    def new_bucket(self) -> str:
+        """The name of a bucket that nobody else has."""
+        name = f"bucket-{uuid.uuid4().hex[:12]}"
+        self.files.create_dir(name)
+        return name
+
+    @property
+    def files(self) -> S3FileSystem:
+        """The server as another program sees it."""
+        return S3FileSystem(
+            access_key=_KEY,
+            secret_key=SECRET,
+            endpoint_override=f"127.0.0.1:{self.proxy.port}",
+            scheme="http",
+            region="us-east-1",
+            allow_bucket_creation=True,
+        )
+
+
+@contextlib.contextmanager
+def running_object_server() -> Iterator[ObjectServer]:
+    """Starts a server and stops it afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="trinity-objects-"))
+    config = folder / "s3.json"
+    config.write_text(
+        json.dumps(
+            {
+                "identities": [
+                    _identity("tests", _KEY, SECRET, ["Admin", "Read", "Write", "List", "Tagging"]),
+                    _identity("reader", READER["access_key_id"], READER["secret_access_key"], ["Read", "List"]),
+                ]
+            }
+        )
+    )
+    ports = _free_ports(2 * len(_SERVERS))
+    places = [
+        f"-{server}.port{kind}={port}"
+        for (server, kind), port in zip(((s, k) for s in _SERVERS for k in ("", ".grpc")), ports, strict=True)
+    ]
+    s3 = ports[2 * _SERVERS.index("s3")]
+    options = (
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        "-volume.max=0",
+        "-master.volumeSizeLimitMB=64",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+    )
+    weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
+    assert weed, "SeaweedFS is not installed: make setup"
+    with (folder / "log").open("wb") as log:
+        command = [weed, "server", f"-dir={folder}", *options, *places, "-filer", "-s3", f"-s3.config={config}"]
+        server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    try:
+        _wait_for(server, s3, folder / "log")
+        with running_proxy(s3) as proxy:
+            known = {"endpoint": f"http://127.0.0.1:{proxy.port}", "region": "us-east-1", "allow_http": True}
+            yield ObjectServer(proxy, {**known, "access_key_id": _KEY, "secret_access_key": SECRET})
+    finally:
+        server.kill()
+        server.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _identity(name: str, key: str, secret: str, actions: list[str]) -> dict[str, Any]:
+    return {"name": name, "credentials": [{"accessKey": key, "secretKey": secret}], "actions": actions}
+
+
+def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Until a bucket can be made: the parts of the server come up one after the other."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        assert server.poll() is None, log.read_text()[-2000:]
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise AssertionError(log.read_text()[-2000:])
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as open_ones:
+        found = [open_ones.enter_context(socket.socket()) for _ in range(count)]
+        for one in found:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in found]

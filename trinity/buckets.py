@@ -1,0 +1,116 @@
+"""The object stores of a session's catalogs: how they are reached is said once, for all who read and write there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.errors import TrinityError
+from trinity.spi import Format, SparkRequirements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from trinity.storage import S3Options
+
+__all__ = ["Buckets"]
+
+STORAGE_OPTIONS: Final = "storage_options"
+
+
+class Buckets:
+    """The buckets that catalogs are in, from now until :meth:`release`.
+
+    Args:
+        catalogs: catalog name -> its options; ``storage_options`` are taken out of them.
+        formats: catalog name -> its format.
+        storage: options for the catalogs that have none of their own.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID for options that are wrong, that no catalog needs, or that differ for one
+            bucket; NOT_SUPPORTED naming a catalog whose format cannot be in an object store.
+    """
+
+    def __init__(
+        self, catalogs: Mapping[str, dict[str, Any]], formats: Mapping[str, Format], storage: Mapping[str, Any] | None
+    ) -> None:
+        own = {name: options.pop(STORAGE_OPTIONS, None) for name, options in catalogs.items()}
+        self._of = {name: bucket for name, options in catalogs.items() if (bucket := _bucket(options))}
+        for name in self._of:
+            if not formats[name].in_object_stores:
+                raise TrinityError(
+                    "NOT_SUPPORTED",
+                    f"Catalog '{name}' cannot be at '{catalogs[name]['warehouse']}': its format has no tables in "
+                    "object stores yet. Those of connector 'parquet' can be there.",
+                )
+        self._claimed: list[str] = []
+        self._options = wanted = self._wanted(own, storage)
+        from trinity.storage import claim_bucket
+
+        try:
+            for bucket, options in wanted.items():
+                claim_bucket(bucket, options)
+                self._claimed.append(bucket)
+        except TrinityError:
+            self.release()
+            raise
+
+    def has(self, catalog: str) -> bool:
+        """True for a catalog in an object store."""
+        return catalog in self._of
+
+    def requirements(self) -> list[SparkRequirements]:
+        """The requirements of Spark: none without buckets."""
+        from trinity.engine.spark.object_stores import S3A
+
+        return [S3A] if self._of else []
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Has Spark reach the buckets as they are reached from here."""
+        if self._options:
+            from trinity.engine.spark.object_stores import prepare_buckets
+
+            prepare_buckets(spark, self._options)
+
+    def release(self) -> None:
+        """Lets go of the buckets."""
+        from trinity.storage import release_bucket
+
+        while self._claimed:
+            release_bucket(self._claimed.pop())
+
+    def _wanted(self, own: Mapping[str, Any], storage: Mapping[str, Any] | None) -> dict[str, S3Options]:
+        from trinity.storage import S3Options
+
+        for name in own:
+            if own[name] is not None and name not in self._of:
+                raise _needless(f"catalog '{name}' is in no object store")
+        if storage is not None and not self._of:
+            raise _needless("the session has no catalog in an object store")
+        found: dict[str, S3Options] = {}
+        for name, bucket in self._of.items():
+            given = storage if own[name] is None else own[name]
+            options = S3Options.of(given or {})
+            if found.setdefault(bucket, options) != options:
+                raise TrinityError(
+                    "CONFIGURATION_INVALID",
+                    f"Catalog '{name}' has other storage_options for bucket '{bucket}' than another catalog has; "
+                    "a bucket is reached in one way.",
+                )
+        return found
+
+
+def _needless(why: str) -> TrinityError:
+    return TrinityError(
+        "CONFIGURATION_INVALID", f"storage_options are given, and {why}: give a warehouse such as 's3://bucket/path'."
+    )
+
+
+def _bucket(options: Mapping[str, Any]) -> str:
+    """The bucket of a catalog's warehouse; empty for one elsewhere."""
+    warehouse = str(options.get("warehouse") or "")
+    if not warehouse.startswith(("s3:", "s3a:", "s3n:")):
+        return ""
+    from trinity.storage import Location
+
+    return Location.of(warehouse).bucket

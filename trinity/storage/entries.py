@@ -1,0 +1,81 @@
+"""The facts that stores tell about objects, and what a kind of store does for the seam."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+__all__ = ["Entry", "Objects", "Stat"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One object: path relative to the store, bytes, milliseconds since the epoch."""
+
+    path: str
+    size: int
+    modified_ms: int
+
+
+@dataclass(frozen=True)
+class Stat:
+    """Facts about an object that a store knows without reading it; another object under its name has others.
+
+    Attributes:
+        size: bytes.
+        modified_ns: when it was put, nanoseconds since the epoch.
+        tag: tells it from an object of the same size and time: the inode of a disk, the ETag elsewhere.
+    """
+
+    size: int
+    modified_ns: int
+    tag: str
+
+
+class Objects(Protocol):
+    """The objects of one kind of store, by the texts of their locations.
+
+    What the methods mean is said at those of :class:`~trinity.storage.ObjectStore`, which tells errors of the system
+    and of libraries as Trinity's.
+    """
+
+    @property
+    def filesystem(self) -> FileSystem: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_folder(self, path: str) -> bool: ...
+
+    def stat(self, path: str) -> Stat | None: ...
+
+    def read(self, path: str) -> bytes: ...
+
+    def list(self, root: str, prefix: str, after: str | None) -> Iterable[Entry]: ...
+
+    def names_in(self, folder: str) -> Sequence[str]: ...
+
+    def walk(self, root: str, hidden: str, endings: tuple[str, ...]) -> Iterator[tuple[str, Stat]]: ...
+
+    def put_new(self, path: str, data: bytes) -> None: ...
+
+    def replace(self, path: str, data: bytes, *, sync: bool) -> None: ...
+
+    def remove(self, paths: Iterable[str]) -> None: ...
+
+    def remove_below(self, folder: str) -> None: ...
+
+    def make_folder(self, path: str, *, sync: bool) -> None: ...
+
+    def writer(self, path: str, *, new: bool, listed: bool) -> BinaryIO: ...
+
+    def move(self, path: str, new: str) -> None: ...
+
+    def set_modified(self, path: str, modified_ns: int) -> None: ...
+
+    def sync(self, path: str) -> None: ...
+
+    def sync_folders(self, folders: Iterable[str]) -> None: ...

@@ -1,0 +1,123 @@
+"""A catalog in an object store, which has no folders to make, to rename or to lock: names are objects.
+
+A table lies in a folder of its own that no other table had before it, ``<schema>/<table>-<digits>``: who writes to a
+table that has been dropped writes nowhere that another one will be.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity.spi import TableHandle
+from trinity.storage.errors import AlreadyExists
+from trinity.storage.folder_names import folder_name
+from trinity.storage.location import Location
+from trinity.storage.object_names import NameLog
+from trinity.storage.store import ObjectStore
+
+__all__ = ["ObjectCatalog"]
+
+DEFAULT_SCHEMA: Final = "default"
+_SCHEMAS: Final = "_trinity/schemas"
+_TABLES: Final = "_trinity/tables"
+_DIGITS: Final = 16
+
+
+class ObjectCatalog:
+    """Schemas and tables as objects; see :class:`~trinity.storage.FolderCatalog`.
+
+    Args:
+        catalog: the catalog's name, for handles and messages.
+        warehouse: where its names and tables are.
+    """
+
+    def __init__(self, catalog: str, warehouse: Location) -> None:
+        self.catalog = catalog
+        self.root = warehouse
+        self._schemas = NameLog(ObjectStore(warehouse), _SCHEMAS)
+        self._tables = NameLog(ObjectStore(warehouse), _TABLES)
+
+    def list_schemas(self) -> list[str]:
+        return sorted({DEFAULT_SCHEMA, *self._schemas.taken()})
+
+    def create_schema(self, schema: str) -> None:
+        try:
+            if schema == DEFAULT_SCHEMA:
+                raise AlreadyExists(schema)
+            self._schemas.take(schema)
+        except AlreadyExists as error:
+            raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self.catalog}.{schema}' exists already.") from error
+
+    def drop_schema(self, schema: str) -> None:
+        if schema == DEFAULT_SCHEMA:
+            raise TrinityError("NOT_SUPPORTED", f"Schema '{self.catalog}.{schema}' always exists; drop its tables.")
+        self._check_schema(schema)
+        self._check_empty(schema)
+        self._schemas.free(schema)
+        try:
+            self._check_empty(schema)  # a table may have been made in it meanwhile
+        except TrinityError:
+            self._schemas.take(schema)
+            raise
+
+    def list_tables(self, schema: str) -> list[str]:
+        self._check_schema(schema)
+        return self._tables.taken(schema)
+
+    def get_table(self, schema: str, table: str) -> TableHandle | None:
+        found = self._tables.find(schema, table)
+        return TableHandle(self.catalog, schema, table, str(self.root.join(found["location"]))) if found else None
+
+    def new_table(self, schema: str, table: str) -> TableHandle:
+        self._check_schema(schema)
+        if self._tables.find(schema, table):
+            raise self._table_exists(schema, table)
+        place = f"{folder_name(schema)}/{folder_name(table)}-{uuid.uuid4().hex[:_DIGITS]}"
+        return TableHandle(self.catalog, schema, table, str(self.root.join(place)))
+
+    def name_table(self, table: TableHandle) -> TableHandle:
+        where = self._below(table)
+        try:
+            self._tables.take(table.schema, table.table, location=where)
+        except AlreadyExists as error:
+            ObjectStore(table.location).delete_below("")
+            raise self._table_exists(table.schema, table.table) from error
+        try:
+            self._check_schema(table.schema)  # it may have been dropped meanwhile
+        except TrinityError:
+            self._tables.free(table.schema, table.table, location=where)
+            ObjectStore(table.location).delete_below("")
+            raise
+        return table
+
+    def drop_table(self, table: TableHandle) -> None:
+        if not self._tables.free(table.schema, table.table, location=self._below(table)):
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.")
+        ObjectStore(table.location).delete_below("")
+
+    # -- helpers ----------------------------------------------------------------------------------------
+
+    def _below(self, table: TableHandle) -> str:
+        return self.root.relative(Location.of(table.location)) or ""
+
+    def _check_schema(self, schema: str) -> None:
+        if schema != DEFAULT_SCHEMA and self._schemas.find(schema) is None:
+            raise TrinityError(
+                "SCHEMA_NOT_FOUND",
+                f"Catalog '{self.catalog}' has no schema '{schema}'; it has {', '.join(self.list_schemas())}.",
+            )
+
+    def _check_empty(self, schema: str) -> None:
+        if tables := self._tables.taken(schema):
+            raise TrinityError(
+                "SCHEMA_NOT_EMPTY",
+                f"Schema '{self.catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
+            )
+
+    def _table_exists(self, schema: str, table: str) -> TrinityError:
+        return TrinityError(
+            "TABLE_ALREADY_EXISTS",
+            f"Table '{self.catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
+        )

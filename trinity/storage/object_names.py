@@ -1,0 +1,89 @@
+"""Names that come and go in a store that has nothing but put-if-absent: each has a log of numbered objects.
+
+``<folder>/<name>/<10 digits>``, the name spelled as a folder's: the highest number counts. An object with bytes says
+that the name is taken, and by what, as JSON; an empty one that it is free again. Numbers are put if absent, so of two
+who take or free a name one wins.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from trinity.storage.cache import Cache
+from trinity.storage.errors import AlreadyExists
+from trinity.storage.folder_names import folder_name, name_of
+from trinity.storage.store import Entry, ObjectStore
+
+__all__ = ["NameLog"]
+
+_KEPT: Final = 1000
+
+
+class NameLog:
+    """The names below one folder.
+
+    Args:
+        store: where it is.
+        folder: its name there.
+    """
+
+    def __init__(self, store: ObjectStore, folder: str) -> None:
+        self._store = store
+        self._folder = folder
+        self._said: Cache[str, dict[str, Any]] = Cache(_KEPT)  # an object never changes
+
+    def taken(self, below: str = "") -> list[str]:
+        """The names that are taken, sorted; one request for a thousand of them.
+
+        Args:
+            below: a name of which these are parts, for names that have two.
+        """
+        found = [(name, entry) for name, entry in self._newest(*filter(None, [below])).items() if entry.size]
+        return sorted(name_of(name) or str(self._read(entry)["name"]) for name, entry in found)
+
+    def find(self, *name: str) -> Mapping[str, Any] | None:
+        """The facts that a name is taken with; None when it is free. One request, two when they are not known yet."""
+        found = self._entry(*name)
+        return self._read(found) if found and found.size else None
+
+    def take(self, *name: str, **facts: str) -> None:
+        """Takes a name. Raises AlreadyExists when it is not free, or another one takes it at this moment."""
+        found = self._entry(*name)
+        if found and found.size:
+            raise AlreadyExists(name[-1])
+        self._put(name, found, json.dumps({"name": name[-1], **facts, "id": uuid.uuid4().hex}).encode())
+
+    def free(self, *name: str, **facts: str) -> bool:
+        """Frees a name that is taken with these facts; False when it is not, or another one frees it at this moment."""
+        found = self._entry(*name)
+        if not (found and found.size and facts.items() <= self._read(found).items()):
+            return False
+        try:
+            self._put(name, found, b"")
+        except AlreadyExists:
+            return False
+        return True
+
+    def _entry(self, *name: str) -> Entry | None:
+        return next(iter(self._newest(*name).values()), None)
+
+    def _put(self, name: tuple[str, ...], before: Entry | None, data: bytes) -> None:
+        number = 1 + (int(before.path.rpartition("/")[2]) if before else 0)
+        self._store.put_if_absent(f"{self._place(*name)}/{number:010d}", data)
+
+    def _place(self, *name: str) -> str:
+        return "/".join((self._folder, *map(folder_name, name)))
+
+    def _newest(self, *below: str) -> dict[str, Entry]:
+        """Spelled name -> its object of the highest number: objects are listed in the order of their numbers."""
+        return {entry.path.split("/")[-2]: entry for entry in self._store.list(self._place(*below))}
+
+    def _read(self, entry: Entry) -> dict[str, Any]:
+        def read() -> dict[str, Any]:
+            found: dict[str, Any] = json.loads(self._store.get(entry.path))
+            return found
+
+        return self._said.get(entry.path, read)
