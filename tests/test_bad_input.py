@@ -276,7 +276,7 @@ def _read_only(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("warehouse", "code"),
     [
-        ("s3://bucket/lake", "NOT_SUPPORTED"),
+        ("abfss://container@account/lake", "NOT_SUPPORTED"),
         ("hdfs:///lake", "NOT_SUPPORTED"),
         (Path("gs://bucket"), "NOT_SUPPORTED"),
         ("jdbc:postgresql://host/db", "NOT_SUPPORTED"),

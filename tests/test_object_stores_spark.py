@@ -57,7 +57,7 @@ def test_a_plain_table_is_rewritten_and_its_changes_read(s3: Session) -> None:
     changes = s3.table("t").changes(1)
     assert [(row["k"], row["_change_type"]) for row in changes.collect()] == [(2, "delete")]
     s3.sql("INSERT INTO t VALUES (4, 'c d')")
-    assert s3.table("t").compact(full=True).rows == 3
+    assert s3.table("t").compact(full=True).rows == 2  # the partition that has two files
     assert [row["k"] for row in s3.sql(ROWS).collect()] == [1, 3, 4]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -113,6 +113,8 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
         if exception.getClass().getSimpleName() == "StackOverflowError":
             return too_deep()
         text = without_traceback(str(exception.getMessage() or ""))
+        if (code := _OF_STORES.get(exception.getClass().getName())) is not None:
+            return TrinityError(code, f"An object store failed Spark: {shown_value(text.partition(chr(10))[0])}")
         condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)
         said = re.sub(r"\s*SQLSTATE: \w+", "", condition[2]) if condition is not None else text.partition("\n")[0]
         code = next((c for prefix, c in _CODES if condition is not None and condition[1].startswith(prefix)), None)
@@ -127,6 +129,15 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
         exception = exception.getCause()
     return found or stumbled
 
+
+_OF_STORES: Final[Mapping[str, ErrorCode]] = {
+    "java.nio.file.AccessDeniedException": "PERMISSION_DENIED",
+    "org.apache.hadoop.fs.UnsupportedFileSystemException": "CONFIGURATION_INVALID",
+    "org.apache.hadoop.fs.s3a.AWSClientIOException": "FILESYSTEM_ERROR",
+    "org.apache.hadoop.fs.s3a.AWSServiceThrottledException": "FILESYSTEM_ERROR",
+    "org.apache.hadoop.fs.s3a.UnknownStoreException": "FILESYSTEM_ERROR",
+}
+"""Java's classes of errors of Hadoop's file systems -> Trinity's code."""
 
 _ARGUMENTS: Final = ("java.lang.IllegalArgumentException", "org.apache.spark.SparkIllegalArgumentException")
 """Java's classes of errors that say what is wrong with an argument."""

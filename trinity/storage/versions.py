@@ -226,7 +226,7 @@ class VersionedMetadata(RowChanges):
 
         if not files and txn is None:
             return CommitResult(self._newest(insert.table).number)
-        version, committed = self._commit(insert.table, append)
+        version, committed = self._commit(insert.table, append, insert.definition)
         return commit_result(version.number, files) if committed else CommitResult(version.number, skipped=True)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
@@ -252,7 +252,7 @@ class VersionedMetadata(RowChanges):
             kept = [f for f in newest.files if f.path not in gone]
             return replace(newest, operation="merge", files=(*kept, *files), txns=with_txn(newest.txns, txn))
 
-        version, committed = self._commit(merge.table, change)
+        version, committed = self._commit(merge.table, change, merge.insert.definition)
         return commit_result(version.number, files) if committed else CommitResult(version.number, skipped=True)
 
     def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
@@ -289,7 +289,7 @@ class VersionedMetadata(RowChanges):
             kept = [f for f in newest.files if f.path not in replaced | aside]
             return replace(newest, operation="compact", files=(*kept, *files))
 
-        version, _ = self._commit(rewrite.table, swap)
+        version, _ = self._commit(rewrite.table, swap, rewrite.definition)
         return commit_result(version.number, files)
 
     def begin_resolve(
@@ -313,7 +313,7 @@ class VersionedMetadata(RowChanges):
             marked = [replace(f, deletes=marks[f.path].deletes) if f.path in marks else f for f in kept]
             return replace(newest, operation="resolve", files=(*marked, *files))
 
-        version, _ = self._commit(rewrite.table, swap)
+        version, _ = self._commit(rewrite.table, swap, rewrite.definition)
         return commit_result(version.number, files, marks.values())
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
@@ -365,9 +365,11 @@ class VersionedMetadata(RowChanges):
     def _target(self, table: TableHandle, at: TableVersion) -> WriteTarget:
         return write_target(table.location, at.definition, self.storage_schema(at.definition))
 
-    def _commit(self, table: TableHandle, change: Change) -> tuple[TableVersion, bool]:
+    def _commit(
+        self, table: TableHandle, change: Change, known: TableDefinition | None = None
+    ) -> tuple[TableVersion, bool]:
         """Reload, check, commit, until no other writer comes between: the newest version, and whether it is ours."""
-        first = self._newest(table).definition
+        first = known or self._newest(table).definition
         pinned = table.pinned(None, first.id)
 
         def attempt() -> tuple[TableVersion, bool]:

@@ -1,0 +1,96 @@
+"""Several processes on one table in a bucket: writers at once, and one that is killed at each of its requests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import trinity
+from tests.support.fault_proxy import LOST, Answer, Request
+from tests.support.object_store import ObjectServer
+from trinity import Column, Session
+from trinity.table import Table
+
+pytestmark = pytest.mark.full
+
+APPENDS: Final = """
+import sys, pyarrow as pa, trinity
+place, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+table = trinity.connect(place).table("t")
+for number in range(first, first + count):
+    table.append(pa.table({"k": [number]}), txn=(f"app-{number}", 1))
+"""
+
+
+@pytest.fixture
+def place(object_server: ObjectServer) -> str:
+    return f"s3://{object_server.new_bucket()}/w"
+
+
+@pytest.fixture
+def s3(object_server: ObjectServer, place: str) -> Iterator[Session]:
+    with trinity.connect(place, storage_options=object_server.options) as session:
+        yield session
+
+
+@pytest.fixture
+def table(s3: Session) -> Table:
+    return s3.create_table("t", [Column("k", "bigint")])
+
+
+def appends(server: ObjectServer, place: str, first: int, count: int) -> subprocess.Popen[bytes]:
+    """A process that appends rows, a commit for each; it is told of the store by its environment."""
+    names = {"endpoint": "AWS_ENDPOINT_URL", "allow_http": "AWS_ALLOW_HTTP", "region": "AWS_REGION"}
+    told = {names.get(name, f"AWS_{name.upper()}"): str(value) for name, value in server.options.items()}
+    command = [sys.executable, "-c", APPENDS, place, str(first), str(count)]
+    return subprocess.Popen(command, env={**os.environ, **told})
+
+
+def keys(server: ObjectServer, table: Table) -> list[int]:
+    files = [f.path.removeprefix("s3://") for f in table.splits().files]
+    return sorted(k for f in files for k in pq.read_table(f, filesystem=server.files).column("k").to_pylist())
+
+
+def test_eight_processes_lose_nothing(table: Table, object_server: ObjectServer, place: str) -> None:
+    writers = [appends(object_server, place, 25 * number, 25) for number in range(8)]
+    assert [writer.wait() for writer in writers] == [0] * 8
+    assert keys(object_server, table) == list(range(200))
+    assert table.splits().version == 200
+
+
+@pytest.mark.parametrize("forwarded", [False, True], ids=["before", "after"])
+def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
+    table: Table, object_server: ObjectServer, place: str, forwarded: bool
+) -> None:
+    """The process is killed as the store gets its request, or has answered it; then it is run again."""
+    number, survived = 0, False
+    writers: list[subprocess.Popen[bytes]] = []
+    while not survived:
+        seen: list[Request] = []
+
+        def kills(request: Request, ask: Any, seen: list[Request] = seen, last: int = number) -> Answer | None:
+            seen.append(request)
+            if len(seen) != last + 1:
+                return None
+            if forwarded:
+                ask()
+            writers[-1].kill()
+            return LOST
+
+        with object_server.proxy.faulty(kills):
+            writers.append(appends(object_server, place, number, 1))
+            survived = writers[-1].wait() == 0
+        found = keys(object_server, table)
+        assert found in ([*range(number)], [*range(number + 1)])
+        assert appends(object_server, place, number, 1).wait() == 0  # with the same txn
+        assert keys(object_server, table) == [*range(number + 1)]
+        number += 1
+    assert number > 6
+    assert table.append(pa.table({"k": [number]})).rows == 1
