@@ -1,4 +1,4 @@
-"""Several processes on one table in a bucket: writers at once, and one that is killed at each of its requests."""
+"""Tables in a bucket, the long tier: writers at once, one that is killed at each of its requests, faults under way."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,7 @@ import trinity
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.object_store import ObjectServer
 from trinity import Column, Session
+from trinity.errors import TrinityError
 from trinity.table import Table
 
 pytestmark = pytest.mark.full
@@ -94,3 +96,37 @@ def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
         number += 1
     assert number > 6
     assert table.append(pa.table({"k": [number]})).rows == 1
+
+
+def test_a_large_file_whose_upload_fails_leaves_the_table_as_it_was(table: Table, object_server: ObjectServer) -> None:
+    count = 4_000_000
+    rows = pa.table({"k": np.random.default_rng(1).permutation(count)})
+
+    def fails(request: Request, ask: Any) -> Answer | None:
+        return Answer(500, b"<Error><Code>InternalError</Code></Error>") if "partNumber=2" in request.path else None
+
+    proxy = object_server.proxy
+    with proxy.faulty(fails), proxy.counting() as requests, pytest.raises(TrinityError) as caught:
+        table.append(rows)
+    assert caught.value.code == "FILESYSTEM_ERROR"
+    assert any("partNumber=2" in request.path for request in requests)
+    assert table.splits().version == 0
+    assert table.append(rows).rows == count
+    assert keys(object_server, table) == list(range(count))
+
+
+def test_keys_that_expire_are_renewed_by_another_session(table: Table, object_server: ObjectServer, place: str) -> None:
+    old = {**object_server.options, "session_token": "of-some-hour-ago"}
+    rows = pa.table({"k": [1]})
+
+    def expires(request: Request, ask: Any) -> Answer | None:
+        is_old = "x-amz-security-token" in request.headers
+        return Answer(403, b"<Error><Code>ExpiredToken</Code></Error>") if is_old else None
+
+    with object_server.proxy.faulty(expires):
+        for call in (lambda: trinity.connect(place, storage_options=old), lambda: table.append(rows)):
+            with pytest.raises(TrinityError, match="expired") as caught:
+                call()
+            assert caught.value.code == "PERMISSION_DENIED"
+        with trinity.connect(place, storage_options=object_server.options):
+            assert table.append(rows).version == 1
