@@ -201,6 +201,8 @@ def victim(session: Session) -> Callable[[str, str], Table]:
             f"{catalog}.default.victim_{made}", columns, primary_key=["id"], properties=options
         )
         table.upsert(arrow(FIRST))
+        if action == "resolve":
+            table.compact(full=True)
         table.upsert(arrow(SECOND))
         return table
 
@@ -224,6 +226,8 @@ def check_compaction(table: Table, killed: bool, where: str) -> None:
     assert compacted or killed, where
     table.upsert(arrow(LATER))
     assert read(table) == merged(FIRST, SECOND, LATER), where
+    table.compact("resolve")
+    assert read(table) == merged(FIRST, SECOND, LATER), where
     table.compact(full=True)
     assert read(table) == merged(FIRST, SECOND, LATER), where
 
@@ -239,6 +243,7 @@ def check_plain_merge(table: Table, killed: bool, where: str) -> None:
 CHECKS: dict[str, Callable[[Table, bool, str], None]] = {
     "append": check_append,
     "compact": check_compaction,
+    "resolve": check_compaction,
     "merge": check_append,  # with * it is an upsert of the same rows
     "plain merge": check_plain_merge,
 }
@@ -284,6 +289,7 @@ def kill_around_commit(crash: Crash, victim: Callable[[str, str], Table], catalo
         ("iceberg", "append"),
         pytest.param("delta", "append", marks=pytest.mark.full),
         pytest.param("parquet", "compact", marks=pytest.mark.full),
+        pytest.param("delta", "resolve", marks=pytest.mark.full),
         *[pytest.param(catalog, "merge", marks=pytest.mark.full) for catalog in COMMIT],
         pytest.param("delta", "plain merge", marks=pytest.mark.full),
     ],

@@ -2,6 +2,7 @@
 
 Usage: python child.py append WAREHOUSE TABLE ROWS.parquet
        python child.py compact WAREHOUSE TABLE
+       python child.py resolve WAREHOUSE TABLE
        python child.py sql WAREHOUSE TABLE STATEMENT
 """
 
@@ -29,7 +30,7 @@ def main(action: str, warehouse: str, name: str, what: str | None = None) -> Non
         elif action == "sql":
             session.sql(str(what))
         else:
-            table.compact(full=True)
+            table.compact("resolve" if action == "resolve" else "full")
 
 
 if __name__ == "__main__":
