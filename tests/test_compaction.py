@@ -44,6 +44,35 @@ def test_compacted_table_is_a_plain_scan(numbers: Table) -> None:
     assert sorted(f.bucket.index for f in files if f.bucket) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("exchange", [1, 2, 4])
+def test_a_base_file_has_the_rows_of_its_bucket(session: Session, tiered_fmt: str, exchange: int) -> None:
+    """Spark puts small tasks of an exchange of its own together, which has as many as there are buckets."""
+    session.sql(
+        f"CREATE TABLE {tiered_fmt}.default.t (k BIGINT, ts INT, v STRING, PRIMARY KEY (k)) "
+        "TBLPROPERTIES ('watermark-key' = 'ts', 'bucket' = '2')"
+    )
+    table, before = (
+        session.table(f"{tiered_fmt}.default.t"),
+        str(session.spark.conf.get("spark.sql.shuffle.partitions")),
+    )
+    session.spark.conf.set("spark.sql.shuffle.partitions", exchange)
+    try:
+        session.sql(f"INSERT INTO {table.name} SELECT id, 1, 'a' FROM range(50)")
+        table.compact(full=True)
+        session.sql(f"INSERT INTO {table.name} SELECT id, 2, 'b' FROM range(25)")
+        table.compact(full=True)
+    finally:
+        session.spark.conf.set("spark.sql.shuffle.partitions", before)
+    files = {f.path: f.bucket.index for f in table.splits().files if f.bucket}
+    hashed = table.log().selectExpr("_file", "pmod(hash(k), 2) AS bucket").distinct().collect()
+    assert sorted((r._file, r.bucket) for r in hashed) == sorted(files.items())
+    assert rows_by_key(table) == [(k, "b" if k < 25 else "a") for k in range(50)]
+
+
+def rows_by_key(table: Table) -> list[tuple[int, str]]:
+    return sorted((r.k, r.v) for r in table.to_df().collect())
+
+
 @pytest.mark.tiered
 def test_merge_with_a_base_neither_exchanges_nor_sorts_it(numbers: Table) -> None:
     fill(numbers, 0, 100, 1, "a")

@@ -18,6 +18,7 @@ from trinity_conformance.generate.engine_profiles import FUNCTION_TYPES, EngineP
 from trinity_conformance.generate.engine_statements import EngineStatements
 from trinity_conformance.generate.engine_values import WIDE_TOTALS, function_options, pool_of
 from trinity_conformance.generate.histories import Writer
+from trinity_conformance.generate.profiles import BUCKETS
 from trinity_conformance.model.conditions import OPERATORS, Condition
 from trinity_conformance.model.engine_model import EngineModel
 from trinity_conformance.model.shapes import PRODUCER, Column, Group, Shape
@@ -36,7 +37,6 @@ ENGINE_GENERAL: Final[Mapping[str, int]] = {
 
 _RETRACTING_MODES: Final = ("sequence-group", "remove-record-on-sequence-group", "retract")
 _PAYLOADS: Final = ("int", "string", "bigint", "boolean", "double", "decimal(10,2)")
-_PROPERTIES: Final = {"buckets": {"bucket": "3"}, "lookup": {PRODUCER: "lookup"}}
 _COMPARED: Final = ("int", "bigint", "string", "double", "decimal(10,2)", "date", "boolean", "timestamp")
 
 
@@ -73,8 +73,14 @@ def engine_shapes(draw: st.DrawFn, profile: EngineProfile) -> Shape:
         function_options=draw(_options(profile, functions)),
         remove_on_delete=profile.mode == "remove-record-on-delete",
         remove_on_groups=draw(_listed(groups)) if profile.mode == "remove-record-on-sequence-group" else (),
-        properties=_PROPERTIES.get(profile.feature, {}),
+        properties=_properties(draw, profile),
     )
+
+
+def _properties(draw: st.DrawFn, profile: EngineProfile) -> dict[str, str]:
+    if profile.feature == "buckets":
+        return {"bucket": draw(st.sampled_from(BUCKETS))}
+    return {PRODUCER: "lookup"} if profile.feature == "lookup" else {}
 
 
 def _types(profile: EngineProfile, function: str) -> tuple[str, ...]:

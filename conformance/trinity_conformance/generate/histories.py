@@ -14,7 +14,7 @@ from typing import Final
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from trinity_conformance.generate.profiles import FEATURES, KEYS, PRODUCERS, TOMBSTONES, WATERMARKS, Profile
+from trinity_conformance.generate.profiles import BUCKETS, FEATURES, KEYS, PRODUCERS, TOMBSTONES, WATERMARKS, Profile
 from trinity_conformance.model.conditions import OPERATORS, Condition
 from trinity_conformance.model.shapes import PRODUCER, Column, Shape
 from trinity_conformance.model.values import POOLS, Json
@@ -87,12 +87,12 @@ def shapes(draw: st.DrawFn, profile: Profile | None = None) -> Shape:
         tombstone_value=kind.tombstone[1] if kind.tombstone else None,
         row_kind="kind" if retracts else None,
         ignore_delete=kind.feature == "ignore-delete",
-        properties=_properties(kind),
+        properties=_properties(draw, kind),
     )
 
 
-def _properties(kind: Profile) -> dict[str, str]:
-    found = {"bucket": "3"} if kind.feature == "buckets" else {}
+def _properties(draw: st.DrawFn, kind: Profile) -> dict[str, str]:
+    found = {"bucket": draw(st.sampled_from(BUCKETS))} if kind.feature == "buckets" else {}
     return found if kind.producer == "none" else {**found, PRODUCER: kind.producer}
 
 

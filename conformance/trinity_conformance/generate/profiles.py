@@ -9,7 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FEATURES", "KEYS", "PRODUCERS", "TOMBSTONES", "WATERMARKS", "DmlProfile", "Profile", "dml_rota", "rota"]
+__all__ = [
+    "BUCKETS",
+    "FEATURES",
+    "KEYS",
+    "PRODUCERS",
+    "TOMBSTONES",
+    "WATERMARKS",
+    "DmlProfile",
+    "Profile",
+    "dml_rota",
+    "rota",
+]
 
 KEYS: Final[tuple[tuple[str, ...], ...]] = (
     ("int",),
@@ -70,6 +81,9 @@ FEATURES: Final[tuple[str, ...]] = (
     "plain", "descending", "row-kind", "alias", "buckets", "ignore-delete", "partitioned",
 )  # fmt: skip
 """Further features of the table (U8, D1, K5)."""
+
+BUCKETS: Final[tuple[str, ...]] = ("2", "3", "4")
+"""Numbers of buckets: as many as Spark's own exchanges have tasks, and others."""
 
 PRODUCERS: Final[tuple[str, ...]] = ("none", "lookup", "input", "full-compaction", "none")
 """Values of ``changelog-producer``, which says what the change feed shows (C6)."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
+    "BUCKET",
     "DELETED",
     "LEFT",
     "REFUSAL",
@@ -28,6 +29,9 @@ __all__ = [
     "run_in_process",
     "run_on_spark",
 ]
+
+BUCKET: Final = "_trinity_bucket"
+"""INT, of the rows that a rewrite writes into buckets: the bucket of the row's key."""
 
 DELETED: Final = "_trinity_deleted"
 """BOOLEAN, of the rows that a rewrite writes: True for a tombstone, or what else goes to the sidecar."""
@@ -70,7 +74,7 @@ class RewriteTask:
 
     Attributes:
         commit: highest commit number that was folded (K6).
-        buckets: the first of the buckets, the task's number being the bucket; None for files without bucket.
+        buckets: the first of the buckets, :data:`BUCKET` being the number of the row's; None for files without bucket.
         sidecar: where and with which columns tombstones go; None: they stay among the rows.
         in_log: whether rows marked :data:`LEFT` go to a log file of their own.
     """
@@ -84,9 +88,7 @@ class RewriteTask:
     in_log: bool = False
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        bucket = replace(self.buckets, index=order) if self.buckets else None
-        rows = self.provider.create_page_sink(self.target, SinkId(order, self.tier, bucket, self.commit))
-        routes: list[_Route] = [(rows, self._rows)]
+        routes: list[_Route] = [self._buckets(order) if self.buckets else (self._sink(order), self._rows)]
         if self.sidecar:
             kept = self.provider.create_page_sink(self.sidecar, SinkId(order, Tier.SIDECAR, None, self.commit))
             routes.append((kept, self._tombstones))
@@ -94,6 +96,15 @@ class RewriteTask:
             left = self.provider.create_page_sink(self.target, SinkId(order, Tier.LOG, None, self.commit))
             routes.append((left, self._left))
         return _drain(routes, pages)
+
+    def _sink(self, order: int, bucket: Bucket | None = None) -> PageSink:
+        return self.provider.create_page_sink(self.target, SinkId(order, self.tier, bucket, self.commit))
+
+    def _buckets(self, order: int) -> _Route:
+        assert self.buckets is not None
+        first = self.buckets
+        # (prepared behind the choice of a bucket, which needs a column that is not stored)
+        return _BucketSinks(lambda index: self._sink(order, replace(first, index=index)), self._rows), lambda page: page
 
     def _rows(self, page: pa.RecordBatch) -> pa.RecordBatch:
         if self.tier is Tier.BASE:
@@ -125,7 +136,41 @@ def _as(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(cast, schema=schema)
 
 
-_Route = tuple[PageSink, Callable[[pa.RecordBatch], pa.RecordBatch]]
+_Prepare = Callable[[pa.RecordBatch], pa.RecordBatch]
+_Route = tuple[PageSink, _Prepare]
+
+
+class _BucketSinks(PageSink):
+    """A sink for each bucket that a task has rows of.
+
+    That is one, unless Spark has put several small tasks together. It does so where it finds rows parted into as many
+    tasks already as the rewrite asks for, by an exchange of its own whose number of tasks it may change.
+
+    Args:
+        made: makes the sink of a bucket.
+        prepare: what is stored of a page.
+    """
+
+    def __init__(self, made: Callable[[int], PageSink], prepare: _Prepare) -> None:
+        self._made = made
+        self._prepare = prepare
+        self._sinks: dict[int, PageSink] = {}
+
+    def append_page(self, page: pa.RecordBatch) -> None:
+        buckets = page.column(BUCKET)
+        found = sorted(buckets.unique().to_pylist())
+        for bucket in found:
+            if bucket not in self._sinks:
+                self._sinks[bucket] = self._made(bucket)
+            part = page if len(found) == 1 else page.filter(pc.equal(buckets, bucket))
+            self._sinks[bucket].append_page(self._prepare(part))
+
+    def finish(self) -> list[bytes]:
+        return [fragment for sink in self._sinks.values() for fragment in sink.finish()]
+
+    def abort(self) -> None:
+        for sink in self._sinks.values():
+            sink.abort()
 
 
 def _drain(routes: list[_Route], pages: Iterable[pa.RecordBatch]) -> list[bytes]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from trinity.engine.appending.run_sinks import DELETED, RewriteTask, run_on_spark, sidecar_target
+from trinity.engine.appending.run_sinks import BUCKET, DELETED, RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.partitions import grouped_scan
 from trinity.engine.compacting.resolve import resolve
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
@@ -127,7 +127,11 @@ def _full(
     )
 
     def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
-        return run_on_spark(replace(task, in_log=in_log), distributed(rows, splits, spec, splits.files, buckets))
+        rows = distributed(rows, splits, spec, splits.files, buckets)
+        if buckets:
+            key = ", ".join(map(quoted, spec.key))
+            rows = rows.selectExpr("*", f"CAST(pmod(hash({key}), {buckets}) AS INT) AS {BUCKET}")
+        return run_on_spark(replace(task, in_log=in_log), rows)
 
     if spec.by_column:
         fragments = by_column.rewritten(spark, splits, spec, run)
