@@ -93,8 +93,8 @@ class _Lying:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transaction, name)
 
-    def commit(self, actions: Any, operation: Any) -> Any:
-        self._transaction.commit(actions, operation)
+    def commit(self, *given: Any) -> Any:
+        self._transaction.commit(*given)
         raise self._error
 
 
