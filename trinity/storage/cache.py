@@ -17,11 +17,14 @@ class Cache(Generic[_K, _V]):
     """The values used last; safe for threads, which may make one value twice and keep either.
 
     Args:
-        size: how many.
+        size: how many; or how much of them, as they are weighed.
+        weigh: how much one value counts.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, weigh: Callable[[_V], int] = lambda _: 1) -> None:
         self._size = size
+        self._weigh = weigh
+        self._weight = 0
         self._held: OrderedDict[_K, _V] = OrderedDict()
         self._mutex = threading.Lock()
 
@@ -38,10 +41,11 @@ class Cache(Generic[_K, _V]):
     def put(self, key: _K, value: _V) -> None:
         """Holds a value, in the place of the one that the key had, and as the one used last."""
         with self._mutex:
+            self._forget(key)
             self._held[key] = value
-            self._held.move_to_end(key)
-            while len(self._held) > self._size:
-                self._held.popitem(last=False)
+            self._weight += self._weigh(value)
+            while self._weight > self._size:
+                self._forget(next(iter(self._held)))
 
     def peek(self, key: _K) -> _V | None:
         """The value of a key, or None; does not count as used."""
@@ -52,4 +56,8 @@ class Cache(Generic[_K, _V]):
         """Forgets the values of some keys."""
         with self._mutex:
             for key in [key for key in self._held if stale(key)]:
-                del self._held[key]
+                self._forget(key)
+
+    def _forget(self, key: _K) -> None:
+        if key in self._held:
+            self._weight -= self._weigh(self._held.pop(key))

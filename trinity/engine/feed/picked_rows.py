@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import map_in_arrow
+from trinity.engine.reading.arrow_keys import compared_alike
 from trinity.engine.reading.scan import check_not_missing
 from trinity.merge.quoting import quoted
-from trinity.spi import DataFile, Deletes, SplitSource, parse_type
+from trinity.spi import DataFile, Deletes, SplitSource
 from trinity.storage import spark_schema, stored_pages
 
 if TYPE_CHECKING:
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["picked_rows", "pickable"]
 
-_COMPARED_ALIKE: Final = frozenset(
-    {
-        "tinyint", "smallint", "int", "bigint", "decimal", "string", "char", "varchar", "date", "timestamp",
-        "timestamp_ntz",
-    }
-)  # fmt: skip
-"""Types of key columns that are equal in Arrow where they are in Spark; NaN and -0.0 are not."""
 _MANY: Final = 32
 """More files with keys than this are not opened again by every task."""
 _PLACE: Final = "_trinity_place"
@@ -43,8 +37,7 @@ def pickable(splits: SplitSource, key: Sequence[str], keyed: Sequence[DataFile])
     has in another unit.
     """
     plain = not any(pa.types.is_nested(field.type) or pa.types.is_time(field.type) for field in splits.storage)
-    kinds = {parse_type(splits.definition.column(name).type).name for name in key}
-    return plain and kinds <= _COMPARED_ALIKE and len(keyed) <= _MANY
+    return plain and compared_alike(splits.definition, key) and len(keyed) <= _MANY
 
 
 def picked_rows(

@@ -8,7 +8,7 @@ comparing a number is much cheaper than comparing a name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,35 +24,47 @@ from trinity.storage import Cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["bits_of", "without_deleted"]
+__all__ = ["NOTHING_PASSED", "bits_of", "without_deleted", "words_of"]
 
 _NONE: Final = -1
 """In the table: of a file without deleted rows."""
 _BY_NAME: Final = -2
 """In the table: of files that have one size, and are told by their names."""
 _LONGEST_TABLE: Final = 1 << 20
+NOTHING_PASSED: Final[Mapping[str, np.ndarray]] = {}
 _words: Final[Cache[tuple[Deletes, int], np.ndarray]] = Cache(256)
 
 
-def without_deleted(spark: SparkSession, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
+def without_deleted(
+    spark: SparkSession, rows: DataFrame, files: Sequence[DataFile], passed: Mapping[str, np.ndarray] = NOTHING_PASSED
+) -> DataFrame:
     """The rows of a scan of Parquet files, but for those that are deleted by position.
 
     Args:
         spark: the session.
         rows: the scan, with its ``_metadata``; order and buckets stay.
         files: all files of the scan.
+        passed: path of a file -> :func:`words_of` further rows that are left out.
 
     Raises:
         TrinityError: BAD_DATA naming a file of deleted rows that is missing or corrupt.
     """
-    if not any(f.deletes and f.deletes.rows for f in files):
+    if not any(_leaves_out(f, passed) for f in files):
         return rows
-    bits, places, names = bits_of(files)
-    one = pa.ListArray.from_arrays(pa.array([0, len(bits)], pa.int32()), pa.array(bits))
-    return rows.where(_stays(arrow_frame(spark, pa.table({"bits": one})).scalar(), places, names))
+    bits, places, names = bits_of(files, passed)
+    # (first its own length: a number in the plan would have Spark compile the scan anew for each number of files)
+    words = np.concatenate([[places], bits])
+    one = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
+    return rows.where(_stays(arrow_frame(spark, pa.table({"bits": one})).scalar(), names))
 
 
-def bits_of(files: Sequence[DataFile]) -> tuple[np.ndarray, int, dict[str, int]]:
+def _leaves_out(file: DataFile, passed: Mapping[str, np.ndarray]) -> bool:
+    return file.path in passed or bool(file.deletes and file.deletes.rows)
+
+
+def bits_of(
+    files: Sequence[DataFile], passed: Mapping[str, np.ndarray] = NOTHING_PASSED
+) -> tuple[np.ndarray, int, dict[str, int]]:
     """(the array, the length of its table, file name -> place of the bits for files that are told by their names).
 
     The table has at the file's size modulo its length the place of the file's first word, -1 for a file without
@@ -61,25 +73,25 @@ def bits_of(files: Sequence[DataFile]) -> tuple[np.ndarray, int, dict[str, int]]
     table, alike = _table_of(files)
     parts, at, names = [table], len(table), dict[str, int]()
     for file in files:
-        if file.deletes is None or not file.deletes.rows:
+        if not _leaves_out(file, passed):
             continue
         if file.size in alike:
             names[file.name] = at
         else:
             table[file.size % len(table)] = at
-        parts.append(_words_of(file.deletes, file.rows))
+        parts.append(_words_of(file, passed.get(file.path)))
         at += len(parts[-1])
     return np.concatenate(parts), len(table), names
 
 
-def _stays(bits: Column, places: int, names: dict[str, int]) -> Column:
-    start = F.get(bits, F.expr(f"CAST(_metadata.file_size % {places}L AS INT)"))
+def _stays(bits: Column, names: dict[str, int]) -> Column:
+    start = F.get(bits, (F.lit(1) + F.expr("_metadata.file_size") % F.get(bits, F.lit(0))).cast("int"))
     if names:
         lines = " ".join(f"WHEN {text_literal(name)} THEN {at}L" for name, at in names.items())
         start = F.when(start != _BY_NAME, start).otherwise(
             F.expr(f"CASE _metadata.file_name {lines} ELSE {_NONE}L END")
         )
-    word = F.get(bits, (start + F.expr("shiftright(_metadata.row_index, 6)")).cast("int"))
+    word = F.get(bits, (F.lit(1) + start + F.expr("shiftright(_metadata.row_index, 6)")).cast("int"))
     bit = word.bitwiseAND(F.expr("shiftleft(1L, CAST(_metadata.row_index & 63L AS INT))"))
     return (start < 0) | (bit == 0)
 
@@ -99,12 +111,17 @@ def _table_of(files: Sequence[DataFile]) -> tuple[np.ndarray, set[int]]:
     return table, alike
 
 
-def _words_of(deletes: Deletes, rows: int) -> np.ndarray:
-    """The bits of a file: that of row n is bit n % 64 of word n // 64."""
+def _words_of(file: DataFile, passed: np.ndarray | None) -> np.ndarray:
+    if file.deletes is None or not file.deletes.rows:
+        assert passed is not None
+        return passed
+    deletes = file.deletes
+    words = _words.get((deletes, file.rows), lambda: words_of(deletes.positions().to_numpy(), file.rows))
+    return words if passed is None else words | passed
 
-    def made() -> np.ndarray:
-        marks = np.zeros(-(-rows // 64) * 64, np.uint8)
-        marks[deletes.positions().to_numpy()] = 1
-        return np.packbits(marks, bitorder="little").view("<i8").astype(np.int64)
 
-    return _words.get((deletes, rows), made)
+def words_of(places: np.ndarray, rows: int) -> np.ndarray:
+    """The bits of a file with so many rows: that of row n is bit n % 64 of word n // 64."""
+    marks = np.zeros(-(-rows // 64) * 64, np.uint8)
+    marks[places] = 1
+    return np.packbits(marks, bitorder="little").view("<i8").astype(np.int64)

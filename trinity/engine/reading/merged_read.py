@@ -14,6 +14,7 @@ from sqlglot import exp
 from trinity.depth import room
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.reading import fold_by_column as by_column
+from trinity.engine.reading.passed_rows import passed_rows
 from trinity.engine.reading.pruning import prune
 from trinity.engine.reading.scan import (
     bucketed_scan,
@@ -74,9 +75,7 @@ def merged_read(
     if not definition.keyed:
         rows = version_scan(spark, files, splits)
     else:
-        spec = merge_spec(definition)
-        splits = replace(splits, files=tuple(files))
-        rows = _live(spark, splits, spec, _Below(_pushable(where, spec, splits), keys))
+        rows = _live(spark, splits, files, _Below(_pushable(where, merge_spec(definition), splits), keys))
     return logical(rows, splits)
 
 
@@ -118,11 +117,14 @@ class _Below:
 _ALL: Final = _Below()
 
 
-def _live(spark: SparkSession, splits: SplitSource, spec: MergeSpec, below: _Below) -> DataFrame:
-    base, log = tiers(splits.files)
-    if not log:  # compacted: a file scan and nothing above it
-        return below.of(plain_scan(spark, base, splits.storage))
-    return folded(spark, splits, spec, below).where(f"NOT {DELETED}")
+def _live(spark: SparkSession, splits: SplitSource, files: Sequence[DataFile], below: _Below) -> DataFrame:
+    """The live rows in some files of a version, which have all versions of the keys that are not left out."""
+    if not tiers(files)[1]:  # compacted: a file scan and nothing above it
+        return below.of(plain_scan(spark, files, splits.storage))
+    spec = merge_spec(splits.definition)
+    if (passed := passed_rows(spark, splits, spec, search=below == _ALL)) is not None:
+        return below.of(plain_scan(spark, files, splits.storage, passed))
+    return folded(spark, replace(splits, files=tuple(files)), spec, below).where(f"NOT {DELETED}")
 
 
 def stored_winners(spark: SparkSession, splits: SplitSource, keys: DataFrame | None) -> DataFrame:

@@ -5,10 +5,11 @@ The bucketed scan uses Spark's internal ``DataSource`` over py4j; it lives in th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
-from trinity.engine.reading.deleted_rows import without_deleted
+from trinity.engine.reading.deleted_rows import NOTHING_PASSED, without_deleted
 from trinity.engine.spark.types import arrow_frame
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE
@@ -75,8 +76,20 @@ def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
     return [f for f in files if f.tier is Tier.BASE], [f for f in files if f.tier is Tier.LOG]
 
 
-def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
+def plain_scan(
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    storage: pa.Schema,
+    passed: Mapping[str, np.ndarray] = NOTHING_PASSED,
+) -> DataFrame:
     """Rows of some files but for deleted ones, read by column name; a column that a file lacks is NULL.
+
+    Args:
+        spark: the session.
+        files: to be read.
+        storage: the columns.
+        passed: path of a file -> the bits of further rows that are left out
+            (:func:`~trinity.engine.reading.deleted_rows.words_of`).
 
     Raises:
         TrinityError: BAD_DATA naming the file that is missing.
@@ -85,7 +98,7 @@ def plain_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
         return empty_scan(spark, storage)
     with _missing_file_named():
         rows = read_files(spark, [f.path for f in files], _file_schema(spark, storage))
-    return _named(without_deleted(spark, rows, files), storage)
+    return _named(without_deleted(spark, rows, files, passed), storage)
 
 
 def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:

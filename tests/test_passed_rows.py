@@ -1,0 +1,255 @@
+"""The rows that a merged read passes over, by drawn files of a version and without Spark (K3, K4, U1-U8, E2, D1).
+
+What is expected comes from a fold of Python values, key by key, in the order of arrival.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from trinity import Column
+from trinity.engine.reading import passed_rows as module
+from trinity.engine.reading.deleted_rows import words_of
+from trinity.merge.parse import merge_spec
+from trinity.spi import DataFile, Deletes, SplitSource, TableDefinition, Tier, arrival_order
+
+Row = Mapping[str, Any]
+Place = tuple[str, int]
+
+COLUMNS = {
+    "k": Column("k", "bigint", nullable=False),
+    "j": Column("j", "string", nullable=False),
+    "ts": Column("ts", "timestamp"),
+    "n": Column("n", "decimal(9, 2)"),
+    "gone": Column("gone", "boolean"),
+    "op": Column("op", "string"),
+}
+TABLES: dict[str, Mapping[str, str]] = {
+    "arrival alone": {},
+    "one watermark": {"watermark-key": "ts", "tombstone-key": "gone"},
+    "two watermarks": {"sequence.field": "ts,n", "tombstone-key": "op", "tombstone-string-key-value": "-D"},
+    "smallest first": {"sequence.field": "n", "sequence.field.sort-order": "descending", "tombstone-key": "gone"},
+    "row kinds": {"watermark-key": "ts", "rowkind.field": "op"},
+    "deletes ignored": {"watermark-key": "n", "rowkind.field": "op", "ignore-delete": "true"},
+    "first row": {"merge-engine": "first-row"},
+}
+
+
+@dataclass(frozen=True)
+class Gone(Deletes):
+    """Deleted rows that nobody has written down."""
+
+    places: tuple[int, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return ()
+
+    def positions(self) -> pa.Int64Array:
+        return pa.array(self.places, pa.int64())
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A version: rows of its files, and how many commits of the log were there when it was first read."""
+
+    properties: Mapping[str, str]
+    key: tuple[str, ...]
+    sidecar: Sequence[Row]
+    base: Sequence[Sequence[Row]]
+    deleted: frozenset[int]
+    log: Sequence[Sequence[Row]]
+    reads: Sequence[int]
+
+
+def rows_of(key: Sequence[str], unique: bool = False) -> st.SearchStrategy[list[Row]]:
+    values: dict[str, st.SearchStrategy[Any]] = {
+        "k": st.integers(0, 4),
+        "j": st.sampled_from(["", "a", "ä"]) if "j" in key else st.just("a"),
+        "ts": st.one_of(st.none(), st.integers(-2, 3)),
+        "n": st.one_of(st.none(), st.integers(-2, 2)),
+        "gone": st.sampled_from([False, True, None]),
+        "op": st.sampled_from(["+I", "+U", "-U", "-D", None, "-D "]),
+    }
+    return st.lists(
+        st.fixed_dictionaries(values), max_size=6, unique_by=(lambda r: tuple(r[k] for k in key)) if unique else None
+    )
+
+
+@st.composite
+def versions(draw: st.DrawFn) -> Drawn:
+    key = draw(st.sampled_from([("k",), ("k", "j")]))
+    base = draw(rows_of(key, unique=True))
+    cut = draw(st.integers(0, len(base)))
+    deleted = draw(st.frozensets(st.integers(0, len(base)), max_size=3))
+    log = draw(st.lists(rows_of(key), min_size=1, max_size=5))
+    live = {tuple(row[k] for k in key) for number, row in enumerate(base) if number not in deleted}
+    aside = [row for row in draw(rows_of(key, unique=True)) if tuple(row[k] for k in key) not in live]
+    reads = sorted({*draw(st.lists(st.integers(1, len(log)), max_size=2)), len(log)})
+    return Drawn(
+        TABLES[draw(st.sampled_from(sorted(TABLES)))],
+        key,
+        aside,
+        (base[:cut], base[cut:]),
+        deleted,
+        log,
+        reads,
+    )
+
+
+@given(versions())
+def test_rows_are_passed_over_that_win_no_key(drawn: Drawn) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LEAST_ROWS", 0)
+        patch.setattr(module, "run_on_spark", _in_process)
+        whole = _splits(Path(folder), drawn)
+        log = [f for f in whole.files if f.tier is Tier.LOG]
+        for commits in drawn.reads:  # each goes on from what the one before has found
+            version = _until(whole, log[:commits])
+            found = module.passed_rows(cast(SparkSession, Local()), version, merge_spec(whole.definition), search=True)
+            assert found is not None
+            assert _shown(version, found) == _live(drawn, version)
+
+
+class Local:
+    """What a search asks of Spark."""
+
+    sparkContext = type("Context", (), {"defaultParallelism": 2})  # noqa: N815 - Spark's name
+
+    def range(self, start: int, end: int, step: int, tasks: int) -> list[list[int]]:
+        edges = np.linspace(start, end, tasks + 1).astype(int)
+        return [list(range(low, high, step)) for low, high in pairwise(edges.tolist())]
+
+
+def _in_process(search: Any, tasks: Iterable[list[int]]) -> list[bytes]:
+    numbers = ([pa.record_batch({"id": pa.array(task, pa.int64())})] for task in tasks)
+    return [fragment for order, pages in enumerate(numbers) for fragment in search(order, pages)]
+
+
+STORAGE = pa.schema(
+    [
+        ("k", pa.int64()),
+        ("j", pa.string()),
+        ("ts", pa.timestamp("us", tz="UTC")),
+        ("n", pa.decimal128(9, 2)),
+        ("gone", pa.bool_()),
+        ("op", pa.string()),
+    ]
+)
+
+
+def _splits(folder: Path, drawn: Drawn) -> SplitSource:
+    definition = TableDefinition("s", "t", tuple(COLUMNS.values()), drawn.key, properties=dict(drawn.properties))
+    numbers = count()
+
+    def file(rows: Sequence[Row], tier: Tier, commit: int, deleted: Iterable[int] = ()) -> DataFile:
+        path = folder / f"{next(numbers):03}.parquet"
+        pq.write_table(pa.Table.from_pylist([_stored(r) for r in rows], schema=STORAGE), path)
+        gone = tuple(sorted(n for n in deleted if 0 <= n < len(rows)))
+        deletes = Gone(len(gone), gone) if gone else None
+        return DataFile(str(path), path.stat().st_size, len(rows), tier, commit, deletes=deletes)
+
+    cut = len(drawn.base[0])
+    base = [file(drawn.base[0], Tier.BASE, 1, drawn.deleted)]
+    base.append(file(drawn.base[1], Tier.BASE, 1, (n - cut for n in drawn.deleted)))
+    log = [file(rows, Tier.LOG, 2 + number) for number, rows in enumerate(drawn.log)]
+    aside = [_tombstone(r) for r in drawn.sidecar]
+    sidecar = (file(aside, Tier.SIDECAR, 1),) if aside else ()
+    return SplitSource(9, 0, definition, STORAGE, (*base, *log), sidecar)
+
+
+def _stored(row: Row) -> Row:
+    instant = None if row["ts"] is None else row["ts"] * 1_000_000
+    return {**row, "ts": instant, "n": None if row["n"] is None else Decimal(row["n"])}
+
+
+def _tombstone(row: Row) -> Row:
+    return {**row, "gone": True, "op": "-D"}
+
+
+def _until(whole: SplitSource, log: Sequence[DataFile]) -> SplitSource:
+    """The version with so much of the log."""
+    base = [f for f in whole.files if f.tier is Tier.BASE]
+    return replace(whole, files=(*reversed(log), *base))
+
+
+def _shown(version: SplitSource, passed: Mapping[str, np.ndarray]) -> set[Place]:
+    """The places of the rows that are left when bits and deleted rows are taken away."""
+    found = set()
+    for file in version.files:
+        words = passed.get(file.path, words_of(np.array([], int), file.rows))
+        bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: file.rows]
+        gone = set() if file.deletes is None else set(file.deletes.positions().to_pylist())
+        found |= {(file.path, place) for place in np.flatnonzero(bits == 0).tolist() if place not in gone}
+    return found
+
+
+def _live(drawn: Drawn, version: SplitSource) -> set[Place]:
+    """The places of the rows that a fold shows."""
+    options = drawn.properties
+    rows = {f.path: pq.read_table(f.path).to_pylist() for f in (*version.files, *version.sidecar)}
+
+    def stored(files: Iterable[DataFile]) -> Iterator[tuple[tuple[Any, ...], Row, Place | None]]:
+        for file in files:
+            gone = set() if file.deletes is None else set(file.deletes.positions().to_pylist())
+            for place, row in enumerate(rows[file.path]):
+                if place not in gone:
+                    shown = None if file.tier is Tier.SIDECAR else (file.path, place)
+                    yield tuple(row[k] for k in drawn.key), row, shown
+
+    base = {key: (row, place) for key, row, place in stored(f for f in version.files if f.tier is Tier.BASE)}
+    log = sorted((f for f in version.files if f.tier is Tier.LOG), key=arrival_order)
+    winners: dict[tuple[Any, ...], tuple[Row, Place | None]] = {}
+    for key, row, place in stored((*version.sidecar, *log)):
+        if "ignore-delete" in options and _retracts(row["op"]):
+            continue
+        if key not in winners or not _beats(options, winners[key][0], row):
+            winners[key] = row, place
+    found = {place for key, (_, place) in base.items() if key not in winners}
+    for key, (row, place) in winners.items():
+        if key in base and _beats(options, base[key][0], row):
+            found.add(base[key][1])
+        elif not _deletes(options, row):
+            found.add(place)
+    return found - {None}  # type: ignore[return-value]
+
+
+def _beats(options: Mapping[str, str], earlier: Row, later: Row) -> bool:
+    """True when the earlier row wins (K3, K4, E2)."""
+    if "merge-engine" in options:
+        return True
+    names = options.get("sequence.field", options.get("watermark-key", ""))
+    sign = -1 if "sequence.field.sort-order" in options else 1
+
+    def order(row: Row) -> list[tuple[bool, Any]]:
+        values = [row[name] for name in names.split(",") if name]
+        return [
+            (v is not None, 0 if v is None else sign * (v.timestamp() if hasattr(v, "timestamp") else v))
+            for v in values
+        ]
+
+    return order(earlier) > order(later)
+
+
+def _deletes(options: Mapping[str, str], row: Row) -> bool:
+    marked = options.get("tombstone-key")
+    kinds = "rowkind.field" in options and _retracts(row["op"])
+    return bool(kinds or (marked == "gone" and row["gone"]) or (marked == "op" and row["op"] == "-D"))
+
+
+def _retracts(kind: str | None) -> bool:
+    return kind is not None and kind.rstrip() in ("-U", "-D")

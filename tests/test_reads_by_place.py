@@ -1,0 +1,119 @@
+"""Merged reads that are scans: the rows that they pass over are looked for once, and then known (K3, K4, L9, L10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from trinity import Session, Table, TrinityError
+from trinity.engine.appending.run_sinks import run_on_spark
+from trinity.engine.reading import passed_rows
+from trinity.engine.reading.superseded import Search
+
+Rows = list[tuple[int, int, str]]
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[Search]:
+    """The searches of a test, of whatever small tables."""
+    found: list[Search] = []
+
+    def run(search: Any, numbers: Any) -> list[bytes]:
+        found.append(search)
+        return run_on_spark(search, numbers)
+
+    monkeypatch.setattr(passed_rows, "LEAST_ROWS", 1)
+    monkeypatch.setattr(passed_rows, "run_on_spark", run)
+    return found
+
+
+def made(session: Session, fmt: str) -> Table:
+    session.sql(
+        f"CREATE TABLE {fmt}.default.t (id BIGINT, ts INT, gone BOOLEAN, v STRING, PRIMARY KEY (id)) "
+        "TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone', 'bucket' = '2')"
+    )
+    table = session.table(f"{fmt}.default.t")
+    put(table, *((key, 10, "base") for key in range(50)))
+    table.compact(full=True)
+    return table
+
+
+def put(table: Table, *rows: tuple[int, int, str | None]) -> None:
+    """Upserts (id, ts, v), which deletes the row where v is None."""
+    ids, stamps, values = zip(*rows, strict=True)
+    gone = [v is None for v in values]
+    table.upsert(
+        pa.table({"id": ids, "ts": pa.array(stamps, pa.int32()), "gone": gone, "v": pa.array(values, pa.string())})
+    )
+
+
+def read(table: Table, **asked: Any) -> Rows:
+    return sorted((r.id, r.ts, r.v) for r in table.to_df(**asked).collect())
+
+
+def joins(table: Table, **asked: Any) -> bool:
+    plan: str = table.to_df(**asked)._jdf.queryExecution().executedPlan().toString()
+    return "Join" in plan or "Window" in plan
+
+
+def test_a_version_is_searched_once_and_the_next_one_goes_on(
+    session: Session, tiered_fmt: str, searches: list[Search]
+) -> None:
+    table = made(session, tiered_fmt)
+    put(table, (1, 20, "new"), (2, 5, "late"), (3, 20, None), (60, 10, "first"), (61, 10, None))
+    put(table, (1, 15, "late"), (4, 20, "new"), (60, 10, "tie"))
+    rows = {key: (key, 10, "base") for key in range(50)}
+    rows |= {1: (1, 20, "new"), 4: (4, 20, "new"), 60: (60, 10, "tie")}
+    del rows[3]
+    assert read(table) == sorted(rows.values())
+    assert not joins(table)
+    assert read(table, where="id IN (1, 2, 3, 60)") == [rows[1], rows[2], rows[60]]
+    assert len(searches) == 1
+    before = table.splits().version
+    put(table, (3, 15, "late"), (5, 30, "newer"), (60, 10, None))
+    rows[5] = (5, 30, "newer")
+    del rows[60]
+    assert read(table) == sorted(rows.values())
+    assert [len(search.later) for search in searches] == [2, 1]  # commits whose keys were looked for
+    assert (60, 10, "tie") in read(table, version=before)
+    put(table, (6, 30, "newer"))
+    table.compact("resolve") if tiered_fmt != "delta" else table.compact(full=True)
+    put(table, (6, 20, "late"), (7, 20, None), (3, 12, "late"))
+    rows[6] = (6, 30, "newer")
+    del rows[7]
+    assert read(table) == sorted(rows.values())
+    assert not joins(table)
+
+
+def test_who_asks_for_keys_alone_starts_no_search(session: Session, searches: list[Search]) -> None:
+    table = made(session, "parquet")
+    put(table, (1, 20, "new"), (2, 5, "late"))
+    assert read(table, where="id = 1") == [(1, 20, "new")]
+    assert [r.v for r in session.sql(f"SELECT v FROM {table.name} WHERE id = 2").collect()] == ["base"]
+    assert searches == []
+    assert joins(table, where="id = 1")
+
+
+def test_new_options_are_a_new_search(session: Session, searches: list[Search]) -> None:
+    table = made(session, "parquet")
+    put(table, (1, 20, "new"), (1, 5, "late"))
+    assert read(table)[1] == (1, 20, "new")
+    session.sql(f"ALTER TABLE {table.name} RENAME COLUMN v TO w")
+    session.sql(f"ALTER TABLE {table.name} ADD COLUMN v STRING")
+    assert session.table(str(table.name)).to_df().where("id = 1").collect()[0].asDict() == {
+        "id": 1, "ts": 20, "gone": False, "w": "new", "v": None,
+    }  # fmt: skip
+
+
+def test_a_file_that_is_gone_is_told_as_ever(session: Session, searches: list[Search]) -> None:
+    table = made(session, "parquet")
+    put(table, (1, 20, "new"))
+    lost = Path(next(f for f in table.to_df().inputFiles() if "/_trinity" not in f).removeprefix("file://"))
+    put(table, (1, 30, "newer"))
+    lost.unlink()
+    with pytest.raises(TrinityError, match=lost.name) as error:
+        read(table)
+    assert error.value.code == "BAD_DATA"

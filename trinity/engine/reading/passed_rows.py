@@ -1,0 +1,171 @@
+"""The rows that a merged read passes over, found once for a version and remembered: the read is then a scan.
+
+A file never changes, and a row that is superseded stays so while commits only append. So what is known of a version
+holds for the next one, too, of which only the keys of its new files are looked up.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.engine.appending.run_sinks import run_on_spark
+from trinity.engine.reading.arrow_keys import compared_alike
+from trinity.engine.reading.pruning import may_share_keys
+from trinity.engine.reading.scan import tiers
+from trinity.engine.reading.superseded import ASIDE, LOG, Search, Stored, opened
+from trinity.errors import TrinityError
+from trinity.merge.spec import MergeSpec
+from trinity.spi import DataFile, Deletes, Origin, SplitSource, arrival_order
+from trinity.storage import Cache
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["forget", "passed_rows"]
+
+LEAST_ROWS: Final = 2_000_000
+"""Base rows from which a search costs less than the join that it spares."""
+_MOST_LOG: Final = 4_000_000
+"""Log rows whose keys and ordering every task can hold: some hundred MB."""
+_MOST_ROWS: Final = 1_000_000_000
+"""Rows with a bit each: 125 MB."""
+_HELD: Final = 256 * 1024 * 1024
+"""Bytes of bits that the process remembers, of all tables."""
+
+_File = tuple[str, Deletes | None]
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Facts that tell the merged rows of a version apart from those of others of the table.
+
+    Attributes:
+        spec: the table's options.
+        storage: key, ordering columns and marks of deletion as they are stored.
+        base: base and sidecar.
+        log: in arrival order.
+    """
+
+    spec: MergeSpec
+    storage: pa.Schema
+    base: frozenset[_File]
+    log: tuple[_File, ...]
+
+    def goes_on(self, other: _Version) -> bool:
+        """True when the other one is this one with further appends, or with none."""
+        same = (self.spec, self.base) == (other.spec, other.base) and self.storage.equals(other.storage)
+        return same and other.log[: len(self.log)] == self.log
+
+
+@dataclass(frozen=True)
+class _Known:
+    version: _Version
+    passed: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def _bytes(known: _Known) -> int:
+    return sum(words.nbytes for words in known.passed.values())
+
+
+_memory: Final[Cache[tuple[str, str], _Known]] = Cache(_HELD, _bytes)
+
+
+def passed_rows(
+    spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, search: bool
+) -> Mapping[str, np.ndarray] | None:
+    """Path of a file -> the bits of the rows that the merged read of a version passes over.
+
+    Args:
+        spark: the session.
+        splits: the version, with a log.
+        spec: the table's options.
+        search: whether what is not known yet is worth a job.
+
+    Returns:
+        None where it is not known, or the version cannot be read so.
+    """
+    base, log = tiers(splits.files)
+    if not _searchable(splits, spec, base, log):
+        return None
+    in_order = sorted(log, key=arrival_order)
+    version = _version(splits, spec, base, in_order)
+    table = splits.definition.full_name, splits.definition.id
+    known = _memory.peek(table)
+    if known is None or not known.version.goes_on(version):
+        known = _Known(_Version(spec, version.storage, version.base, ()))
+    if known.version.log != version.log:
+        if not search:
+            return None
+        found = _found(spark, splits, version, base, in_order, len(known.version.log))
+        if found is None:
+            return None
+        known = _Known(version, _together(known.passed, found))
+    _memory.put(table, known)
+    return known.passed
+
+
+def forget() -> None:
+    """Forgets what is known of all tables, so that their next reads are first ones."""
+    _memory.drop(lambda _: True)
+
+
+def _searchable(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]) -> bool:
+    if spec.by_column or splits.native is not None or splits.definition.external:
+        return False
+    rows = sum(f.rows for f in base)
+    fits = LEAST_ROWS <= rows <= _MOST_ROWS and sum(f.rows for f in log) <= _MOST_LOG
+    # (the order of rows that others wrote, and how, is left to Spark)
+    own = all(f.origin is Origin.OWN for f in splits.files)
+    return fits and own and compared_alike(splits.definition, (*spec.key, *spec.ordering))
+
+
+def _version(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]) -> _Version:
+    names = [name for name in spec.sidecar_columns if name in splits.storage.names]
+    storage = pa.schema([splits.storage.field(name) for name in names])
+    stands = frozenset((f.path, f.deletes) for f in (*base, *splits.sidecar))
+    return _Version(spec, storage, stands, tuple((f.path, f.deletes) for f in log))
+
+
+def _found(
+    spark: SparkSession,
+    splits: SplitSource,
+    version: _Version,
+    base: Sequence[DataFile],
+    log: Sequence[DataFile],
+    known: int,
+) -> dict[str, np.ndarray] | None:
+    """The bits that come to those of the first so many files of the log; None when the search fails.
+
+    A file that cannot be read is for the plan to tell that reads it.
+    """
+    touched = may_share_keys(base, log[known:], splits.definition)
+    files = [*touched, *log]
+    stored = [Stored(number, f.path, f.rows, f.deletes) for number, f in enumerate(files, LOG + 1)]
+    aside = [Stored(ASIDE, f.path, f.rows, f.deletes) for f in splits.sidecar]
+    middle, last = len(touched), len(touched) + known
+    search = Search(
+        version.spec,
+        version.storage,
+        (*aside, *stored[middle:last]),
+        tuple(stored[last:]),
+        {f.number: f for f in stored[:middle]},
+    )
+    tasks = min(spark.sparkContext.defaultParallelism, middle + 1)
+    try:
+        bits = opened(run_on_spark(search, spark.range(LOG, middle + 1, 1, tasks)))
+    except TrinityError as error:
+        _log.info("'%s' is read by a join: %s", splits.definition.full_name, error)
+        return None
+    return {files[number - LOG - 1].path: words for number, words in bits.items()}
+
+
+def _together(known: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    both = {path: words | known[path] if path in known else words for path, words in found.items()}
+    return {**known, **both}
