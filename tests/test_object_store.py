@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,23 @@ def put(store: ObjectStore, *names: str) -> None:
 
 def test_a_location_and_its_text_are_the_same_store(tmp_path: Path) -> None:
     assert ObjectStore(Location.of(str(tmp_path))).root == ObjectStore(f"file://{tmp_path}").root == str(tmp_path)
+
+
+def test_a_folder_that_goes_between_two_looks_is_made(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    mkdir, failed = Path.mkdir, list[Path]()
+
+    def once_there(self: Path, *given: Any, **named: Any) -> None:
+        if not failed:
+            failed.append(self)
+            raise FileExistsError(self)
+        mkdir(self, *given, **named)
+
+    monkeypatch.setattr(Path, "mkdir", once_there)
+    store.make_folder("t")
+    assert Path(store.path("t")).is_dir()
+    put(store, "file")
+    with pytest.raises((FileExistsError, NotADirectoryError)):
+        store.make_folder("file")
 
 
 def test_walk_passes_over_what_is_hidden(store: ObjectStore) -> None:

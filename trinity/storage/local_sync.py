@@ -44,7 +44,13 @@ def make_folder(folder: str | os.PathLike[str], *, sync: bool = True) -> None:
     """
     whole = Path(folder)
     missing = list(takewhile(lambda f: not f.exists(), (whole, *whole.parents))) if sync else []
-    whole.mkdir(parents=True, exist_ok=True)
+    while True:
+        try:
+            whole.mkdir(parents=True, exist_ok=True)
+            break
+        except FileExistsError:  # a file; or a folder that was gone at the next look, with a table that was dropped
+            if os.path.lexists(whole) and not whole.is_dir():
+                raise
     sync_folders(made.parent for made in missing)
 
 
