@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trinity import Column, TrinityError
-from trinity.engine.reading.deleted_rows import bits_of
+from trinity.engine.reading.deleted_rows import bits_of, of_distinct_sizes
 from trinity.spi import DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
 from trinity.storage import ParquetSinkProvider, PositionDeletes, deletes_of_fragments, named_files
 
@@ -120,3 +120,9 @@ def test_bits_of_many_files_are_few(tmp_path: Path) -> None:
     assert (names, len(bits)) == ({}, places + 1000)
     assert places < 300_000
     assert left(files[:3]) == {f.name: [0, *range(2, 10)] for f in files[:3]}
+
+
+def test_files_of_one_size_are_read_apart() -> None:
+    files = [DataFile(f"/t/{n}.parquet", size, 1) for n, size in enumerate([5, 5, 7, 5, 5, 5, 7])]
+    groups = [[int(f.name[0]) for f in group] for group in of_distinct_sizes(files)]
+    assert groups == [[0, 2], [1, 6], [3], [4, 5]]  # in four scans at most: in the last one names tell them apart

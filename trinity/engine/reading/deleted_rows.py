@@ -24,12 +24,14 @@ from trinity.storage import Cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NOTHING_PASSED", "bits_of", "without_deleted", "words_of"]
+__all__ = ["NOTHING_PASSED", "bits_of", "of_distinct_sizes", "without_deleted", "words_of"]
 
 _NONE: Final = -1
 """In the table: of a file without deleted rows."""
 _BY_NAME: Final = -2
 """In the table: of files that have one size, and are told by their names."""
+_MOST_GROUPS: Final = 4
+"""Scans of one read: each costs some milliseconds."""
 _LONGEST_TABLE: Final = 1 << 20
 NOTHING_PASSED: Final[Mapping[str, np.ndarray]] = {}
 _words: Final[Cache[tuple[Deletes, int], np.ndarray]] = Cache(256)
@@ -56,6 +58,21 @@ def without_deleted(
     words = np.concatenate([[places], bits])
     one = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
     return rows.where(_stays(arrow_frame(spark, pa.table({"bits": one})).scalar(), names))
+
+
+def of_distinct_sizes(files: Sequence[DataFile]) -> list[list[DataFile]]:
+    """The files in groups within which their sizes tell them apart, but for the last one where there are many.
+
+    Small commits have sizes in common; in a scan of its own each group does without the names of its files.
+    """
+    seen, groups = Counter[int](), list[list[DataFile]]()
+    for file in files:
+        number = min(seen[file.size], _MOST_GROUPS - 1)
+        if number == len(groups):
+            groups.append([])
+        groups[number].append(file)
+        seen[file.size] += 1
+    return groups
 
 
 def _leaves_out(file: DataFile, passed: Mapping[str, np.ndarray]) -> bool:

@@ -33,6 +33,8 @@ LEAST_ROWS: Final = 2_000_000
 """Base rows from which a search costs less than the join that it spares."""
 _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
+_MOST_FILES: Final = 32
+"""Files of the log of which nothing is known: every task of a search opens them."""
 _MOST_ROWS: Final = 1_000_000_000
 """Rows with a bit each: 125 MB."""
 _HELD: Final = 256 * 1024 * 1024
@@ -101,7 +103,7 @@ def passed_rows(
     if known is None or not known.version.goes_on(version):
         known = _Known(_Version(spec, version.storage, version.base, ()))
     if known.version.log != version.log:
-        if not search:
+        if not search or len(log) - len(known.version.log) > _MOST_FILES:
             return None
         found = _found(spark, splits, version, base, in_order, len(known.version.log))
         if found is None:

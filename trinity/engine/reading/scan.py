@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
-from trinity.engine.reading.deleted_rows import NOTHING_PASSED, without_deleted
+from trinity.engine.reading.deleted_rows import NOTHING_PASSED, of_distinct_sizes, without_deleted
 from trinity.engine.spark.types import arrow_frame
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE
@@ -97,8 +98,10 @@ def plain_scan(
     if not files:
         return empty_scan(spark, storage)
     with _missing_file_named():
-        rows = read_files(spark, [f.path for f in files], _file_schema(spark, storage))
-    return _named(without_deleted(spark, rows, files, passed), storage)
+        parts = of_distinct_sizes(files) if passed else [files]
+        scans = [read_files(spark, [f.path for f in part], _file_schema(spark, storage)) for part in parts]
+    rows = [without_deleted(spark, scan, part, passed) for scan, part in zip(scans, parts, strict=True)]
+    return _named(reduce(DataFrame.unionAll, rows), storage)
 
 
 def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
