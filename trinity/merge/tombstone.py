@@ -6,10 +6,13 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, TableDefinition, parse_type
 
-__all__ = ["DELETE_KIND", "HIDDEN_KIND", "tombstone_marks"]
+__all__ = ["DELETE_KIND", "HIDDEN_KIND", "retracts", "tombstone_marks"]
 
 DELETE_KIND: Final = 3
 """Value of the hidden row kind that means deleted."""
@@ -51,3 +54,8 @@ _CANONICAL: Final[dict[str, Any]] = {
     "timestamp_ntz": dt.datetime(1970, 1, 1),
     "time": dt.time(0),
 }
+
+
+def retracts(kinds: pa.Array | pa.ChunkedArray) -> pa.BooleanArray | pa.ChunkedArray:
+    """True, never NULL, where a row kind takes something back (U8)."""
+    return pc.is_in(pc.utf8_rtrim(kinds, " "), value_set=pa.array(["-U", "-D"], kinds.type))

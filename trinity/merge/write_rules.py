@@ -12,6 +12,7 @@ from trinity.errors import TrinityError
 from trinity.merge.engine import FieldFunction, MergeEngine
 from trinity.merge.functions import aggregate_function
 from trinity.merge.spec import MergeSpec
+from trinity.merge.tombstone import retracts
 
 __all__ = ["WriteRules"]
 
@@ -47,8 +48,7 @@ class WriteRules:
         """Mask of the rows that take something back, or None when there is none."""
         if self.spec.row_kind is None or self.spec.ignore_delete or self.spec.remove_on_delete:
             return None
-        kinds = pc.utf8_rtrim(page.column(self.places[self.spec.row_kind]), " ")
-        mask = pc.fill_null(pc.is_in(kinds, value_set=pa.array(["-U", "-D"], kinds.type)), False)
+        mask = retracts(page.column(self.places[self.spec.row_kind]))
         return mask if mask.true_count else None
 
     def _check_retracts(self, page: pa.RecordBatch, retracts: pa.Array) -> None:

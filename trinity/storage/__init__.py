@@ -37,6 +37,7 @@ from trinity.storage.position_deletes import (
     deletes_of_fragments,
     named_files,
     unreadable_deletes,
+    with_earlier,
 )
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
 from trinity.storage.row_changes import (
@@ -160,6 +161,7 @@ __all__ = [
     "system_trouble",
     "unescaped",
     "unreadable_deletes",
+    "with_earlier",
     "version_at",
     "with_txn",
     "write_target",

@@ -33,6 +33,7 @@ __all__ = [
     "deletes_of_fragments",
     "named_files",
     "unreadable_deletes",
+    "with_earlier",
 ]
 
 DELETES: Final = "_trinity/deletes"
@@ -90,6 +91,12 @@ class PositionDeletes(Deletes):
     def from_dict(cls, store: ObjectStore, data: Mapping[str, Any]) -> PositionDeletes:
         """The deleted rows that :meth:`to_dict` wrote."""
         return cls(data["rows"], tuple(store.path(name) for name in data["files"]), data.get("of"))
+
+
+def with_earlier(file: DataFile, positions: pa.Int64Array) -> np.ndarray:
+    """Positions of deleted rows with those that were deleted in the file before, ascending, each once."""
+    before = [] if file.deletes is None else [file.deletes.positions().to_numpy()]
+    return np.unique(np.concatenate([*before, positions.to_numpy(zero_copy_only=False)]))
 
 
 def named_files(path: str) -> dict[str, int]:
@@ -170,8 +177,7 @@ class PositionDeleteSink(DeleteSink):
 
     def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
         """Writes the file's positions, with those that were deleted before."""
-        before = [] if file.deletes is None else [file.deletes.positions().to_numpy()]
-        gone = np.unique(np.concatenate([*before, positions.to_numpy(zero_copy_only=False)]))
+        gone = with_earlier(file, positions)
         name = file_name(self._target.statement, self._sink, SinkFile(self._attempt, len(self._written)))
         path = self._store.path(name)
         # told before it is written, so that it goes with an abort

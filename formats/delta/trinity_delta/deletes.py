@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, DeleteSink, RewriteTableHandle, SinkId
-from trinity.storage import DeletesFragment, Location, ObjectStore, unreadable_deletes
+from trinity.storage import DeletesFragment, Location, ObjectStore, unreadable_deletes, with_earlier
 from trinity_delta.z85 import from_z85, to_z85
 
 __all__ = [
@@ -142,9 +142,7 @@ class DeletionVectorSink(DeleteSink):
         """Adds the file's vector: its positions, with those that were deleted before."""
         from pyroaring import BitMap64
 
-        before = [] if file.deletes is None else [file.deletes.positions().to_numpy()]
-        gone = np.concatenate([*before, positions.to_numpy(zero_copy_only=False)])
-        bits = BitMap64(np.unique(gone).astype(np.uint64))
+        bits = BitMap64(with_earlier(file, positions).astype(np.uint64))
         bits.run_optimize()
         payload, offset = _MAGIC + bits.serialize(), len(self._data)
         self._data += len(payload).to_bytes(4, "big") + payload + zlib.crc32(payload).to_bytes(4, "big")

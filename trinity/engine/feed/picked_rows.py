@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import map_in_arrow
-from trinity.engine.reading.arrow_keys import compared_alike
+from trinity.engine.reading.arrow_keys import compared_alike, rows_with_keys
 from trinity.engine.reading.scan import check_not_missing
 from trinity.merge.quoting import quoted
 from trinity.spi import DataFile, Deletes, SplitSource
@@ -27,7 +27,6 @@ __all__ = ["picked_rows", "pickable"]
 
 _MANY: Final = 32
 """More files with keys than this are not opened again by every task."""
-_PLACE: Final = "_trinity_place"
 
 
 def pickable(splits: SplitSource, key: Sequence[str], keyed: Sequence[DataFile]) -> bool:
@@ -90,10 +89,7 @@ class _Pick:
         return pa.concat_tables([self._keys_of(path) for path in self.keyed])
 
     def _picked(self, path: str, deletes: Deletes | None, keys: pa.Table) -> Iterator[pa.RecordBatch]:
-        own = self._keys_of(path)
-        own = own.append_column(_PLACE, pa.array(np.arange(len(own))))
-        found = own.join(keys, list(self.key), join_type="left semi", use_threads=False)
-        places = np.sort(found.column(_PLACE).to_numpy())
+        places = rows_with_keys(self._keys_of(path), keys, self.key)
         if deletes is not None:
             places = np.setdiff1d(places, deletes.positions().to_numpy(), assume_unique=True)
         before = 0

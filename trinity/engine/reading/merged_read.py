@@ -75,7 +75,8 @@ def merged_read(
     if not definition.keyed:
         rows = version_scan(spark, files, splits)
     else:
-        rows = _live(spark, splits, files, _Below(_pushable(where, merge_spec(definition), splits), keys))
+        spec = merge_spec(definition)
+        rows = _live(spark, splits, spec, files, _Below(_pushable(where, spec, splits), keys))
     return logical(rows, splits)
 
 
@@ -117,11 +118,12 @@ class _Below:
 _ALL: Final = _Below()
 
 
-def _live(spark: SparkSession, splits: SplitSource, files: Sequence[DataFile], below: _Below) -> DataFrame:
+def _live(
+    spark: SparkSession, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], below: _Below
+) -> DataFrame:
     """The live rows in some files of a version, which have all versions of the keys that are not left out."""
     if not tiers(files)[1]:  # compacted: a file scan and nothing above it
         return below.of(plain_scan(spark, files, splits.storage))
-    spec = merge_spec(splits.definition)
     if (passed := passed_rows(spark, splits, spec, search=below == _ALL)) is not None:
         return below.of(plain_scan(spark, files, splits.storage, passed))
     return folded(spark, replace(splits, files=tuple(files)), spec, below).where(f"NOT {DELETED}")

@@ -15,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.engine.reading.arrow_keys import rows_with_keys
 from trinity.engine.reading.deleted_rows import words_of
 from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine
 from trinity.merge.spec import MergeSpec
+from trinity.merge.tombstone import DELETE_KIND, HIDDEN_KIND, retracts
 from trinity.spi import ROW_KIND, Deletes
 from trinity.storage import stored_pages
 
@@ -26,7 +28,6 @@ __all__ = ["ASIDE", "LOG", "Search", "Stored", "opened"]
 
 _FILE: Final = "_trinity_file"
 _PLACE: Final = "_trinity_place"
-_ROW: Final = "_trinity_row"
 _ARRIVAL: Final = "_trinity_arrival"
 _DELETED: Final = "_trinity_deleted"
 ASIDE: Final = -1
@@ -91,19 +92,15 @@ class Search:
         later = [self._narrow(file) for file in self.later]
         if not self.earlier:
             return _arrived(later)
-        keys = pa.concat_tables(later).select(self.spec.key)
-        return _arrived([*(self._of_keys(self._narrow(file), keys) for file in self.earlier), *later])
-
-    def _of_keys(self, rows: pa.Table, keys: pa.Table) -> pa.Table:
-        rows = rows.append_column(_ROW, pa.array(np.arange(len(rows))))
-        found = rows.select([*self.spec.key, _ROW]).join(keys, list(self.spec.key), join_type="left semi")
-        return rows.drop_columns([_ROW]).take(pa.array(np.sort(found.column(_ROW).to_numpy())))
+        keys = pa.concat_tables(later)
+        earlier = map(self._narrow, self.earlier)
+        return _arrived([*(rows.take(rows_with_keys(rows, keys, self.spec.key)) for rows in earlier), *later])
 
     def _winners(self, log: pa.Table) -> pa.Table:
         """The winning version of each key, with whether it deletes the row (K3, K4, E2)."""
         spec = self.spec
         if spec.ignore_delete and spec.row_kind:
-            log = log.filter(pc.invert(_retracts(log.column(spec.row_kind))))
+            log = log.filter(pc.invert(retracts(log.column(spec.row_kind))))
         way = "ascending" if spec.descending else "descending"
         arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
         order = [*((k, "ascending") for k in spec.key), *((c, way) for c in spec.ordering), (_ARRIVAL, arrival)]
@@ -171,9 +168,9 @@ def _deleting(spec: MergeSpec, rows: pa.Table) -> pa.ChunkedArray:
     if spec.tombstone:
         found = pc.or_(found, _is_tombstone(spec, rows.column(spec.tombstone)))
     if spec.row_kind:
-        found = pc.or_(found, _retracts(rows.column(spec.row_kind)))
+        found = pc.or_(found, retracts(rows.column(spec.row_kind)))
     if spec.hidden_row_kind and ROW_KIND in rows.column_names:
-        kinds = pa.array([1, 3], rows.schema.field(ROW_KIND).type)
+        kinds = pa.array([HIDDEN_KIND, DELETE_KIND], rows.schema.field(ROW_KIND).type)
         found = pc.or_(found, pc.is_in(rows.column(ROW_KIND), value_set=kinds))
     return found
 
@@ -184,10 +181,6 @@ def _is_tombstone(spec: MergeSpec, marks: pa.ChunkedArray) -> pa.ChunkedArray:
     if spec.tombstone_value is None:
         return pc.is_valid(marks)
     return pc.fill_null(pc.equal(marks, spec.tombstone_value), False)
-
-
-def _retracts(kinds: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.is_in(pc.utf8_rtrim(kinds, characters=" "), value_set=pa.array(["-U", "-D"], kinds.type))
 
 
 def _outside(log: pa.Table, winners: pa.Table) -> pa.Table:
