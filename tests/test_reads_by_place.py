@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 
 from trinity import Session, Table, TrinityError
 from trinity.engine.appending.run_sinks import run_on_spark
@@ -117,3 +118,15 @@ def test_a_file_that_is_gone_is_told_as_ever(session: Session, searches: list[Se
     with pytest.raises(TrinityError, match=lost.name) as error:
         read(table)
     assert error.value.code == "BAD_DATA"
+
+
+def test_what_python_workers_cannot_do_is_done_by_a_join(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_python(search: Any, numbers: Any) -> list[bytes]:
+        raise PythonException("No module named 'trinity'")
+
+    monkeypatch.setattr(passed_rows, "LEAST_ROWS", 1)
+    monkeypatch.setattr(passed_rows, "run_on_spark", without_python)
+    table = made(session, "parquet")
+    put(table, (1, 20, "new"))
+    assert read(table)[1] == (1, 20, "new")
+    assert joins(table)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import duckdb
 import polars as pl
 import pyarrow as pa
@@ -37,16 +39,21 @@ def test_a_merge_view_leaves_the_rows_out(session: Session, numbers: Table, log:
     assert sorted((r.k, r.v) for r in by_spark) == sorted(wanted.items())
 
 
-@pytest.mark.full
-def test_r1_iceberg_s_own_readers_see_the_merged_rows(session: Session) -> None:
-    numbers = made(session, "iceberg")
+def resolved_twice(numbers: Table) -> Iterator[dict[int, str]]:
+    """The merged rows after each of two resolves."""
     fill(numbers, 0, 40, 1, "a")
     numbers.compact(full=True)
     for n in (2, 3):
         fill(numbers, 5 * n, 5 * n + 10, n, f"b{n}")
         fill(numbers, 0, n, n, "", gone=True)
         numbers.compact("resolve")
-        wanted = rows(numbers)
+        yield rows(numbers)
+
+
+@pytest.mark.full
+def test_r1_iceberg_s_own_readers_see_the_merged_rows(session: Session) -> None:
+    numbers = made(session, "iceberg")
+    for wanted in resolved_twice(numbers):
         assert {r.k: r.v for r in iceberg_spark(session).table("iceberg.default.numbers").collect()} == wanted
         found = pyiceberg(numbers).scan().to_arrow().to_pylist()
         assert sorted((r["k"], r["v"]) for r in found) == sorted(wanted.items())
@@ -57,13 +64,8 @@ def test_r1_iceberg_s_own_readers_see_the_merged_rows(session: Session) -> None:
 @pytest.mark.full
 def test_r1_delta_s_own_readers_see_the_merged_rows(session: Session) -> None:
     numbers = made(session, "delta")
-    fill(numbers, 0, 40, 1, "a")
-    numbers.compact(full=True)
-    for n in (2, 3):
-        fill(numbers, 5 * n, 5 * n + 10, n, f"b{n}")
-        fill(numbers, 0, n, n, "", gone=True)
-        numbers.compact("resolve")
-        wanted = sorted(rows(numbers).items())
+    for merged in resolved_twice(numbers):
+        wanted = sorted(merged.items())
         spark = session.spark.read.format("delta").load(numbers.location)
         assert sorted((r.k, r.v) for r in spark.collect()) == wanted
         assert spark.where("k = 7").count() == 1  # by statistics that still hold

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyiceberg.manifest import ManifestContent
 
-from tests.support.iceberg_lake import append, code_of, compact, open_catalog, with_pyiceberg, write
-from trinity.spi import SinkId, TableHandle, Tier
+from tests.support.adapter_resolve import BASE, resolve
+from tests.support.iceberg_lake import append, code_of, compact, open_catalog, with_pyiceberg
+from trinity.spi import TableHandle, Tier
 from trinity_iceberg import IcebergConnector
-
-
-def resolve(lake: IcebergConnector, table: TableHandle, rows: list[dict[str, Any]], positions: list[int]) -> Any:
-    """The engine's part: the log into a run of some rows, and rows of the one file in a bucket deleted."""
-    splits = lake.metadata.get_splits(table)
-    log = [f for f in splits.files if f.tier is Tier.LOG]
-    kept = [f for f in splits.files if f.tier is Tier.BASE]
-    rewrite = lake.metadata.begin_resolve(dataclasses.replace(table, version=splits.version), log, kept)
-    folded = max(f.commit or 0 for f in splits.files)
-    fragments = write(lake, rewrite.target, rows, SinkId(0, Tier.BASE, None, folded))
-    sink = lake.sinks.create_delete_sink(rewrite, SinkId())
-    [base] = [f for f in kept if f.bucket]
-    sink.delete_rows(base, pa.array(positions, pa.int64()))
-    deletes = sink.finish()
-    return lambda: lake.metadata.finish_resolve(rewrite, fragments, deletes)
 
 
 def with_base(lake: IcebergConnector, table: TableHandle) -> None:
     """A base of the rows 1, 2, 3 and one more of row 2 in the log."""
     append(lake, table, (1, "a"), (2, "a"), (3, "a"))
-    compact(lake, table, [{"id": n, "v": "a"} for n in (1, 2, 3)], [])()
+    compact(lake, table, BASE, [])()
     append(lake, table, (2, "b"))
 
 

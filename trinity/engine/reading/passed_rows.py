@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkException
 
 from trinity.engine.appending.run_sinks import run_on_spark
 from trinity.engine.reading.arrow_keys import compared_alike
@@ -145,7 +146,7 @@ def _found(
 ) -> dict[str, np.ndarray] | None:
     """The bits that come to those of the first so many files of the log; None when the search fails.
 
-    A file that cannot be read is for the plan to tell that reads it.
+    A file that cannot be read is for the plan to tell that reads it, and that one needs no Python on executors.
     """
     touched = may_share_keys(base, log[known:], splits.definition)
     files = [*touched, *log]
@@ -162,7 +163,7 @@ def _found(
     tasks = min(spark.sparkContext.defaultParallelism, middle + 1)
     try:
         bits = opened(run_on_spark(search, spark.range(LOG, middle + 1, 1, tasks)))
-    except TrinityError as error:
+    except (TrinityError, PySparkException) as error:
         _log.info("'%s' is read by a join: %s", splits.definition.full_name, error)
         return None
     return {files[number - LOG - 1].path: words for number, words in bits.items()}
