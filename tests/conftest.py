@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.postgres import RunningServer, running_server
+from tests.support.spark import spark_of_the_run
 from tests.support.zones import ZONES
 from trinity import Column, Session
-from trinity.connecting import connect
 from trinity.table import Table
 
 # what Spark logs of an error that a test expects would bury the report
@@ -28,24 +28,12 @@ settings.load_profile("untimed")
 
 collect_ignore = ["plugins"]  # projects of their own, with tests of their own
 FORMATS = ("parquet", "delta", "iceberg")
-SPARK_SETTINGS = {
-    "spark.master": "local[2]",
-    "spark.driver.memory": "4g",
-    "spark.sql.shuffle.partitions": "2",
-    # a statement's generated code runs over ten rows: a thorough compiler doubles what the JVM costs
-    # (without that one the JVM keeps 48 MB for code, and once they are full it compiles nothing more)
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m",
-}
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """The Spark of the whole run, with the JARs of all formats."""
-    folder = tmp_path_factory.mktemp("spark")
-    settings = {**SPARK_SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse")}
-    # with the JARs of object stores, too; the bucket is never asked for
-    buckets = {"objects": {"connector": "parquet", "warehouse": "s3://nowhere/at-all"}}
-    return connect(folder, catalogs=buckets, spark_settings=settings).spark
+    return spark_of_the_run(tmp_path_factory.mktemp("spark"))
 
 
 @pytest.fixture(scope="session")

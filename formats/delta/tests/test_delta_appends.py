@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.adapter import append, code_of, compact, ids, prepare_merge, write
 from tests.support.alter import set_properties
-from tests.support.delta_lake import append, code_of, commit_file, compact, ids, open_catalog, prepare_merge, write
+from tests.support.delta_lake import commit_file, open_catalog
 from trinity.spi import ColumnStats, DataFile, SinkId, TableHandle, Tier
 from trinity.storage import CommitRaced
 from trinity_delta import DeltaConnector

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.delta_lake import KEYED, append, code_of, commit_file, compact, ids, open_catalog, prepare, write
+from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, write
+from tests.support.delta_lake import commit_file, open_catalog
 from trinity.spi import Bucket, SinkId, TableHandle, Tier
 from trinity.storage import CommitRaced
 from trinity_delta import DeltaConnector

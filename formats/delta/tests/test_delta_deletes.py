@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.adapter_resolve import BASE, resolve
-from tests.support.delta_lake import append, code_of, commit_file, compact, open_catalog
+from tests.support.adapter import BASE, append, code_of, compact, resolve
+from tests.support.delta_lake import commit_file, open_catalog
 from trinity.spi import TableHandle, Tier
 from trinity_delta import DeltaConnector, snapshot
 

@@ -16,18 +16,8 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
-from tests.support.delta_lake import (
-    KEYED,
-    UTC,
-    append,
-    code_of,
-    commit_file,
-    compact,
-    ids,
-    open_catalog,
-    prepare,
-    stored,
-)
+from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, stored
+from tests.support.delta_lake import commit_file, open_catalog
 from trinity.spi import Column, ColumnStats, TableDefinition, TableHandle, Tier, arrival_order
 from trinity_delta import DeltaConnector, snapshot
 from trinity_delta.stats import loosened
@@ -71,7 +61,7 @@ def test_pruning_by_other_readers_is_right(lake: DeltaConnector, spark: SparkSes
     table = lake.metadata.create_table(TableDefinition("default", "p", columns, tuple(c.name for c in columns)))
     at = dt.datetime(2024, 2, 3, 4, 5, 6, 123456)
     big = Decimal("12345678901234567890123456.0001")
-    row = (at.replace(tzinfo=UTC), at, big, float("nan"), "x" * 40, 5, dt.date(2024, 2, 3))
+    row = (at.replace(tzinfo=dt.UTC), at, big, float("nan"), "x" * 40, 5, dt.date(2024, 2, 3))
     append(lake, table, row, (*row[:3], 1.0, *row[4:]))
     (file,) = lake.metadata.get_splits(table).files
     assert file.stats["d"].max == big

@@ -13,8 +13,9 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
+from tests.support.adapter import KEYED, append, code_of, ids, stored
 from tests.support.alter import add_column, set_properties
-from tests.support.delta_lake import KEYED, UTC, append, code_of, ids, open_catalog, stored
+from tests.support.delta_lake import open_catalog
 from trinity.spi import Column, TableDefinition, TableHandle
 from trinity.storage import CommitRaced
 from trinity_delta import DeltaConnector
@@ -36,7 +37,7 @@ TYPES: dict[str, Any] = {
     "varchar(9)": "abc",
     "binary": b"\x00\xff",
     "date": dt.date(1969, 7, 20),
-    "timestamp": dt.datetime(2013, 1, 1, 5, 17, 0, 123456, UTC),
+    "timestamp": dt.datetime(2013, 1, 1, 5, 17, 0, 123456, dt.UTC),
     "timestamp_ntz": dt.datetime(1900, 1, 1, 0, 0, 0, 1),
     "time": 86_399_999_999,
     "array<int>": [1, None, 3],

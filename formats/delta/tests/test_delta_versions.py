@@ -14,18 +14,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, prepare_merge
 from tests.support.alter import add_column, set_properties
-from tests.support.delta_lake import (
-    KEYED,
-    append,
-    code_of,
-    commit_file,
-    compact,
-    ids,
-    open_catalog,
-    prepare,
-    prepare_merge,
-)
+from tests.support.delta_lake import commit_file, open_catalog
 from trinity.spi import Column, TableHandle
 from trinity_delta import DeltaConnector
 from trinity_delta.jvm import DeltaJvm

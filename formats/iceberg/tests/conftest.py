@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.iceberg_lake import KEYED, open_catalog
+from tests.support.adapter import KEYED
+from tests.support.iceberg_lake import open_catalog
 from trinity.spi import TableHandle
 from trinity_iceberg import IcebergConnector
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 
+from tests.support.adapter import append, code_of, compact, stored, write
 from tests.support.alter import set_properties
-from tests.support.iceberg_lake import append, code_of, compact, open_catalog, stored, with_pyiceberg, write
+from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import DataFile, SinkId, TableHandle, Tier
 from trinity_iceberg import IcebergConnector
 

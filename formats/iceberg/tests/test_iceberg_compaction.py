@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from functools import partial
 from pathlib import Path
 
-from tests.support.iceberg_lake import append, code_of, compact, open_catalog, stored, with_pyiceberg, write
+from tests.support.adapter import append, code_of, compact, stored, write
+from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import Bucket, SinkId, TableHandle, Tier
 from trinity_iceberg import IcebergConnector
 
@@ -85,9 +87,8 @@ def test_vacuum_forgets_and_deletes(lake: IcebergConnector, table: TableHandle, 
     assert not any(Path(f.path).exists() for f in replaced)
     assert all(Path(f.path).exists() for f in (*current.files, *current.sidecar))
     for version in (old, 99):
-        code, message = code_of(
-            lambda v=version: open_catalog(tmp_path / "w").metadata.get_splits(dataclasses.replace(table, version=v))
-        )
+        metadata = open_catalog(tmp_path / "w").metadata
+        code, message = code_of(partial(metadata.get_splits, dataclasses.replace(table, version=version)))
         assert code == "INVALID_ARGUMENTS"
         assert str(current.version) in message
     assert [h.version for h in lake.metadata.history(table)] == [current.version]

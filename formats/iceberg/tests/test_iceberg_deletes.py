@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyiceberg.manifest import ManifestContent
 
-from tests.support.adapter_resolve import BASE, resolve
-from tests.support.iceberg_lake import append, code_of, compact, open_catalog, with_pyiceberg
+from tests.support.adapter import BASE, append, code_of, compact, resolve
+from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import TableHandle, Tier
 from trinity_iceberg import IcebergConnector
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.types import IntegerType
 
+from tests.support.adapter import KEYED, append, code_of, compact, stored, write
 from tests.support.alter import add_column, set_properties
-from tests.support.iceberg_lake import KEYED, append, code_of, compact, open_catalog, stored, with_pyiceberg, write
+from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import Column, SinkId, TableHandle, Tier
 from trinity_iceberg import IcebergConnector
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.support.adapter import KEYED, append, code_of, stored
 from tests.support.alter import add_column, set_properties
-from tests.support.iceberg_lake import KEYED, TYPES, append, code_of, open_catalog, stored, with_pyiceberg
+from tests.support.iceberg_lake import TYPES, open_catalog, with_pyiceberg
 from trinity.spi import Column, TableDefinition, TableHandle, type_text
 from trinity_iceberg import IcebergConnector
 

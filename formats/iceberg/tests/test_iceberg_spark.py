@@ -6,46 +6,17 @@ import dataclasses
 import threading
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.adapter import KEYED, append, code_of, compact, stored, write
 from tests.support.alter import add_column, set_properties
 from tests.support.foreign import equality_delete
-from tests.support.iceberg_lake import KEYED, TYPES, append, code_of, compact, open_catalog, stored, write
+from tests.support.iceberg_lake import TYPES, open_catalog
 from trinity.spi import Column, SinkId, TableDefinition
-from trinity_iceberg import IcebergConnector, IcebergFormat
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """A Spark with Iceberg's runtime: the one that runs already, or our own."""
-    from pyspark.sql import SparkSession
-
-    running = SparkSession.getActiveSession()
-    needs = IcebergFormat().spark
-    cached = [
-        Path.home() / ".ivy2.5.2" / "jars" / f"{g}_{a}-{v}.jar" for g, a, v in (p.split(":") for p in needs.packages)
-    ]
-    builder = SparkSession.builder.master("local[2]").config(
-        map={
-            "spark.driver.memory": "2g",
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.session.timeZone": "UTC",
-            **needs.settings,
-        }
-    )
-    if all(p.exists() for p in cached):
-        builder = builder.config("spark.jars", ",".join(map(str, cached)))
-    else:
-        builder = builder.config("spark.jars.packages", ",".join(needs.packages))
-    started = builder.getOrCreate()
-    yield started
-    if running is None:
-        started.stop()
+from trinity_iceberg import IcebergConnector
 
 
 @pytest.fixture

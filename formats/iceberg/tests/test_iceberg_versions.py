@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import Table as IcebergTable
 
+from tests.support.adapter import KEYED, append, code_of, compact, stored, write
 from tests.support.alter import add_column, set_properties
-from tests.support.iceberg_lake import KEYED, append, code_of, compact, open_catalog, stored, with_pyiceberg, write
+from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import Column, ConnectorContext, SinkId, TableHandle
 from trinity_iceberg import IcebergConnector, IcebergFormat
 from trinity_iceberg.load import Tables

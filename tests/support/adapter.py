@@ -1,0 +1,128 @@
+"""An adapter driven through the SPI alone: appends, row changes, compactions and resolves as the engine makes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trinity.errors import TrinityError
+from trinity.spi import (
+    Bucket,
+    Column,
+    CommitResult,
+    Connector,
+    SinkId,
+    TableDefinition,
+    TableHandle,
+    Tier,
+    WriteTarget,
+)
+
+__all__ = [
+    "BASE",
+    "KEYED",
+    "append",
+    "code_of",
+    "compact",
+    "ids",
+    "prepare",
+    "prepare_merge",
+    "resolve",
+    "stored",
+    "write",
+]
+
+KEYED = TableDefinition(
+    "default",
+    "t",
+    (
+        Column("id", "bigint", nullable=False),
+        Column("v", "string", comment="the value"),
+        Column("_trinity_row_kind", "int"),
+    ),
+    ("id",),
+    properties={"watermark-key": "v"},
+)
+BASE = [{"id": n, "v": "a"} for n in (1, 2, 3)]
+"""The rows of a base."""
+
+
+def write(lake: Connector, target: WriteTarget, rows: list[dict[str, Any]], sink: SinkId) -> list[bytes]:
+    """The fragments of some rows."""
+    page_sink = lake.sinks.create_page_sink(target, sink)
+    page_sink.append_page(pa.RecordBatch.from_pylist(rows, schema=target.storage))
+    return page_sink.finish()
+
+
+def append(lake: Connector, table: TableHandle, *rows: tuple[Any, ...], txn: Any = None) -> CommitResult:
+    """One insert; of each row the last values may be left out."""
+    return prepare(lake, table, *rows, txn=txn)()
+
+
+def prepare(lake: Connector, table: TableHandle, *rows: tuple[Any, ...], txn: Any = None) -> Callable[[], CommitResult]:
+    """An insert that has written its files; the call commits it."""
+    insert = lake.metadata.begin_insert(table)
+    records = [dict(itertools.zip_longest(insert.target.storage.names, row)) for row in rows]
+    fragments = write(lake, insert.target, records, SinkId()) if rows else []
+    return lambda: lake.metadata.finish_insert(insert, fragments, txn)
+
+
+def prepare_merge(lake: Connector, table: TableHandle, row: int) -> Callable[[], CommitResult]:
+    """A row change that has read the table and written a row; the call commits it."""
+    merge = lake.metadata.begin_merge(table, {})
+    fragments = write(lake, merge.insert.target, [{"id": row}], SinkId())
+    return lambda: lake.metadata.finish_merge(merge, [], fragments)
+
+
+def compact(
+    lake: Connector, table: TableHandle, rows: list[dict[str, Any]], dead: list[dict[str, Any]]
+) -> Callable[[], CommitResult]:
+    """All files into one base file and a sidecar; the call commits it."""
+    splits = lake.metadata.get_splits(table)
+    rewrite = lake.metadata.begin_rewrite(dataclasses.replace(table, version=splits.version), splits.files)
+    folded = max(f.commit or 0 for f in splits.files)
+    fragments = write(lake, rewrite.target, rows, SinkId(0, Tier.BASE, Bucket(0, 1), folded)) if rows else []
+    aside = dataclasses.replace(rewrite.target, folder=f"{table.location}/_trinity")
+    fragments += write(lake, aside, dead, SinkId(0, Tier.SIDECAR, None, folded)) if dead else []
+    return lambda: lake.metadata.finish_rewrite(rewrite, fragments, replace_sidecar=True)
+
+
+def resolve(
+    lake: Connector, table: TableHandle, rows: list[dict[str, Any]], positions: list[int]
+) -> Callable[[], CommitResult]:
+    """The log into a run of some rows, and rows of the one file in a bucket deleted (R1); the call commits it."""
+    splits = lake.metadata.get_splits(table)
+    log = [f for f in splits.files if f.tier is Tier.LOG]
+    kept = [f for f in splits.files if f.tier is Tier.BASE]
+    rewrite = lake.metadata.begin_resolve(dataclasses.replace(table, version=splits.version), log, kept)
+    folded = max(f.commit or 0 for f in splits.files)
+    fragments = write(lake, rewrite.target, rows, SinkId(0, Tier.BASE, None, folded))
+    sink = lake.sinks.create_delete_sink(rewrite, SinkId())
+    [base] = [f for f in kept if f.bucket]
+    sink.delete_rows(base, pa.array(positions, pa.int64()))
+    deletes = sink.finish()
+    return lambda: lake.metadata.finish_resolve(rewrite, fragments, deletes)
+
+
+def stored(lake: Connector, table: TableHandle) -> list[dict[str, Any]]:
+    """The rows of all files, as they are stored."""
+    splits = lake.metadata.get_splits(table)
+    return [row for f in splits.files for row in pq.read_table(f.path, schema=splits.storage).to_pylist()]
+
+
+def ids(lake: Connector, table: TableHandle) -> list[int]:
+    """The ids among these rows, in order."""
+    return sorted(row["id"] for row in stored(lake, table))
+
+
+def code_of(call: Callable[[], Any]) -> tuple[str, str]:
+    """Code and message of the error that a call ends in."""
+    with pytest.raises(TrinityError) as caught:
+        call()
+    return caught.value.code, caught.value.message
