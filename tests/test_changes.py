@@ -15,6 +15,7 @@ from tests.support.changes import applied, defined_changes, feed, rows_at
 from trinity import Column, Session, Table, TrinityError
 from trinity.cli.main import app
 from trinity.cli.tail import followed, print_changes
+from trinity.engine.feed import change_feed
 
 TABLES = {
     "deduplicate": "'watermark-key' = 'ts', 'tombstone-key' = 'gone'",
@@ -93,6 +94,13 @@ def test_the_feed_is_what_reads_of_each_version_say(session: Session, fmt: str, 
     net = feed(table, first, deduplication_mode="netChanges")
     assert applied(rows_at(table, first), net) == rows_at(table)
     assert len(net) == len(rows_at(table))
+
+
+def test_the_times_of_many_commits(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lived(made(session, "parquet", "arrival"))
+    found = feed(table, 0)
+    monkeypatch.setattr(change_feed, "_FEW", 1)
+    assert feed(table, 0) == found
 
 
 def test_row_changes_and_rewrites(session: Session, fmt: str) -> None:

@@ -16,9 +16,10 @@ Change = tuple[str, int, tuple[Any, ...]]
 
 
 def feed(table: Table, start: int, end: int | None = None, **form: Any) -> Counter[Change]:
-    """What ``table.changes`` shows."""
+    """What ``table.changes`` shows, each with the time of its commit."""
     rows = [row.asDict(recursive=True) for row in table.changes(start, end, **form).collect()]
-    assert all(row["_commit_timestamp"] for row in rows)
+    times = {row.version: row.timestamp for row in table.history().collect()}
+    assert all(row["_commit_timestamp"] == times[row["_commit_version"]] for row in rows)
     return Counter(
         (row["_change_type"], row["_commit_version"], _form(v for n, v in row.items() if n[0] != "_")) for row in rows
     )

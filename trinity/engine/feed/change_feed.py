@@ -42,6 +42,8 @@ __all__ = ["TIMESTAMP", "Form", "change_feed", "check_names"]
 
 TIMESTAMP: Final = "_commit_timestamp"
 """TIMESTAMP: when the version was committed."""
+_FEW: Final = 64
+"""Commits whose times an expression can tell."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,8 @@ def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> 
         last = part.entries[-1] if part.entries else part.before
         definition = target.splits(last.version if last else None).definition
         check_names(target, definition)
-        rows = _rows(target, part, definition, form)
-        return rows.join(F.broadcast(_times(spark, part)), VERSION).select(
-            *(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP
-        )
+        rows = _timed(spark, _rows(target, part, definition, form), part.entries)
+        return rows.select(*(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP)
 
 
 def _rows(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:
@@ -150,11 +150,17 @@ def _nothing(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
     return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in kinds.items()))
 
 
-def _times(spark: SparkSession, part: Interval) -> DataFrame:
-    def row(entry: HistoryEntry) -> tuple[int, dt.datetime]:
-        return entry.version, dt.datetime.fromtimestamp(entry.timestamp_ms / 1000, dt.UTC)
+def _timed(spark: SparkSession, rows: DataFrame, commits: Sequence[HistoryEntry]) -> DataFrame:
+    """The rows with :data:`TIMESTAMP`."""
+    if 0 < len(commits) <= _FEW:  # a join would be a job of its own
+        known = ", ".join(f"{commit.version}L, timestamp_millis({commit.timestamp_ms}L)" for commit in commits)
+        return rows.selectExpr("*", f"element_at(map({known}), {VERSION}) AS {TIMESTAMP}")
+    times = local_frame(spark, {VERSION: "bigint", TIMESTAMP: "timestamp"}, [_moment(commit) for commit in commits])
+    return rows.join(F.broadcast(times), VERSION)
 
-    return local_frame(spark, {VERSION: "bigint", TIMESTAMP: "timestamp"}, list(map(row, part.entries)))
+
+def _moment(commit: HistoryEntry) -> tuple[int, dt.datetime]:
+    return commit.version, dt.datetime.fromtimestamp(commit.timestamp_ms / 1000, dt.UTC)
 
 
 def check_names(target: Target, definition: TableDefinition) -> None:
