@@ -262,8 +262,9 @@ class DeltaMetadata(FolderMetadata):
             check_present(table, files)
             check_replaced(rewrite, state.files.values())
             if state.definition.external:
+                pinned = self._snapshots.load(rewrite.table)
                 started.read_whole_table()
-                folded = folded_external(rewrite, state, files)
+                folded = folded_external(rewrite, pinned, state, files)
                 return commit_result(started.commit(folded, operation="Update"), files)
             actions = rewritten(rewrite, state, files, replace_sidecar=replace_sidecar)
             return commit_result(started.commit(actions, operation="Optimize") if actions else state.version, files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trinity.errors import TrinityError
 from trinity.spi import DataFile, RewriteTableHandle, TableHandle, Tier
 from trinity.storage import DeletesFragment, ObjectStore
 from trinity_delta.actions import Action, add, remove, remove_added, sidecar_list, with_vector
@@ -40,18 +41,30 @@ def rewritten(
     return actions
 
 
-def folded_external(rewrite: RewriteTableHandle, state: State, files: Sequence[DataFile]) -> list[Action]:
+def folded_external(
+    rewrite: RewriteTableHandle, pinned: State, state: State, files: Sequence[DataFile]
+) -> list[Action]:
     """The actions of the compaction of a table of others, whose readers see row versions go.
 
     Args:
         rewrite: the compaction.
-        state: the table as it is.
+        pinned: the table as it was read.
+        state: as it is.
         files: new files.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT when rows of the files were deleted meanwhile.
     """
-    gone = {f.path for f in rewrite.replaced}
+    replaced = {f.path for f in rewrite.replaced}
+    paths = [path for path, f in state.files.items() if f.path in replaced]
+    if changed := [path for path in paths if state.added[path] != pinned.added[path]]:
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"Rows of '{changed[0]}' of '{rewrite.table.full_name}' were deleted meanwhile; compact again.",
+        )
     order, store = state.version + 1, ObjectStore(rewrite.table.location)
     return [
-        *(remove_added(state.added[path]) for path, f in state.files.items() if f.path in gone),
+        *(remove_added(state.added[path]) for path in paths),
         *(add(f, store, rewrite.definition, order=order) for f in files),
     ]
 
