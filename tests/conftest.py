@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import trinity
+from tests.support.bucket_lake import COLUMNS, BucketLake, bucket_lake, database_of
 from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.postgres import RunningServer, running_server
 from tests.support.spark import spark_of_the_run
@@ -48,6 +50,39 @@ def object_server() -> Iterator[ObjectServer]:
     """The S3 server of the whole run, started by its first use."""
     with running_object_server() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def bucket(object_server: ObjectServer) -> str:
+    """A bucket, in which each test has a place of its own."""
+    return object_server.new_bucket()
+
+
+@pytest.fixture
+def place(bucket: str) -> str:
+    """A place in the bucket."""
+    return f"s3://{bucket}/{uuid.uuid4().hex}"
+
+
+@pytest.fixture(params=["parquet", "iceberg"])
+def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str, tmp_path: Path) -> BucketLake:
+    """A catalog in the bucket, of each format that can be there; ``iceberg-postgres`` for those who ask for it."""
+    kind = str(request.param)
+    postgres = request.getfixturevalue("server") if kind == "iceberg-postgres" else None
+    return bucket_lake(kind.partition("-")[0], object_server, bucket, database_of(kind, tmp_path, postgres))
+
+
+@pytest.fixture
+def s3(lake: BucketLake) -> Iterator[Session]:
+    """A session that has the catalog in the bucket alone."""
+    with lake.connect() as opened:
+        yield opened
+
+
+@pytest.fixture
+def plain(s3: Session) -> Table:
+    """A plain table in the bucket."""
+    return s3.create_table("plain", COLUMNS)
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import trinity
+from tests.support.bucket_lake import FIRST, BucketLake
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.object_store import ObjectServer
 from trinity import Column, Session
@@ -23,23 +23,12 @@ from trinity.table import Table
 pytestmark = pytest.mark.full
 
 APPENDS: Final = """
-import sys, pyarrow as pa, trinity
-place, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-table = trinity.connect(place).table("t")
+import json, sys, pyarrow as pa, trinity
+settings, first, count = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+table = trinity.connect(catalogs={"lake": settings}).table("t")
 for number in range(first, first + count):
     table.append(pa.table({"k": [number]}), txn=(f"app-{number}", 1))
 """
-
-
-@pytest.fixture
-def place(object_server: ObjectServer) -> str:
-    return f"s3://{object_server.new_bucket()}/w"
-
-
-@pytest.fixture
-def s3(object_server: ObjectServer, place: str) -> Iterator[Session]:
-    with trinity.connect(place, storage_options=object_server.options) as session:
-        yield session
 
 
 @pytest.fixture
@@ -47,11 +36,12 @@ def table(s3: Session) -> Table:
     return s3.create_table("t", [Column("k", "bigint")])
 
 
-def appends(server: ObjectServer, place: str, first: int, count: int) -> subprocess.Popen[bytes]:
+def appends(lake: BucketLake, first: int, count: int) -> subprocess.Popen[bytes]:
     """A process that appends rows, a commit for each; it is told of the store by its environment."""
     names = {"endpoint": "AWS_ENDPOINT_URL", "allow_http": "AWS_ALLOW_HTTP", "region": "AWS_REGION"}
-    told = {names.get(name, f"AWS_{name.upper()}"): str(value) for name, value in server.options.items()}
-    command = [sys.executable, "-c", APPENDS, place, str(first), str(count)]
+    told = {names.get(name, f"AWS_{name.upper()}"): str(value) for name, value in lake.server.options.items()}
+    settings = {name: value for name, value in lake.settings().items() if name != "storage_options"}
+    command = [sys.executable, "-c", APPENDS, json.dumps(settings), str(first), str(count)]
     return subprocess.Popen(command, env={**os.environ, **told})
 
 
@@ -60,16 +50,17 @@ def keys(server: ObjectServer, table: Table) -> list[int]:
     return sorted(k for f in files for k in pq.read_table(f, filesystem=server.files).column("k").to_pylist())
 
 
-def test_eight_processes_lose_nothing(table: Table, object_server: ObjectServer, place: str) -> None:
-    writers = [appends(object_server, place, 25 * number, 25) for number in range(8)]
+@pytest.mark.parametrize("lake", ["parquet", "iceberg", "iceberg-postgres"], indirect=True)
+def test_eight_processes_lose_nothing(table: Table, object_server: ObjectServer, lake: BucketLake) -> None:
+    writers = [appends(lake, 25 * number, 25) for number in range(8)]
     assert [writer.wait() for writer in writers] == [0] * 8
     assert keys(object_server, table) == list(range(200))
-    assert table.splits().version == 200
+    assert table.splits().version == FIRST[lake.fmt] + 200
 
 
 @pytest.mark.parametrize("forwarded", [False, True], ids=["before", "after"])
 def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
-    table: Table, object_server: ObjectServer, place: str, forwarded: bool
+    table: Table, object_server: ObjectServer, lake: BucketLake, forwarded: bool
 ) -> None:
     """The process is killed as the store gets its request, or has answered it; then it is run again."""
     number, survived = 0, False
@@ -87,17 +78,18 @@ def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
             return LOST
 
         with object_server.proxy.faulty(kills):
-            writers.append(appends(object_server, place, number, 1))
+            writers.append(appends(lake, number, 1))
             survived = writers[-1].wait() == 0
         found = keys(object_server, table)
         assert found in ([*range(number)], [*range(number + 1)])
-        assert appends(object_server, place, number, 1).wait() == 0  # with the same txn
+        assert appends(lake, number, 1).wait() == 0  # with the same txn
         assert keys(object_server, table) == [*range(number + 1)]
         number += 1
     assert number > 6
     assert table.append(pa.table({"k": [number]})).rows == 1
 
 
+@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
 def test_a_large_file_whose_upload_fails_leaves_the_table_as_it_was(table: Table, object_server: ObjectServer) -> None:
     count = 4_000_000
     rows = pa.table({"k": np.random.default_rng(1).permutation(count)})
@@ -115,8 +107,9 @@ def test_a_large_file_whose_upload_fails_leaves_the_table_as_it_was(table: Table
     assert keys(object_server, table) == list(range(count))
 
 
-def test_keys_that_expire_are_renewed_by_another_session(table: Table, object_server: ObjectServer, place: str) -> None:
-    old = {**object_server.options, "session_token": "of-some-hour-ago"}
+def test_keys_that_expire_are_renewed_by_another_session(
+    table: Table, object_server: ObjectServer, lake: BucketLake
+) -> None:
     rows = pa.table({"k": [1]})
 
     def expires(request: Request, ask: Any) -> Answer | None:
@@ -124,9 +117,9 @@ def test_keys_that_expire_are_renewed_by_another_session(table: Table, object_se
         return Answer(403, b"<Error><Code>ExpiredToken</Code></Error>") if is_old else None
 
     with object_server.proxy.faulty(expires):
-        for call in (lambda: trinity.connect(place, storage_options=old), lambda: table.append(rows)):
+        for call in (lambda: lake.connect(session_token="of-some-hour-ago"), lambda: table.append(rows)):
             with pytest.raises(TrinityError, match="expired") as caught:
                 call()
             assert caught.value.code == "PERMISSION_DENIED"
-        with trinity.connect(place, storage_options=object_server.options):
-            assert table.append(rows).version == 1
+        with lake.connect():
+            assert table.append(rows).rows == 1

@@ -1,28 +1,21 @@
-"""Parquet tables in a bucket of S3 through Spark: merged reads, row changes, compaction; Spark reads by S3A."""
+"""Tables in a bucket of S3 through Spark: merged reads, row changes, compaction; Spark reads by S3A."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import trinity
-from tests.support.object_store import SECRET, ObjectServer
+from tests.support.bucket_lake import FIRST, BucketLake
+from tests.support.object_store import SECRET
 from trinity import Session
 
 
-@pytest.fixture(scope="module")
-def bucket(object_server: ObjectServer) -> str:
-    return object_server.new_bucket()
-
-
 @pytest.fixture
-def s3(object_server: ObjectServer, bucket: str, spark: SparkSession) -> Iterator[Session]:
-    place = f"s3://{bucket}/a b/{uuid.uuid4().hex}"
-    with trinity.connect(place, storage_options=object_server.options) as session:
+def s3(lake: BucketLake, spark: SparkSession) -> Iterator[Session]:
+    with lake.connect() as session:
         yield session
 
 
@@ -39,7 +32,7 @@ def test_rows_that_tasks_write_are_merged(s3: Session) -> None:
 
 
 @pytest.mark.full
-def test_a_keyed_table_is_merged_changed_and_compacted(s3: Session) -> None:
+def test_a_keyed_table_is_merged_changed_and_compacted(s3: Session, lake: BucketLake) -> None:
     s3.sql("CREATE TABLE t (k INT, ts BIGINT, v STRING, PRIMARY KEY (k)) TBLPROPERTIES ('watermark-key' = 'ts')")
     table = s3.table("t")
     table.upsert(pa.table({"k": [1, 2, 3], "ts": [1, 1, 1], "v": ["a", "b", "c"]}))
@@ -52,16 +45,16 @@ def test_a_keyed_table_is_merged_changed_and_compacted(s3: Session) -> None:
     )
     s3.sql("UPDATE t SET v = 'y', ts = 9 WHERE k = 2")
     assert [tuple(row) for row in s3.sql(ROWS).collect()] == [(1, "x"), (2, "y"), (4, "new")]
-    assert s3.sql("SELECT count(*) FROM t VERSION AS OF 1").collect()[0][0] == 3
+    assert s3.sql(f"SELECT count(*) FROM t VERSION AS OF {FIRST[lake.fmt] + 1}").collect()[0][0] == 3
 
 
 @pytest.mark.full
-def test_a_plain_table_is_rewritten_and_its_changes_read(s3: Session) -> None:
+def test_a_plain_table_is_rewritten_and_its_changes_read(s3: Session, lake: BucketLake) -> None:
     s3.sql("CREATE TABLE t (k INT, v STRING) PARTITIONED BY (v)")
     s3.sql("INSERT INTO t VALUES (1, 'a/b'), (2, 'c d'), (3, 'c d')")
     s3.sql("DELETE FROM t WHERE k = 2")
     assert [tuple(row) for row in s3.sql(ROWS).collect()] == [(1, "a/b"), (3, "c d")]
-    changes = s3.table("t").changes(1)
+    changes = s3.table("t").changes(FIRST[lake.fmt] + 1)
     assert [(row["k"], row["_change_type"]) for row in changes.collect()] == [(2, "delete")]
     s3.sql("INSERT INTO t VALUES (4, 'c d')")
     assert s3.table("t").compact(full=True).rows == 2  # the partition that has two files

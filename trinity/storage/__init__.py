@@ -10,7 +10,7 @@ from trinity.secrets import logger, scrubbed_warnings, shown
 from trinity.storage.cache import Cache
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.errors import AlreadyExists, after_commit, system_trouble
-from trinity.storage.folder_names import escaped, folder_name, unescaped
+from trinity.storage.folder_names import escaped, folder_name, own_folder, unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata, folders_of
 from trinity.storage.foreign import (
     adopted_definition,
@@ -24,7 +24,7 @@ from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, remove_empty, sweep
 from trinity.storage.local_hold import held
 from trinity.storage.local_sync import make_folder, sync_file, sync_folders
-from trinity.storage.location import Location, file_uri, local_path, path_sql, spark_path
+from trinity.storage.location import Location, file_uri, in_bucket, local_path, path_sql, spark_path
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages
@@ -50,7 +50,14 @@ from trinity.storage.row_changes import (
     check_replaced,
     check_scope,
 )
-from trinity.storage.s3_options import WORKER_OPTIONS, S3Options, claim_bucket, options_as_text, release_bucket
+from trinity.storage.s3_options import (
+    HADOOP_S3,
+    WORKER_OPTIONS,
+    S3Options,
+    claim_bucket,
+    options_as_text,
+    release_bucket,
+)
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
 from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
@@ -63,6 +70,7 @@ from trinity.storage.versions import TableVersion, VersionedMetadata
 __all__ = [
     "COMMIT_TIMEOUT_S",
     "FIELD_ID",
+    "HADOOP_S3",
     "KEEPS_ROWS",
     "READ_BY_ID",
     "READ_OPTIONS",
@@ -122,6 +130,7 @@ __all__ = [
     "keeps_aside",
     "held",
     "identity_only",
+    "in_bucket",
     "is_recorded",
     "is_sink_file",
     "local_path",
@@ -136,6 +145,7 @@ __all__ = [
     "open_parquet",
     "options_as_text",
     "order_with",
+    "own_folder",
     "parquet_footer",
     "parquet_schema",
     "path_sql",

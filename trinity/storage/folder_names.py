@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import uuid
 from collections.abc import Callable
 from typing import Final
 
@@ -18,12 +19,13 @@ from trinity.storage.local_folders import folders_in
 from trinity.storage.location import Location
 from trinity.storage.store import ObjectStore
 
-__all__ = ["NamedFolders", "escaped", "folder_name", "name_of", "unescaped"]
+__all__ = ["NamedFolders", "escaped", "folder_name", "name_of", "own_folder", "unescaped"]
 
 _MOST: Final = 255
 """Bytes of a folder's name that every usual disk takes."""
 _SHORTENED: Final = "~~"
 _DIGITS: Final = 32
+_OWN: Final = 16
 _SPECIAL: Final = re.compile(
     r'^[._ ]|[. ]\Z|[\x00-\x1f"#%*+,/:;<=>?@\[\\\]^`{|}~\x7f-\xa0'
     # marks and syllable parts that some disks join with the letter before them, blanks, signs without a width
@@ -58,6 +60,11 @@ def folder_name(name: str) -> str:
     digest = hashlib.sha256(lower.encode()).hexdigest()[:_DIGITS]
     start = spelled.encode()[: _MOST - _DIGITS - len(_SHORTENED)].decode(errors="ignore")
     return re.sub("~[0-9a-f]?$", "", start) + _SHORTENED + digest
+
+
+def own_folder(name: str) -> str:
+    """A folder for a schema or table that no other one had before it, nor gets after it. Raises INVALID_ARGUMENTS."""
+    return f"{folder_name(name)}-{uuid.uuid4().hex[:_OWN]}"
 
 
 def name_of(folder: str) -> str | None:

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 from trinity.errors import TrinityError
 
-__all__ = ["Location", "file_uri", "is_absolute", "local_path", "path_sql", "spark_path"]
+__all__ = ["Location", "file_uri", "in_bucket", "is_absolute", "local_path", "path_sql", "spark_path"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
 """The beginning of a URI; ``pathlib`` makes one slash of two."""
@@ -160,6 +160,11 @@ def _bucket(text: str, name: str) -> str:
 def is_absolute(text: str) -> bool:
     """True for a path or a URI of its own, False for names below another location."""
     return text.startswith(("/", "file:", "s3://"))
+
+
+def in_bucket(text: str) -> bool:
+    """True for a location in an object store, as :meth:`Location.of` takes it."""
+    return _S3.match(text) is not None
 
 
 def local_path(location: str) -> str:

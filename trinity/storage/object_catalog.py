@@ -6,13 +6,12 @@ table that has been dropped writes nowhere that another one will be.
 
 from __future__ import annotations
 
-import uuid
 from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage.errors import AlreadyExists
-from trinity.storage.folder_names import folder_name
+from trinity.storage.folder_names import folder_name, own_folder
 from trinity.storage.location import Location
 from trinity.storage.object_names import NameLog
 from trinity.storage.store import ObjectStore
@@ -22,7 +21,6 @@ __all__ = ["ObjectCatalog"]
 DEFAULT_SCHEMA: Final = "default"
 _SCHEMAS: Final = "_trinity/schemas"
 _TABLES: Final = "_trinity/tables"
-_DIGITS: Final = 16
 
 
 class ObjectCatalog:
@@ -74,7 +72,7 @@ class ObjectCatalog:
         self._check_schema(schema)
         if self._tables.find(schema, table):
             raise self._table_exists(schema, table)
-        place = f"{folder_name(schema)}/{folder_name(table)}-{uuid.uuid4().hex[:_DIGITS]}"
+        place = f"{folder_name(schema)}/{own_folder(table)}"
         return TableHandle(self.catalog, schema, table, str(self.root.join(place)))
 
     def name_table(self, table: TableHandle) -> TableHandle:

@@ -21,10 +21,21 @@ from trinity.errors import TrinityError, nearest
 from trinity.options import Options
 from trinity.secrets import keep
 
-__all__ = ["WORKER_OPTIONS", "S3Options", "claim_bucket", "options_as_text", "options_of", "release_bucket"]
+__all__ = [
+    "HADOOP_S3",
+    "WORKER_OPTIONS",
+    "S3Options",
+    "claim_bucket",
+    "options_as_text",
+    "options_of",
+    "release_bucket",
+]
 
 WORKER_OPTIONS: Final = "TRINITY_STORAGE_OPTIONS"
 """Variable of the environment by which Spark's workers learn of the options that a session was given."""
+
+HADOOP_S3: Final = "fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem"
+"""Setting of Hadoop's, and its value, by which ``s3:`` URIs, as Iceberg's metadata has them, are read by S3A."""
 
 _PREFIX: Final = re.compile(r"^(aws_|s3\.|s3_)")
 _ALIASES: Final = {

@@ -20,7 +20,7 @@ from pyiceberg.typedef import Identifier
 
 from trinity.errors import TrinityError
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
-from trinity.storage import AlreadyExists, Location, ObjectStore, path_sql, quoted
+from trinity.storage import HADOOP_S3, AlreadyExists, Location, ObjectStore, path_sql, quoted
 from trinity_iceberg.options import FILE_IO
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class LocationCatalog(NoopCatalog):
         if found is None:
             raise NoSuchTableError(f"'{self._store.root}' holds no Iceberg table")
         name = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
-        metadata = FromInputFile.table_metadata(load_file_io(location=found).new_input(found))
+        metadata = FromInputFile.table_metadata(load_file_io(dict(FILE_IO), found).new_input(found))
         io = load_file_io({**FILE_IO, **metadata.properties}, found)
         return Table(name, metadata, found, io, self)
 
@@ -180,7 +180,9 @@ class IcebergScan(NativeScan):
         jvm: Any = spark._jvm
         session: Any = spark._jsparkSession
         iceberg = jvm.org.apache.iceberg
-        io = iceberg.hadoop.HadoopFileIO(session.sessionState().newHadoopConf())
+        hadoop = session.sessionState().newHadoopConf()
+        hadoop.setIfUnset(*HADOOP_S3)
+        io = iceberg.hadoop.HadoopFileIO(hadoop)
         table = iceberg.BaseTable(iceberg.StaticTableOperations(self._location, io), self._table.full_name)
         source = iceberg.spark.source.SparkTable
         if self._snapshot is None:

@@ -19,7 +19,7 @@ from trinity.spi import (
     SparkRequirements,
     TableHandle,
 )
-from trinity.storage import ObjectStore, make_folder, scrubbed_warnings, shown
+from trinity.storage import HADOOP_S3, Location, ObjectStore, make_folder, scrubbed_warnings, shown
 from trinity_iceberg.options import DEFAULT_SCHEMA, IcebergOptions
 from trinity_iceberg.sink import IcebergSinkProvider
 
@@ -93,6 +93,9 @@ class IcebergConnector(Connector):
         own = self._options.catalog_name or self._catalog
         given = self._options.properties()
         settings = {"type": given["type"], "cache-enabled": "false"}
+        if self._options.folder and not self._options.folder.on_disk:
+            setting, implementation = HADOOP_S3
+            settings |= {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO", f"hadoop.{setting}": implementation}
         if "warehouse" in given:
             settings["warehouse"] = given["warehouse"]
         if given["type"] == "sql":
@@ -133,12 +136,7 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
                 f"Catalog '{catalog}': its warehouse folder '{folder}' has '{found[0]}' in its path, which "
                 "Iceberg's readers take for a part of a URI; choose another folder.",
             )
-        try:
-            make_folder(folder, sync=False)
-        except OSError as error:
-            raise TrinityError(
-                "FILESYSTEM_ERROR", f"Warehouse folder '{folder}' cannot be made or written: {error.strerror}."
-            ) from error
+        _see_to(folder)
     try:
         from pyiceberg.catalog import load_catalog
         from pyiceberg.exceptions import NamespaceAlreadyExistsError
@@ -170,6 +168,23 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
     raise AssertionError("unreachable")
 
 
+def _see_to(folder: Location) -> None:
+    """Makes the warehouse's folder; asks a bucket whether it is there and may be listed.
+
+    Raises:
+        TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED naming it.
+    """
+    if not folder.on_disk:
+        ObjectStore(folder).is_folder()
+        return
+    try:
+        make_folder(folder, sync=False)
+    except OSError as error:
+        raise TrinityError(
+            "FILESYSTEM_ERROR", f"Warehouse folder '{folder}' cannot be made or written: {error.strerror}."
+        ) from error
+
+
 class IcebergFormat(Format):
     """The Iceberg format; what the entry point names."""
 
@@ -177,6 +192,11 @@ class IcebergFormat(Format):
     def property_prefixes(self) -> tuple[str, ...]:
         """Iceberg's own table properties."""
         return ("write.", "read.", "commit.", "history.")
+
+    @property
+    def in_object_stores(self) -> bool:
+        """True: tables may lie in buckets, beside a catalog that is in a database."""
+        return True
 
     @property
     def spark(self) -> SparkRequirements:
@@ -190,10 +210,5 @@ class IcebergFormat(Format):
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> IcebergConnector:
         """Opens a catalog; see :class:`IcebergOptions`."""
         parsed = IcebergOptions.of(catalog, options)
-        if parsed.type == "sql" and not parsed.warehouse:
-            raise TrinityError(
-                "CONFIGURATION_INVALID",
-                f"Catalog '{catalog}' lacks the option 'warehouse', the folder of its tables and of its catalog file; "
-                f"it has: {', '.join(sorted(options)) or 'none'}.",
-            )
+        parsed.check(catalog)
         return IcebergConnector(catalog, parsed)

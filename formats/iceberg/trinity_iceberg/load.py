@@ -12,7 +12,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import Cache, Location, ObjectStore, Stat, local_path, system_trouble
+from trinity.storage import Cache, Location, ObjectStore, Stat, in_bucket, local_path, system_trouble
+from trinity_iceberg.external import LocationCatalog
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
 
@@ -33,7 +34,7 @@ class Tables:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         # of a table the newest metadata alone: many of them alive are as many for Python's collector to walk through
-        self._read: Cache[tuple[str, str], tuple[str, Stat, Table]] = Cache(CACHED_TABLES)
+        self._read: Cache[tuple[str, str], tuple[str, Stat | None, Table]] = Cache(CACHED_TABLES)
 
     def load(self, table: TableHandle) -> Table:
         """The table as it is now.
@@ -50,24 +51,35 @@ class Tables:
         except (OSError, MemoryError, ValidationError, ValueError, KeyError, TypeError) as error:
             raise system_trouble(error, table.location) or _damaged(self._catalog, table, error) from error
         table.check_same(str(loaded.metadata.table_uuid))
+        if self._has_moved(table, loaded):
+            raise _missing(table)
         return loaded
+
+    def _has_moved(self, table: TableHandle, loaded: Table) -> bool:
+        """True when another table has the name by now: in a bucket that lies elsewhere, where its files have to go."""
+        by_name = in_bucket(table.location) and not isinstance(self._catalog, LocationCatalog)
+        return by_name and local_path(loaded.metadata.location) != table.location
 
     def _present(self, table: TableHandle) -> Table:
         name = identifier_of(table.schema, table.table)
         file = metadata_file(self._catalog, table)
-        stat = _stat(file) if file else None
+        here, stat = _stat(file) if file else (False, None)
         if (known := self._read.peek(name)) is not None and known[:2] == (file, stat):
             self._read.put(name, known)
             return known[2]
         loaded = self._catalog.load_table(name)
-        if loaded.metadata_location == file and stat is not None:  # else another commit came between
+        if loaded.metadata_location == file and here:  # else another commit came between
             self._read.put(name, (file, stat, loaded))
         return loaded
 
 
-def _stat(file: str) -> Stat | None:
+def _stat(file: str) -> tuple[bool, Stat | None]:
+    """True for a metadata file that is there, and its facts; in a bucket there is no other one of its name."""
     location = Location.of(file)
-    return ObjectStore(location.parent).stat(location.name)
+    if not location.on_disk:
+        return True, None
+    found = ObjectStore(location.parent).stat(location.name)
+    return found is not None, found
 
 
 def _missing(table: TableHandle) -> TrinityError:

@@ -22,6 +22,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from trinity.errors import TrinityError
 from trinity_iceberg.index import bad_data
 from trinity_iceberg.swap import writing
 
@@ -110,7 +111,7 @@ class NewManifests:
     def discard(self) -> None:
         """Removes what was written."""
         for path in self._paths:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, TrinityError):
                 self._table.io.delete(path)
 
     def _compression(self) -> AvroCompressionCodec:

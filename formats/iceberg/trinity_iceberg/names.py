@@ -35,6 +35,7 @@ from trinity.storage import (
     escaped,
     folder_name,
     held,
+    own_folder,
     remove_empty,
     sweep,
     unescaped,
@@ -100,8 +101,8 @@ class CatalogNames:
             )
         if schema == DEFAULT_SCHEMA:
             raise TrinityError("NOT_SUPPORTED", f"Schema '{self._catalog}.{schema}' always exists; it stays.")
-        folder = self._folder(schema)
-        if folder is not None and ObjectStore(folder).is_folder():
+        folder = self._disk_folder(schema)
+        if folder is not None:
             check_only_graves(folder, f"{self._catalog}.{schema}")
         try:
             self._iceberg.drop_namespace(_namespace(schema))
@@ -111,7 +112,7 @@ class CatalogNames:
             raise TrinityError(
                 "SCHEMA_NOT_EMPTY", f"Schema '{self._catalog}.{schema}' still holds views or schemas; drop these first."
             ) from error
-        if folder is not None and ObjectStore(folder).is_folder():
+        if folder is not None:
             sweep(folder)
             with contextlib.suppress(OSError):  # the next table of a schema of this name finds it there
                 remove_empty(folder)
@@ -129,21 +130,33 @@ class CatalogNames:
     def new_location(self, schema: str, table: str) -> Location | None:
         """The folder of a new table: that of its name, unless a table that was renamed has it; None: the catalog's.
 
+        In a bucket, where no folder is moved away or locked, it is one that no other table had or gets.
+
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; FILESYSTEM_ERROR for a folder with files of others.
         """
-        found = self._folder(schema)
-        folder = found.join(folder_name(table)) if found else None
-        if folder is not None and self._holds_table(folder):
-            folder = folder.parent.join(uuid.uuid4().hex)
+        folder = self._new_folder(schema, table)
         if table in self.list_tables(schema):  # behind the look at the folder, which is its own table's then
             raise TrinityError(
                 "TABLE_ALREADY_EXISTS",
                 f"Table '{self._catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
             )
-        if folder is not None:
+        if folder is not None and folder.on_disk:
             check_free(folder, f"{self._catalog}.{schema}.{table}")
         return folder
+
+    def _new_folder(self, schema: str, table: str) -> Location | None:
+        if (found := self._folder(schema)) is None:
+            return None
+        if not found.on_disk:
+            return found.join(own_folder(table))
+        folder = found.join(folder_name(table))
+        return folder.parent.join(uuid.uuid4().hex) if self._holds_table(folder) else folder
+
+    def _disk_folder(self, schema: str) -> Location | None:
+        """The folder of a schema, where there is one: names in a bucket need none."""
+        folder = self._folder(schema)
+        return folder if folder is not None and folder.on_disk and ObjectStore(folder).is_folder() else None
 
     def _folder(self, schema: str) -> Location | None:
         name = folder_name(schema)
@@ -154,13 +167,14 @@ class CatalogNames:
     def drop_table(self, table: TableHandle) -> None:
         """Removes a table from the catalog, then its folder: a crash leaves nothing under the name.
 
-        A folder stays that lies elsewhere than Trinity puts tables, is no Iceberg table's, or holds another table.
+        A folder stays that lies elsewhere than Trinity puts tables, is no Iceberg table's, or holds another table; in a
+        bucket also one that the catalog chose, and may give to another table.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND.
         """
         folder = Location.of(table.location)
-        placed = self._warehouse is None or folder.parent.parent == self._warehouse
+        placed = folder.on_disk if self._warehouse is None else folder.parent.parent == self._warehouse
         # none is made in the folder before it is moved, and none is committed to meanwhile
         with held(str(folder.parent), alone=True), held(table.location, alone=True):
             try:
@@ -168,9 +182,8 @@ class CatalogNames:
             except NoSuchTableError as error:
                 raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
             if placed and ObjectStore(folder).is_folder("metadata") and not self._holds_table(folder):
-                with contextlib.suppress(FileNotFoundError):
-                    bury(folder)
-        if placed:
+                _remove(folder)
+        if placed and folder.on_disk:
             sweep(folder.parent)
 
     def _holds_table(self, folder: Location) -> bool:
@@ -180,6 +193,15 @@ class CatalogNames:
         with Session(self._iceberg.engine) as session:
             found = session.scalars(select(IcebergTables.metadata_location)).all()
         return any(folder.relative(Location.of(metadata)) is not None for metadata in found if metadata)
+
+
+def _remove(folder: Location) -> None:
+    """Removes what no catalog names any more; from a disk in one step."""
+    if not folder.on_disk:
+        ObjectStore(folder).delete_below("")
+        return
+    with contextlib.suppress(FileNotFoundError):
+        bury(folder)
 
 
 def _namespace(schema: str) -> tuple[str]:

@@ -6,14 +6,15 @@ from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
-from trinity.storage import CatalogOptions, Location
+from trinity.errors import TrinityError
+from trinity.storage import CatalogOptions, Location, in_bucket
 
 __all__ = ["CATALOG_FILE", "DEFAULT_SCHEMA", "FILE_IO", "IcebergOptions"]
 
 DEFAULT_SCHEMA: Final = "default"
 CATALOG_FILE: Final = "catalog.db"
 FILE_IO: Final = {"py-io-impl": "trinity_iceberg.io.SyncedFileIO"}
-"""The way in which PyIceberg writes files, unless a catalog's options say otherwise."""
+"""The way in which PyIceberg reads and writes files, unless a catalog's options say otherwise."""
 BUSY_TIMEOUT_S: Final = 60
 """Seconds that a connection waits for SQLite's lock; writers hold it for a millisecond."""
 
@@ -22,9 +23,11 @@ class IcebergOptions(CatalogOptions):
     """Settings of an Iceberg catalog. Keys that are not listed here go to PyIceberg's catalog as they are.
 
     Attributes:
-        warehouse: folder of the catalog; needed by the SQLite catalog, and the default place of its file.
+        warehouse: folder of the catalog, or ``s3://bucket/path``; needed by a SQL catalog. A folder is the default
+            place of SQLite's file.
         type: PyIceberg's catalog type: ``sql`` (default), ``rest``, ``glue``, ``hive``, ...
-        uri: address of the catalog; for ``sql`` SQLite's ``<warehouse>/catalog.db`` when left out.
+        uri: address of the catalog; for ``sql`` SQLite's ``<warehouse>/catalog.db`` when left out, which no bucket can
+            hold.
         catalog_name: ``catalog-name``, by which the catalog's tables are registered; the Trinity catalog's name
             when left out. Spark's JDBC catalog finds the tables only under the same name.
     """
@@ -38,20 +41,55 @@ class IcebergOptions(CatalogOptions):
 
     @property
     def folder(self) -> Location | None:
-        """The warehouse, when it has a local one."""
-        return Location.of(self.warehouse) if self.warehouse and self.type == "sql" else None
+        """The warehouse, where tables are put; None where that is left to the catalog."""
+        known = self.warehouse and (self.type == "sql" or in_bucket(self.warehouse))
+        return Location.of(self.warehouse) if self.warehouse and known else None
+
+    def check(self, catalog: str) -> None:
+        """Refuses settings that say too little, or that another option is for. Raises CONFIGURATION_INVALID.
+
+        Args:
+            catalog: the catalog's name, for the message.
+        """
+        extra = self.model_extra or {}
+        if self.type == "sql" and not self.warehouse:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Catalog '{catalog}' lacks the option 'warehouse', the folder of its tables and of its catalog file; "
+                f"it has: {', '.join(sorted(self.model_fields_set)) or 'none'}.",
+            )
+        if self.folder is None or self.folder.on_disk:
+            return
+        if not self.uri:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Catalog '{catalog}' is at '{self.warehouse}', and lacks the option 'uri', the address of its "
+                "database: SQLite's file on a disk, 'sqlite:////folder/catalog.db', or "
+                "'postgresql+psycopg://user@host/database'.",
+            )
+        if "py-io-impl" not in extra and (found := [name for name in extra if name.startswith("s3.")]):
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Catalog '{catalog}' has the option '{found[0]}': how its bucket is reached is said by "
+                "storage_options, as access_key_id, for all that reads and writes there.",
+            )
 
     def properties(self) -> dict[str, str]:
         """The properties of PyIceberg's catalog."""
         found = {"type": self.type, **FILE_IO, **{k: _text(v) for k, v in (self.model_extra or {}).items()}}
         folder = self.folder
         if self.warehouse:
-            found["warehouse"] = folder.format_uri if folder else self.warehouse
+            found["warehouse"] = folder.format_uri if folder and self.type == "sql" else self.warehouse
         if self.uri:
-            found["uri"] = self.uri
+            found["uri"] = _patient(self.uri)
         elif folder:
-            found["uri"] = f"sqlite:///{folder.join(CATALOG_FILE)}?timeout={BUSY_TIMEOUT_S}"
+            found["uri"] = _patient(f"sqlite:///{folder.join(CATALOG_FILE)}")
         return found
+
+
+def _patient(uri: str) -> str:
+    """The address, with time for SQLite's lock where it says nothing else."""
+    return f"{uri}?timeout={BUSY_TIMEOUT_S}" if uri.startswith("sqlite") and "?" not in uri else uri
 
 
 def _text(value: Any) -> str:

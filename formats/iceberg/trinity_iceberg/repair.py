@@ -23,6 +23,7 @@ from trinity.storage import Location, ObjectStore, no_readable_version
 from trinity_iceberg.carried import lineage, version_of
 from trinity_iceberg.external import LocationCatalog
 from trinity_iceberg.names import identifier_of
+from trinity_iceberg.options import FILE_IO
 from trinity_iceberg.schema import DEFINITION
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, schema_of
@@ -67,7 +68,7 @@ def _metadata_files(folder: Location) -> list[Location]:
 def _readable(paths: Iterable[str]) -> Iterator[tuple[str, TableMetadata]]:
     for path in paths:
         with contextlib.suppress(Exception):  # whatever a parser says of a damaged file
-            yield path, FromInputFile.table_metadata(load_file_io(location=path).new_input(path))
+            yield path, FromInputFile.table_metadata(load_file_io(dict(FILE_IO), path).new_input(path))
 
 
 def repair(catalog: Catalog, table: TableHandle, load: Callable[[TableHandle], Table]) -> CommitResult:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from trinity.spi import SparkRequirements
-from trinity.storage import WORKER_OPTIONS, S3Options, options_as_text
+from trinity.storage import HADOOP_S3, WORKER_OPTIONS, S3Options, options_as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,10 +50,17 @@ def prepare_buckets(spark: SparkSession, buckets: Mapping[str, S3Options]) -> No
             continue
         for name, value in wanted.items():
             hadoop.set(f"fs.s3a.bucket.{bucket}.{name}", value)
-        if any(value is not None for value in known.values()):  # a client with the old keys is kept otherwise
-            java: Any = context._jvm
-            java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI(f"s3a://{bucket}/"), hadoop).close()
+        if any(value is not None for value in known.values()):
+            _forget_clients(context._jvm, hadoop, bucket)
     context.environment[WORKER_OPTIONS] = options_as_text(context.environment.get(WORKER_OPTIONS), buckets)
+
+
+def _forget_clients(java: Any, hadoop: Any, bucket: str) -> None:
+    """Closes the clients with the old keys, which are kept otherwise: Spark's own, and that of Iceberg's reader."""
+    both = java.org.apache.hadoop.conf.Configuration(hadoop)
+    both.setIfUnset(*HADOOP_S3)
+    for scheme in ("s3a", "s3"):
+        java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI(f"{scheme}://{bucket}/"), both).close()
 
 
 def _settings(options: S3Options) -> dict[str, str]:

@@ -1,0 +1,97 @@
+"""A catalog in a bucket, of each format that can be there, and how sessions are opened on it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pf
+import pyarrow.parquet as pq
+import pytest
+
+import trinity
+from tests.support.object_store import ObjectServer
+from trinity import Column, Session
+from trinity.errors import TrinityError
+from trinity.table import Table
+
+__all__ = ["COLUMNS", "FIRST", "ROWS", "BucketLake", "bucket_lake", "database_of", "objects", "refusal", "stored"]
+
+FIRST = {"parquet": 0, "iceberg": 1}
+"""The version of a table that was made and has no rows yet."""
+COLUMNS = [Column("k", "int"), Column("v", "string")]
+ROWS = pa.table({"k": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
+_ODD = {"parquet": "some where/100%", "iceberg": "some where/ünd so"}
+"""A path that others would misread, as far as the format's readers do not."""
+
+
+@dataclass(frozen=True)
+class BucketLake:
+    """A catalog ``lake``.
+
+    Attributes:
+        fmt: its format.
+        place: its warehouse.
+        server: the store.
+        database: what it needs beside the bucket.
+    """
+
+    fmt: str
+    place: str
+    server: ObjectServer = field(repr=False)
+    database: Mapping[str, str]
+
+    def settings(self, **options: Any) -> dict[str, Any]:
+        """The catalog's settings, told of the store by options other than the server's own."""
+        given = {**self.server.options, **options}
+        return {"connector": self.fmt, "warehouse": self.place, **self.database, "storage_options": given}
+
+    def connect(self, **options: Any) -> Session:
+        """A session that has this catalog alone; options as of :meth:`settings`."""
+        return trinity.connect(catalogs={"lake": self.settings(**options)})
+
+
+def bucket_lake(fmt: str, server: ObjectServer, bucket: str, database: Mapping[str, str]) -> BucketLake:
+    """A catalog of which nobody else knows."""
+    return BucketLake(fmt, f"s3://{bucket}/{_ODD[fmt]}/{uuid.uuid4().hex}", server, database)
+
+
+def database_of(kind: str, folder: Path, postgres: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """The options that say where a catalog's names are.
+
+    Args:
+        kind: ``parquet``, which needs none; ``iceberg`` on SQLite; ``iceberg-postgres``.
+        folder: where SQLite's file may be.
+        postgres: what psycopg needs to reach the server.
+    """
+    if kind == "parquet":
+        return {}
+    if postgres is None:
+        return {"uri": f"sqlite:///{folder}/catalog.db"}
+    address = "postgresql+psycopg://{user}@{host}:{port}/{dbname}".format(**postgres)
+    return {"uri": address, "catalog-name": uuid.uuid4().hex}
+
+
+def stored(server: ObjectServer, table: Table, version: int | None = None) -> list[dict[str, Any]]:
+    """The rows of a plain table as another program reads its listed files."""
+    files = [f.path.removeprefix("s3://") for f in table.splits(version).files]
+    rows = [row for file in files for row in pq.read_table(file, filesystem=server.files).to_pylist()]
+    return sorted(rows, key=lambda row: str(row["k"]))
+
+
+def objects(server: ObjectServer, place: str) -> list[str]:
+    """The names of the objects below a place."""
+    selected = pf.FileSelector(place.removeprefix("s3://"), recursive=True, allow_not_found=True)
+    return [str(found.path) for found in server.files.get_file_info(selected) if found.type == pf.FileType.File]
+
+
+def refusal(code: str, call: Any) -> str:
+    """The message with which a call is refused."""
+    with pytest.raises(TrinityError) as caught:
+        call()
+    assert caught.value.code == code, caught.value.message
+    return caught.value.message

@@ -1,0 +1,187 @@
+"""Tables in a bucket of S3 whose store has faults, or is named wrongly: what is done once, what is refused and how."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import traceback
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+import trinity
+from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, refusal, stored
+from tests.support.fault_proxy import LOST, Answer, Request
+from tests.support.object_store import READER, SECRET, ObjectServer
+from trinity import Session
+from trinity.errors import TrinityError
+from trinity.table import Table
+
+# -- faults -----------------------------------------------------------------------------------------------
+
+
+def test_a_commit_whose_answer_is_lost_is_made_once(
+    plain: Table, lake: BucketLake, object_server: ObjectServer
+) -> None:
+    lost: list[str] = []
+
+    def loses(request: Request, ask: Any) -> Answer | None:
+        if request.method == "PUT" and request.path.endswith(".json") and not lost:
+            lost.append(request.path)
+            ask()
+            return LOST
+        return None
+
+    with object_server.proxy.faulty(loses):
+        assert plain.append(ROWS).version == FIRST[lake.fmt] + 1
+    assert lost
+    assert len(stored(object_server, plain)) == 2
+    assert plain.append(ROWS).version == FIRST[lake.fmt] + 2
+
+
+@pytest.mark.full
+def test_a_busy_store_is_asked_again(plain: Table, object_server: ObjectServer) -> None:
+    refused: list[str] = []
+
+    def slow_down(request: Request, ask: Any) -> Answer | None:
+        if len(refused) < 3:
+            refused.append(request.path)
+            return Answer(503, b"<Error><Code>SlowDown</Code></Error>")
+        return None
+
+    with object_server.proxy.faulty(slow_down):
+        plain.append(ROWS)
+    assert len(stored(object_server, plain)) == 2
+
+
+def test_a_store_that_puts_over_what_is_there_is_refused(object_server: ObjectServer) -> None:
+    place = f"s3://{object_server.new_bucket()}/w"
+
+    def forgets_the_condition(request: Request, ask: Any) -> Answer | None:
+        if not request.conditional:
+            return None
+        found: Answer = ask()
+        return Answer(200, b"", (("ETag", '"x"'),)) if found.status == 412 else found
+
+    with (
+        trinity.connect(place, storage_options=object_server.options) as session,
+        object_server.proxy.faulty(forgets_the_condition),
+    ):
+        said = refusal("CONFIGURATION_INVALID", lambda: session.create_table("t", COLUMNS))
+    assert "conditional put" in said
+    assert place.split("/")[2] in said
+    assert objects(object_server, place) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        ((400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>"), "CONFIGURATION_INVALID", "'eu-west-1'"),
+        ((403, "ExpiredToken", ""), "PERMISSION_DENIED", "expired"),
+        ((403, "AccessDenied", ""), "PERMISSION_DENIED", "permission"),
+    ],
+)
+def test_what_a_store_says_is_told_with_a_remedy(
+    plain: Table, object_server: ObjectServer, answer: tuple[int, str, str], code: str, words: str
+) -> None:
+    status, name, more = answer
+    body = f"<?xml version='1.0'?><Error><Code>{name}</Code><Message>no</Message>{more}</Error>".encode()
+    with object_server.proxy.faulty(lambda request, ask: Answer(status, body)):
+        said = refusal(code, lambda: plain.append(ROWS))
+    assert words in said
+    assert str(object_server.proxy.port) in said
+    assert plain.append(ROWS).rows == 2
+
+
+# -- bad input --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "words"),
+    [
+        ({"secret_access_key": "another-secret-of-mine"}, "PERMISSION_DENIED", "AWS_SECRET_ACCESS_KEY"),
+        ({"access_key_id": "AKIANOBODY000000"}, "PERMISSION_DENIED", "access_key_id"),
+        ({"allow_http": False}, "CONFIGURATION_INVALID", "allow_http=True"),
+        ({"endpoint": "localhost:9000"}, "CONFIGURATION_INVALID", "https://host:9000"),
+        ({"secret_access_key": None}, "CONFIGURATION_INVALID", "together"),
+        ({"regions": "x"}, "CONFIGURATION_INVALID", "'region'"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(lake: BucketLake, wrong: Any, code: str, words: str) -> None:
+    assert words in refusal(code, lambda: lake.connect(**wrong))
+
+
+def test_a_bucket_that_is_missing_or_read_only_is_named(lake: BucketLake) -> None:
+    missing = refusal("FILESYSTEM_ERROR", replace(lake, place="s3://no-such-bucket/w").connect)
+    assert "no bucket 'no-such-bucket'" in missing
+    with lake.connect(**READER) as session:
+        refusal("PERMISSION_DENIED", lambda: session.create_table("t", COLUMNS))
+
+
+@pytest.mark.full
+def test_an_endpoint_that_is_down_is_named(lake: BucketLake) -> None:
+    elsewhere = replace(lake, place="s3://somewhere/w")
+    said = refusal("FILESYSTEM_ERROR", lambda: elsewhere.connect(endpoint="http://127.0.0.1:1"))
+    assert "http://127.0.0.1:1" in said
+    assert "does not answer" in said
+
+
+def test_what_cannot_be_in_a_store_is_refused_at_connect(object_server: ObjectServer, place: str) -> None:
+    for connector in ("delta", "memory"):
+        lake = {"lake": {"connector": connector, "warehouse": place, "storage_options": object_server.options}}
+        assert "'lake'" in refusal("NOT_SUPPORTED", partial(trinity.connect, catalogs=lake))
+    assert "gs://b/w" in refusal("NOT_SUPPORTED", lambda: trinity.connect("gs://b/w"))
+    assert "names no bucket" in refusal("CONFIGURATION_INVALID", lambda: trinity.connect("s3:///w"))
+    refusal("CONFIGURATION_INVALID", lambda: trinity.connect("/tmp/w", storage_options=object_server.options))
+
+
+
+
+@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
+def test_a_bucket_is_reached_in_one_way(s3: Session, object_server: ObjectServer, place: str) -> None:
+    elsewhere = {**object_server.options, "endpoint": "https://elsewhere.example"}
+    assert "elsewhere.example" in refusal(
+        "CONFIGURATION_INVALID", lambda: trinity.connect(place, storage_options=elsewhere)
+    )
+    own = {"connector": "parquet", "warehouse": f"{place}/x", "storage_options": READER}
+    refusal(
+        "CONFIGURATION_INVALID",
+        lambda: trinity.connect(place, catalogs={"own": own}, storage_options=object_server.options),
+    )
+
+
+def test_the_environment_says_what_options_leave_out(
+    object_server: ObjectServer, lake: BucketLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"endpoint": "AWS_ENDPOINT_URL", "allow_http": "AWS_ALLOW_HTTP", "region": "AWS_REGION"}
+    for name, value in object_server.options.items():
+        monkeypatch.setenv(names.get(name, f"AWS_{name.upper()}"), str(value))
+    settings = {**lake.settings(), "warehouse": lake.place.replace("s3:", "s3a:"), "storage_options": None}
+    with trinity.connect(catalogs={"lake": settings}) as session:
+        table = session.create_table("t", COLUMNS)
+        table.append(ROWS)
+        assert len(stored(object_server, table)) == 2
+
+
+# -- secrets ----------------------------------------------------------------------------------------------
+
+
+def test_keys_are_told_to_nobody(
+    s3: Session, plain: Table, object_server: ObjectServer, lake: BucketLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    plain.append(ROWS)
+    insert = plain.connector.metadata.begin_insert(plain.handle)
+    texts = [repr(x) for x in (s3, plain, plain.handle, plain.splits(), insert, plain.connector, s3.catalogs)]
+    texts += [str(pickle.dumps((insert, plain.connector.sinks)))]
+    denied = Answer(403, f"<Error><Code>SignatureDoesNotMatch</Code><K>{SECRET}</K></Error>".encode())
+    for call in (partial(plain.append, ROWS), partial(s3.create_table, "x", COLUMNS)):
+        with object_server.proxy.faulty(lambda request, ask: denied), pytest.raises(TrinityError) as caught:
+            call()
+        texts += traceback.format_exception(caught.value)
+    texts += [record.getMessage() for record in caplog.records]
+    texts += [str(object_server.files.open_input_stream(path).read()) for path in objects(object_server, lake.place)]
+    secret = (SECRET, object_server.options["access_key_id"])
+    assert [text for text in texts if any(word in text for word in secret)] == []

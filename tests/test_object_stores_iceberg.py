@@ -1,0 +1,114 @@
+"""Iceberg tables in a bucket of S3 beside their catalog: where that is, and what other engines read of them there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table as IcebergTable
+from pyspark.sql import SparkSession
+
+import trinity
+from tests.support.bucket_lake import ROWS, BucketLake, objects, refusal, stored
+from tests.support.object_store import ObjectServer
+from trinity import Session
+from trinity.table import Table
+
+on_sqlite = pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"uri": ""}, "lacks the option 'uri'"),
+        ({"s3.endpoint": "http://127.0.0.1:1"}, "storage_options"),
+        ({"uri": "sqlite:////no/such/folder/catalog.db"}, "unable to open database file"),
+    ],
+)
+def test_a_catalog_says_where_its_database_is(lake: BucketLake, option: dict[str, str], words: str) -> None:
+    settings = {**lake.settings(), **option}
+    said = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": settings}))
+    assert words in said
+    assert "'lake'" in said
+
+
+@pytest.mark.parametrize("lake", ["iceberg-postgres"], indirect=True)
+def test_a_catalog_may_be_in_postgres(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+    plain.append(ROWS)
+    with lake.connect() as other:
+        assert other.table("plain").append(ROWS).version == plain.splits().version
+        assert len(stored(object_server, plain)) == 4
+        other.drop_table("plain")
+    refusal("TABLE_NOT_FOUND", plain.splits)
+    assert objects(object_server, plain.location) == []
+
+
+def by_pyiceberg(lake: BucketLake, name: str) -> IcebergTable:
+    """A table as PyIceberg loads it, which reaches the bucket by itself."""
+    known = {f"s3.{option.replace('_', '-')}": str(value) for option, value in lake.server.options.items()}
+    return SqlCatalog("lake", uri=lake.database["uri"], **known).load_table(f"default.{name}")
+
+
+@on_sqlite
+def test_pyiceberg_reads_and_writes_the_table(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+    plain.append(ROWS)
+    found = by_pyiceberg(lake, "plain")
+    assert found.metadata.location == plain.location
+    assert found.metadata.current_snapshot().manifest_list.startswith(lake.place)  # type: ignore[union-attr]
+    assert sorted(found.scan().to_arrow().column("k").to_pylist()) == [1, 2]
+    found.append(ROWS)
+    assert [row["k"] for row in stored(object_server, plain)] == [1, 1, 2, 2]
+
+
+@pytest.mark.full
+@on_sqlite
+def test_damaged_metadata_is_repaired(plain: Table, s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
+    plain.append(ROWS)
+    by_pyiceberg(lake, "plain").append(ROWS)  # metadata that this process has not seen
+    newest = by_pyiceberg(lake, "plain").metadata_location.removeprefix("s3://")
+    with object_server.files.open_output_stream(newest) as stream:
+        stream.write(b"{")
+    assert newest in refusal("BAD_DATA", plain.splits)
+    s3.repair("plain")
+    assert len(stored(object_server, s3.table("plain"))) == 2
+
+
+def as_iceberg_reads(s3: Session) -> Any:
+    """Spark's own session, with the catalog through Iceberg's runtime."""
+    found = s3.spark.newSession()
+    for key, value in s3.catalogs["lake"].spark_catalog_settings("lake").items():  # type: ignore[attr-defined]
+        found.conf.set(key, value)
+    return found
+
+
+@pytest.mark.full
+@on_sqlite
+def test_spark_reads_and_writes_through_icebergs_runtime(spark: SparkSession, s3: Session) -> None:
+    s3.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
+    table = s3.table("t")
+    table.upsert(ROWS)
+    table.upsert(ROWS.set_column(1, "v", [["x", "y"]]))
+    table.compact(full=True)
+    own = as_iceberg_reads(s3)
+    assert [tuple(row) for row in own.sql("SELECT k, v FROM lake.default.t ORDER BY k").collect()] == [
+        (1, "x"),
+        (2, "y"),
+    ]
+    own.sql("DELETE FROM lake.default.t WHERE k = 1")
+    assert [row["k"] for row in s3.sql("SELECT k FROM t").collect()] == [2]
+
+
+@pytest.mark.full
+@on_sqlite
+def test_a_table_that_spark_made_is_read_and_written(spark: SparkSession, s3: Session, lake: BucketLake) -> None:
+    own = as_iceberg_reads(s3)
+    own.sql("CREATE TABLE lake.default.made (k INT, v STRING)")
+    own.sql("INSERT INTO lake.default.made VALUES (1, 'a'), (2, 'b')")
+    made = s3.table("made")
+    assert [row["k"] for row in s3.sql("SELECT k FROM made ORDER BY k").collect()] == [1, 2]
+    made.append(ROWS)
+    again = s3.register("again", "iceberg", made.location)
+    assert again.to_df().count() == 4
+    assert made.to_df(version=1).count() == 2
