@@ -137,8 +137,6 @@ def test_what_cannot_be_in_a_store_is_refused_at_connect(object_server: ObjectSe
     refusal("CONFIGURATION_INVALID", lambda: trinity.connect("/tmp/w", storage_options=object_server.options))
 
 
-
-
 @pytest.mark.parametrize("lake", ["parquet"], indirect=True)
 def test_a_bucket_is_reached_in_one_way(s3: Session, object_server: ObjectServer, place: str) -> None:
     elsewhere = {**object_server.options, "endpoint": "https://elsewhere.example"}

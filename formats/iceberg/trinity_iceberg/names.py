@@ -167,22 +167,22 @@ class CatalogNames:
     def drop_table(self, table: TableHandle) -> None:
         """Removes a table from the catalog, then its folder: a crash leaves nothing under the name.
 
-        A folder stays that lies elsewhere than Trinity puts tables, is no Iceberg table's, or holds another table; in a
-        bucket also one that the catalog chose, and may give to another table.
+        A folder stays that lies elsewhere than Trinity puts tables, is no Iceberg table's, or holds another table.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND.
         """
         folder = Location.of(table.location)
-        placed = folder.on_disk if self._warehouse is None else folder.parent.parent == self._warehouse
+        placed = self._warehouse is None or folder.parent.parent == self._warehouse
+        objects = () if folder.on_disk or not placed else _objects_of(folder)
         # none is made in the folder before it is moved, and none is committed to meanwhile
         with held(str(folder.parent), alone=True), held(table.location, alone=True):
             try:
                 self._iceberg.drop_table(identifier_of(table.schema, table.table))
             except NoSuchTableError as error:
                 raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
-            if placed and ObjectStore(folder).is_folder("metadata") and not self._holds_table(folder):
-                _remove(folder)
+            if placed and not self._holds_table(folder):
+                _remove(folder, objects)
         if placed and folder.on_disk:
             sweep(folder.parent)
 
@@ -195,13 +195,23 @@ class CatalogNames:
         return any(folder.relative(Location.of(metadata)) is not None for metadata in found if metadata)
 
 
-def _remove(folder: Location) -> None:
-    """Removes what no catalog names any more; from a disk in one step."""
+def _objects_of(folder: Location) -> Sequence[str]:
+    """The objects of a table: none of another one, which an engine may put there as soon as the name is free."""
+    with contextlib.suppress(TrinityError):
+        found = [entry.path for entry in ObjectStore(folder).list()]
+        return found if any(path.startswith("metadata/") for path in found) else ()
+    return ()
+
+
+def _remove(folder: Location, objects: Sequence[str]) -> None:
+    """Removes what no catalog names any more: a folder in one step, objects as far as they can be."""
+    store = ObjectStore(folder)
     if not folder.on_disk:
-        ObjectStore(folder).delete_below("")
-        return
-    with contextlib.suppress(FileNotFoundError):
-        bury(folder)
+        with contextlib.suppress(TrinityError):
+            store.delete(objects)
+    elif store.is_folder("metadata"):
+        with contextlib.suppress(FileNotFoundError):
+            bury(folder)
 
 
 def _namespace(schema: str) -> tuple[str]:
