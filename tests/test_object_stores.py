@@ -131,7 +131,7 @@ def test_of_writers_of_one_name_one_wins(s3: Session, lake: BucketLake) -> None:
 
 
 @pytest.mark.full
-def test_of_makers_of_one_table_one_wins(s3: Session, object_server: ObjectServer) -> None:
+def test_of_makers_of_one_table_one_wins(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
     def makes(_: int) -> Table | TrinityError:
         try:
             return s3.create_table("t", COLUMNS)
@@ -144,6 +144,7 @@ def test_of_makers_of_one_table_one_wins(s3: Session, object_server: ObjectServe
     [made] = [table for table in found if isinstance(table, Table)]
     made.append(ROWS)
     assert len(stored(object_server, s3.table("t"))) == 2
+    assert objects(object_server, f"{lake.place}/default") == objects(object_server, made.location)
 
 
 @pytest.mark.full

@@ -139,7 +139,10 @@ class IcebergMetadata(RowChanges):
             partition_spec=partition_spec(definition, columns),
             properties={**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns)), **CREATED},
         )
-        with held(str(location.parent)) if location else contextlib.nullcontext():
+        with (
+            held(str(location.parent)) if location else contextlib.nullcontext(),
+            self._names.discarding(location),
+        ):
             put_table(self._iceberg, transaction, (self._catalog, schema, name))
         handle = TableHandle(self._catalog, schema, name, "")
         return replace(handle, location=local_path(self._load(handle).metadata.location))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pyiceberg.catalog import Catalog
@@ -144,6 +144,16 @@ class CatalogNames:
         if folder is not None and folder.on_disk:
             check_free(folder, f"{self._catalog}.{schema}.{table}")
         return folder
+
+    @contextlib.contextmanager
+    def discarding(self, location: Location | None) -> Iterator[None]:
+        """Removes what a new table has put into a folder of its own, once another one has got its name."""
+        try:
+            yield
+        except TrinityError as error:
+            if error.code == "TABLE_ALREADY_EXISTS" and location is not None and not location.on_disk:
+                ObjectStore(location).delete_below("")
+            raise
 
     def _new_folder(self, schema: str, table: str) -> Location | None:
         if (found := self._folder(schema)) is None:
