@@ -14,6 +14,7 @@ from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects,
 from tests.support.object_store import ObjectServer
 from trinity import Session
 from trinity.errors import TrinityError
+from trinity.spi import SinkId
 from trinity.storage import AlreadyExists, ObjectStore
 from trinity.table import Table
 
@@ -62,6 +63,20 @@ def test_a_table_that_is_made_anew_has_nothing_of_the_one_before(s3: Session, ob
     assert new.splits().files == ()
     refusal("TABLE_ALREADY_EXISTS", lambda: s3.create_table("t", COLUMNS))
     refusal("SCHEMA_NOT_FOUND", lambda: s3.create_table("nowhere.t", COLUMNS))
+
+
+def test_a_statement_that_outlives_its_table_writes_to_no_other(s3: Session, object_server: ObjectServer) -> None:
+    old = s3.create_table("t", COLUMNS)
+    metadata, sinks = old.connector.metadata, old.connector.sinks
+    insert = metadata.begin_insert(old.handle)
+    sink = sinks.create_page_sink(insert.target, SinkId())
+    sink.append_page(pa.RecordBatch.from_pydict({"k": [7], "v": ["x"]}, schema=insert.target.storage))
+    s3.drop_table("t")
+    new = s3.create_table("t", COLUMNS)
+    with pytest.raises(TrinityError) as caught:
+        metadata.finish_insert(insert, sink.finish())
+    assert caught.value.code in ("TABLE_NOT_FOUND", "TRANSACTION_CONFLICT")
+    assert stored(object_server, new) == []
 
 
 def test_vacuum_forgets_versions_and_orphans(

@@ -41,6 +41,20 @@ def test_a_commit_whose_answer_is_lost_is_made_once(
     assert plain.append(ROWS).version == FIRST[lake.fmt] + 2
 
 
+def test_a_commit_that_the_store_refuses_leaves_the_table_as_it_was(plain: Table, object_server: ObjectServer) -> None:
+    version = plain.append(ROWS).version
+    denied = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
+
+    def denies(request: Request, ask: Any) -> Answer | None:
+        return denied if request.method == "PUT" and request.path.endswith(".json") else None
+
+    with object_server.proxy.faulty(denies):
+        refusal("PERMISSION_DENIED", lambda: plain.append(ROWS))
+        assert plain.splits().version == version
+    assert plain.append(ROWS).version == version + 1
+    assert len(stored(object_server, plain)) == 4
+
+
 @pytest.mark.full
 def test_a_busy_store_is_asked_again(plain: Table, object_server: ObjectServer) -> None:
     refused: list[str] = []

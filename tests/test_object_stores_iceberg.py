@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.bucket_lake import ROWS, BucketLake, objects, refusal, stored
-from tests.support.object_store import ObjectServer
+from tests.support.object_store import SECRET, ObjectServer
 from trinity import Session
 from trinity.table import Table
 
@@ -112,3 +112,4 @@ def test_a_table_that_spark_made_is_read_and_written(spark: SparkSession, s3: Se
     again = s3.register("again", "iceberg", made.location)
     assert again.to_df().count() == 4
     assert made.to_df(version=1).count() == 2
+    assert SECRET not in made.to_df()._jdf.queryExecution().toString()
