@@ -25,6 +25,7 @@ from trinity.storage.local_folders import bury, remove_empty, sweep
 from trinity.storage.local_hold import held
 from trinity.storage.local_sync import make_folder, sync_file, sync_folders
 from trinity.storage.location import Location, file_uri, in_bucket, local_path, path_sql, spark_path
+from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages
@@ -139,7 +140,9 @@ __all__ = [
     "named_files",
     "next_timestamp_ms",
     "no_readable_version",
+    "no_schema",
     "no_such_version",
+    "no_table",
     "not_ours",
     "oldest_needed",
     "open_parquet",
@@ -153,6 +156,9 @@ __all__ = [
     "read_files",
     "release_bucket",
     "remove_empty",
+    "schema_in_use",
+    "schema_stays",
+    "schema_taken",
     "scrubbed_warnings",
     "shown",
     "spark_path",
@@ -169,6 +175,7 @@ __all__ = [
     "sync_file",
     "sync_folders",
     "system_trouble",
+    "table_taken",
     "unescaped",
     "unreadable_deletes",
     "with_earlier",

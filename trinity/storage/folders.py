@@ -16,6 +16,7 @@ from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, is_folder, make_new, remove_empty, sweep
 from trinity.storage.local_sync import make_folder
 from trinity.storage.location import Location
+from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.object_catalog import DEFAULT_SCHEMA, ObjectCatalog
 from trinity.storage.row_changes import RowChanges
 
@@ -80,7 +81,7 @@ class FolderCatalog:
         try:
             make_new(folder)
         except FileExistsError as error:
-            raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self.catalog}.{schema}' exists already.") from error
+            raise schema_taken(self.catalog, schema) from error
         except OSError as error:
             raise TrinityError(
                 "FILESYSTEM_ERROR", f"Folder '{folder}' of schema '{self.catalog}.{schema}' cannot be made: {error}."
@@ -94,12 +95,9 @@ class FolderCatalog:
                 NOT_SUPPORTED for ``default``.
         """
         if schema == DEFAULT_SCHEMA:
-            raise TrinityError("NOT_SUPPORTED", f"Schema '{self.catalog}.{schema}' always exists; drop its tables.")
+            raise schema_stays(self.catalog, schema)
         if tables := self.list_tables(schema):
-            raise TrinityError(
-                "SCHEMA_NOT_EMPTY",
-                f"Schema '{self.catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
-            )
+            raise schema_in_use(self.catalog, schema, tables)
         folder = self.folder_of(schema)
         check_only_graves(folder, f"{self.catalog}.{schema}")
         sweep(folder)
@@ -118,10 +116,7 @@ class FolderCatalog:
         """The folder of a schema. Raises SCHEMA_NOT_FOUND."""
         folder = self._named.place(schema)
         if not is_folder(folder):
-            raise TrinityError(
-                "SCHEMA_NOT_FOUND",
-                f"Catalog '{self.catalog}' has no schema '{schema}'; it has {', '.join(self.list_schemas())}.",
-            )
+            raise no_schema(self.catalog, schema, self.list_schemas())
         return folder
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
@@ -139,10 +134,7 @@ class FolderCatalog:
         """
         self.folder_of(schema)
         if self.get_table(schema, table):
-            raise TrinityError(
-                "TABLE_ALREADY_EXISTS",
-                f"Table '{self.catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
-            )
+            raise table_taken(f"{self.catalog}.{schema}.{table}")
         folder = self._named.place(schema, table)
         check_free(folder, f"{self.catalog}.{schema}.{table}")
         self._named.keep(table)
@@ -154,14 +146,13 @@ class FolderCatalog:
 
     def drop_table(self, table: TableHandle) -> None:
         """Removes a table's folder, or none of it. Raises TABLE_NOT_FOUND, also for a folder that is no table."""
-        missing = TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.")
         if self.get_table(table.schema, table.table) is None:
-            raise missing
+            raise no_table(table.full_name)
         folder = self._named.place(table.schema, table.table)
         try:
             bury(folder)
         except FileNotFoundError as error:
-            raise missing from error
+            raise no_table(table.full_name) from error
         sweep(folder.parent)
 
 

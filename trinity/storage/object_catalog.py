@@ -13,6 +13,7 @@ from trinity.spi import TableHandle
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.folder_names import folder_name, own_folder
 from trinity.storage.location import Location
+from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.object_names import NameLog
 from trinity.storage.store import ObjectStore
 
@@ -46,11 +47,11 @@ class ObjectCatalog:
                 raise AlreadyExists(schema)
             self._schemas.take(schema)
         except AlreadyExists as error:
-            raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self.catalog}.{schema}' exists already.") from error
+            raise schema_taken(self.catalog, schema) from error
 
     def drop_schema(self, schema: str) -> None:
         if schema == DEFAULT_SCHEMA:
-            raise TrinityError("NOT_SUPPORTED", f"Schema '{self.catalog}.{schema}' always exists; drop its tables.")
+            raise schema_stays(self.catalog, schema)
         self._check_schema(schema)
         self._check_empty(schema)
         self._schemas.free(schema)
@@ -71,7 +72,7 @@ class ObjectCatalog:
     def new_table(self, schema: str, table: str) -> TableHandle:
         self._check_schema(schema)
         if self._tables.find(schema, table):
-            raise self._table_exists(schema, table)
+            raise table_taken(f"{self.catalog}.{schema}.{table}")
         place = f"{folder_name(schema)}/{own_folder(table)}"
         return TableHandle(self.catalog, schema, table, str(self.root.join(place)))
 
@@ -81,7 +82,7 @@ class ObjectCatalog:
             self._tables.take(table.schema, table.table, location=where)
         except AlreadyExists as error:
             ObjectStore(table.location).delete_below("")
-            raise self._table_exists(table.schema, table.table) from error
+            raise table_taken(table.full_name) from error
         try:
             self._check_schema(table.schema)  # it may have been dropped meanwhile
         except TrinityError:
@@ -92,7 +93,7 @@ class ObjectCatalog:
 
     def drop_table(self, table: TableHandle) -> None:
         if not self._tables.free(table.schema, table.table, location=self._below(table)):
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.")
+            raise no_table(table.full_name)
         ObjectStore(table.location).delete_below("")
 
     # -- helpers ----------------------------------------------------------------------------------------
@@ -102,20 +103,8 @@ class ObjectCatalog:
 
     def _check_schema(self, schema: str) -> None:
         if schema != DEFAULT_SCHEMA and self._schemas.find(schema) is None:
-            raise TrinityError(
-                "SCHEMA_NOT_FOUND",
-                f"Catalog '{self.catalog}' has no schema '{schema}'; it has {', '.join(self.list_schemas())}.",
-            )
+            raise no_schema(self.catalog, schema, self.list_schemas())
 
     def _check_empty(self, schema: str) -> None:
         if tables := self._tables.taken(schema):
-            raise TrinityError(
-                "SCHEMA_NOT_EMPTY",
-                f"Schema '{self.catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
-            )
-
-    def _table_exists(self, schema: str, table: str) -> TrinityError:
-        return TrinityError(
-            "TABLE_ALREADY_EXISTS",
-            f"Table '{self.catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
-        )
+            raise schema_in_use(self.catalog, schema, tables)

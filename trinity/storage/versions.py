@@ -37,6 +37,7 @@ from trinity.spi import (
     stored_field,
 )
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
+from trinity.storage.name_errors import table_taken
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.position_deletes import deletes_of_fragments
 from trinity.storage.readable import no_readable_version, oldest_needed, version_at
@@ -159,7 +160,7 @@ class VersionedMetadata(RowChanges):
         try:
             self.commit_version(table, TableVersion.first(definition))
         except CommitRaced as taken:
-            raise TrinityError("TABLE_ALREADY_EXISTS", f"Table '{table.full_name}' exists already.") from taken
+            raise table_taken(table.full_name) from taken
         return table
 
     def left_by_trinity(self, table: TableHandle) -> bool:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import Cache, Location, ObjectStore, Stat, in_bucket, local_path, system_trouble
+from trinity.storage import Cache, Location, ObjectStore, Stat, in_bucket, local_path, no_table, system_trouble
 from trinity_iceberg.external import LocationCatalog
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
@@ -45,14 +45,14 @@ class Tables:
         try:
             loaded = self._present(table)
         except (NoSuchTableError, NoSuchNamespaceError) as error:
-            raise _missing(table) from error
+            raise no_table(table.full_name) from error
         except SQLAlchemyError as error:
             raise TrinityError("FILESYSTEM_ERROR", f"Catalog '{table.catalog}' cannot be read: {error}.") from error
         except (OSError, MemoryError, ValidationError, ValueError, KeyError, TypeError) as error:
             raise system_trouble(error, table.location) or _damaged(self._catalog, table, error) from error
         table.check_same(str(loaded.metadata.table_uuid))
         if self._has_moved(table, loaded):
-            raise _missing(table)
+            raise no_table(table.full_name)
         return loaded
 
     def _has_moved(self, table: TableHandle, loaded: Table) -> bool:
@@ -82,14 +82,10 @@ def _stat(file: str) -> tuple[bool, Stat | None]:
     return found is not None, found
 
 
-def _missing(table: TableHandle) -> TrinityError:
-    return TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.")
-
-
 def _damaged(catalog: Catalog, table: TableHandle, error: Exception) -> TrinityError:
     location = metadata_file(catalog, table)
     if location is None and isinstance(catalog, SqlCatalog):
-        return _missing(table)  # dropped while it was loaded
+        return no_table(table.full_name)  # dropped while it was loaded
     where = local_path(location) if location else f"{table.location}/metadata"
     return TrinityError(
         "BAD_DATA",

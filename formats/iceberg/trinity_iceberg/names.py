@@ -35,9 +35,15 @@ from trinity.storage import (
     escaped,
     folder_name,
     held,
+    no_schema,
+    no_table,
     own_folder,
     remove_empty,
+    schema_in_use,
+    schema_stays,
+    schema_taken,
     sweep,
+    table_taken,
     unescaped,
 )
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
@@ -85,7 +91,7 @@ class CatalogNames:
         try:
             self._iceberg.create_namespace(_namespace(schema))
         except (NamespaceAlreadyExistsError, IntegrityError) as error:
-            raise TrinityError("SCHEMA_ALREADY_EXISTS", f"Schema '{self._catalog}.{schema}' exists already.") from error
+            raise schema_taken(self._catalog, schema) from error
 
     def drop_schema(self, schema: str) -> None:
         """Removes the namespace, and its folder, which is empty but for graves.
@@ -95,12 +101,9 @@ class CatalogNames:
                 NOT_SUPPORTED for ``default``.
         """
         if tables := self.list_tables(schema):
-            raise TrinityError(
-                "SCHEMA_NOT_EMPTY",
-                f"Schema '{self._catalog}.{schema}' still holds {', '.join(tables)}; drop these tables first.",
-            )
+            raise schema_in_use(self._catalog, schema, tables)
         if schema == DEFAULT_SCHEMA:
-            raise TrinityError("NOT_SUPPORTED", f"Schema '{self._catalog}.{schema}' always exists; it stays.")
+            raise schema_stays(self._catalog, schema)
         folder = self._disk_folder(schema)
         if folder is not None:
             check_only_graves(folder, f"{self._catalog}.{schema}")
@@ -124,8 +127,7 @@ class CatalogNames:
         return sorted(identifier[-1] for identifier in self._iceberg.list_tables(_namespace(schema)))
 
     def _missing(self, schema: str) -> TrinityError:
-        known = ", ".join(self.list_schemas())
-        return TrinityError("SCHEMA_NOT_FOUND", f"Catalog '{self._catalog}' has no schema '{schema}'; it has {known}.")
+        return no_schema(self._catalog, schema, self.list_schemas())
 
     def new_location(self, schema: str, table: str) -> Location | None:
         """The folder of a new table: that of its name, unless a table that was renamed has it; None: the catalog's.
@@ -137,10 +139,7 @@ class CatalogNames:
         """
         folder = self._new_folder(schema, table)
         if table in self.list_tables(schema):  # behind the look at the folder, which is its own table's then
-            raise TrinityError(
-                "TABLE_ALREADY_EXISTS",
-                f"Table '{self._catalog}.{schema}.{table}' exists already; use IF NOT EXISTS, or drop it first.",
-            )
+            raise table_taken(f"{self._catalog}.{schema}.{table}")
         if folder is not None and folder.on_disk:
             check_free(folder, f"{self._catalog}.{schema}.{table}")
         return folder
@@ -190,7 +189,7 @@ class CatalogNames:
             try:
                 self._iceberg.drop_table(identifier_of(table.schema, table.table))
             except NoSuchTableError as error:
-                raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist.") from error
+                raise no_table(table.full_name) from error
             if placed and not self._holds_table(folder):
                 _remove(folder, objects)
         if placed and folder.on_disk:

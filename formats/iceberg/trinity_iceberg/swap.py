@@ -19,7 +19,7 @@ from pyiceberg.utils.properties import property_as_bool
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
 from trinity.errors import TrinityError
-from trinity.storage import CommitRaced, after_commit
+from trinity.storage import CommitRaced, after_commit, table_taken
 from trinity_iceberg.carried import OPERATION
 from trinity_iceberg.names import identifier_of
 
@@ -85,9 +85,7 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
         if isinstance(error, TrinityError):
             raise
         if isinstance(error, CommitRaced):
-            raise TrinityError(
-                "TABLE_ALREADY_EXISTS", f"Table '{full}' exists already; use IF NOT EXISTS, or drop it first."
-            ) from error
+            raise table_taken(full) from error
         raise TrinityError("FILESYSTEM_ERROR", f"Table '{full}' cannot be made: {error}.") from error
 
 
