@@ -287,6 +287,7 @@ def test_flink_rows(session: Session) -> None:
 # -- change feeds of tables -------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_delta_changes(session: Session, tmp_path: Path) -> None:
     source, spark = f"delta.`{tmp_path}/source`", session.spark
     spark.sql(

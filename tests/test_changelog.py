@@ -84,6 +84,7 @@ def prune_all(table: Table) -> None:
     assert files(table, ".parquet") == []
 
 
+@pytest.mark.full
 def test_columns_that_changed_since(session: Session, tiered_fmt: str) -> None:
     table = made(session, tiered_fmt)
     put(table, (1, 10, "a"), (2, 10, "b"))
@@ -118,6 +119,7 @@ def test_what_is_lost_is_computed_again(session: Session, tiered_fmt: str) -> No
     assert feed(table, first) == whole
 
 
+@pytest.mark.tiered
 def test_vacuum_takes_what_cannot_be_read_and_leaves_the_rest(session: Session, fmt: str) -> None:
     table = made(session, fmt)
     one = put(table, (1, 1, "a"))

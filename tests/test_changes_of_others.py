@@ -31,6 +31,7 @@ def test_tables_that_others_wrote(
     assert applied(rows_at(table, first), feed(table, first)) == rows_at(table)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fmt", ["delta", pytest.param("iceberg", marks=pytest.mark.full)], indirect=True)
 def test_own_tables_that_others_change(session: Session, fmt: str) -> None:
     options = "TBLPROPERTIES ('watermark-key' = 'w')"

@@ -30,6 +30,7 @@ def counter(session: Session, fmt: str, request: pytest.FixtureRequest) -> str:
     return f"{fmt}.default.counters"
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize(("threads", "times"), [(2, 2), pytest.param(8, 25, marks=FULL)])
 def test_l7_no_increment_is_lost(session: Session, counter: str, threads: int, times: int) -> None:
     def work() -> None:

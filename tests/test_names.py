@@ -76,6 +76,7 @@ def test_what_is_no_dotted_name_is_refused(text: str) -> None:
 LOOKALIKES = ["victim", '"victim"', "`victim`", "v.w", '"v"."w"', "x`y", "x.y", "it's"]
 
 
+@pytest.mark.tiered
 def test_a_table_is_dropped_and_altered_by_its_own_name(session: Session, fmt: str) -> None:
     session.sql(f"USE {fmt}.default")
     for name in LOOKALIKES:

@@ -145,6 +145,7 @@ def _act(session: Session, orders: Table, draw: random.Random, moment: int) -> N
     draw.choice(actions if moment else actions[:1])()
 
 
+@pytest.mark.full
 def test_a_wide_row_of_two_sources(session: Session, tiered_fmt: str) -> None:
     """The source of one half is a partial-update table itself."""
     session.sql(
@@ -252,6 +253,7 @@ def test_what_is_vacuumed_cannot_be_followed(session: Session, fmt: str) -> None
     assert summed(totals) == expected(orders) == {"ann": (20, 1), "bob": (5, 1)}
 
 
+@pytest.mark.full
 def test_followers_at_once_add_nothing_twice(session: Session) -> None:
     orders, totals = orders_of(session, "parquet"), totals_of(session, "parquet")
     put(orders, (1, "ann", 10, 10))

@@ -166,6 +166,7 @@ def check_changes(sql: Session, draw: Draw) -> None:
         assert found == rows(connection.execute("SELECT n, x, z, b FROM t").fetchall()), text
 
 
+@pytest.mark.full
 def test_values_of_predicates(sql: Session) -> None:
     connection = duck()
     for text in (

@@ -53,6 +53,7 @@ def table(request: pytest.FixtureRequest, session: Session, fmt: str) -> Table:
     return session.table(f"{fmt}.default.t")
 
 
+@pytest.mark.tiered
 def test_a_retry_of_a_statement_changes_nothing(session: Session, table: Table, fmt: str) -> None:
     for number, name in enumerate(STATEMENTS if fmt == "parquet" else EVERYWHERE):
         if name == "delete by keys" and not table.definition.keyed:

@@ -179,6 +179,7 @@ def test_l4_txn_makes_a_retry_a_no_op(orders: Table) -> None:
     assert amounts(orders) == {"1": 3.0}
 
 
+@pytest.mark.tiered
 def test_blind_appends_of_eight_threads_all_land(orders: Table) -> None:
     def append(thread: int) -> list[int]:
         return [orders.upsert(order(f"{thread}-{n}", n, float(n))).version for n in range(5)]

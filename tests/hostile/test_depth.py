@@ -132,6 +132,7 @@ def deep(session: Session, tiered_fmt: str) -> Table:
     return table
 
 
+@pytest.mark.full
 def test_deep_statements_on_spark(deep: Table) -> None:
     """What Spark's own stack holds works; what it does not is refused by name, and changes nothing."""
     sql = deep.session.sql

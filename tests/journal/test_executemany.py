@@ -39,6 +39,7 @@ def refused(connection: dbapi.Connection, text: str, rows: Any) -> dbapi.Error:
     return caught.value
 
 
+@pytest.mark.tiered
 def test_many_rows_are_one_commit_or_none(items: Table, warehouse: Path) -> None:
     with dbapi.connect(warehouse=warehouse) as connection:
         before = versions(items)
@@ -72,6 +73,7 @@ def small(session: Session, tiered_fmt: str) -> Table:
     )
 
 
+@pytest.mark.full
 def test_expressions_are_evaluated_for_each_row(small: Table, warehouse: Path) -> None:
     with dbapi.connect(warehouse=warehouse) as connection:
         cursor = connection.cursor()
@@ -102,6 +104,7 @@ def test_expressions_are_evaluated_for_each_row(small: Table, warehouse: Path) -
         assert cursor.executemany(f"UPDATE {small.name} SET name = ? WHERE id = ?", [("x", 3), ("y", 99)]).rowcount == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("versions", ["BIGINT", pytest.param("TIMESTAMP", marks=pytest.mark.full)])
 def test_a_journalled_trinity_table(warehouse: Path, spark: object, tiered_fmt: str, versions: str) -> None:
     given = model(tiered_fmt, versions, {"depts": ["deptno"]})

@@ -275,6 +275,7 @@ def test_a_model_meets_the_tables(empty: dbapi.Connection, warehouse: Path, tier
             dbapi.connect(given, warehouse=warehouse)
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize("versions", ["BIGINT"])
 def test_the_seeds_session(
     warehouse: Path, spark: SparkSession, fmt: str, versions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
