@@ -1,4 +1,4 @@
-"""What catalogs say of names that are taken, missing or in use: the same words whatever keeps the names."""
+"""Errors of names that are taken, missing or in use: the same words whatever catalog keeps the names."""
 
 from __future__ import annotations
 
