@@ -32,7 +32,7 @@ def test_tables_that_others_wrote(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("fmt", ["delta", pytest.param("iceberg", marks=pytest.mark.full)], indirect=True)
+@pytest.mark.parametrize("fmt", ["delta", "iceberg"], indirect=True)
 def test_own_tables_that_others_change(session: Session, fmt: str) -> None:
     options = "TBLPROPERTIES ('watermark-key' = 'w')"
     session.sql(f"CREATE TABLE {fmt}.default.t (k INT, w BIGINT, v STRING, PRIMARY KEY (k)) {options}")

@@ -54,8 +54,8 @@ def test_adapter_conforms(connector: str, spark: SparkSession, tmp_path: Path) -
     assert report.tally.observations["merge-sinks"] == len(SINK_CHECKS)
 
 
-@pytest.mark.parametrize("connector", connectors())
 @pytest.mark.full
+@pytest.mark.parametrize("connector", connectors())
 def test_commits_within_commits(connector: str, spark: SparkSession, tmp_path: Path) -> None:
     report = run_check(connector, spark, "concurrency", BUDGET, folder=tmp_path)
     assert report.conforms, report.text()

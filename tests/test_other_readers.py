@@ -15,7 +15,6 @@ CASES = [
 ]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("fmt", "kind"), CASES)
 def test_the_page_says_what_readers_see(session: Session, fmt: str, kind: str) -> None:
     found = cells(session, fmt, kind)

@@ -105,7 +105,7 @@ def test_expressions_are_evaluated_for_each_row(small: Table, warehouse: Path) -
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("versions", ["BIGINT", pytest.param("TIMESTAMP", marks=pytest.mark.full)])
+@pytest.mark.parametrize("versions", ["BIGINT", "TIMESTAMP"])
 def test_a_journalled_trinity_table(warehouse: Path, spark: object, tiered_fmt: str, versions: str) -> None:
     given = model(tiered_fmt, versions, {"depts": ["deptno"]})
     with dbapi.connect(given, warehouse=warehouse) as connection:
