@@ -64,7 +64,7 @@ def place(bucket: str) -> str:
     return f"s3://{bucket}/{uuid.uuid4().hex}"
 
 
-@pytest.fixture(params=["parquet", "iceberg"])
+@pytest.fixture(params=["parquet", "delta", "iceberg"])
 def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str, tmp_path: Path) -> BucketLake:
     """A catalog in the bucket, of each format that can be there; ``iceberg-postgres`` for those who ask for it."""
     kind = str(request.param)

@@ -118,6 +118,7 @@ def test_a_table_may_be_registered_by_its_location(
     assert stored(object_server, found) == stored(object_server, plain)
     code, words = {
         "parquet": ("NOT_SUPPORTED", "folders of others"),
+        "delta": ("INVALID_ARGUMENTS", "no Delta table"),
         "iceberg": ("INVALID_ARGUMENTS", "no Iceberg table"),
     }[lake.fmt]
     assert words in refusal(code, lambda: s3.register("f", lake.fmt, f"{plain.location}/x"))
@@ -190,7 +191,11 @@ def test_requests_are_few_and_do_not_grow(plain: Table, object_server: ObjectSer
             table = fresh.table("plain")
         with counting() as first:
             table.splits()
-    assert (len(append), len(look), len(find)) == {"parquet": (6, 1, 3), "iceberg": (7, 0, 1)}[lake.fmt]
+    assert (len(append), len(look), len(find)) == {
+        "parquet": (6, 1, 3),
+        "delta": (6, 1, 3),
+        "iceberg": (7, 0, 1),
+    }[lake.fmt]
     assert len(first) <= 2 + 10  # the log's names, a checkpoint, and what was committed since
     assert [r for r in first if re.search(r"\.parquet$", r.path)] == []
 

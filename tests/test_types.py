@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from pyspark.sql import Row
 
 from trinity import Column, Session, TrinityError
+from trinity.definition import evolve
 from trinity.spi import arrow_type
 from trinity.table import Table
 
@@ -120,6 +122,14 @@ def test_compaction_keeps_every_value(typed: Table) -> None:
 def test_types_are_kept(typed: Table) -> None:
     kinds = {c.name: c.type for c in typed.definition.visible}
     assert kinds == {"k": "int", **{name: kind for name, (kind, _) in CASES.items()}}
+
+
+def test_columns_of_every_type_are_added_later(session: Session, fmt: str) -> None:
+    table = session.create_table(f"{fmt}.default.grows", [Column("k", "int")], primary_key=["k"])
+    table.upsert(rows().select(["k"]))
+    table.alter(*[partial(evolve.added, column=Column(name, kind)) for name, (kind, _) in CASES.items()])
+    table.upsert(rows().slice(0, 2))
+    assert read(table) == expected()
 
 
 @pytest.mark.tiered

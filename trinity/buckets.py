@@ -41,7 +41,7 @@ class Buckets:
                 raise TrinityError(
                     "NOT_SUPPORTED",
                     f"Catalog '{name}' cannot be at '{catalogs[name]['warehouse']}': its format has no tables in "
-                    "object stores yet. Those of the connectors 'parquet' and 'iceberg' can be there.",
+                    "object stores yet. Those of the connectors 'parquet', 'delta' and 'iceberg' can be there.",
                 )
         self._claimed: list[str] = []
         self._options = wanted = self._wanted(own, storage)

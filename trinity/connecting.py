@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["connect"]
 
 _BUILT_IN: Final = ("parquet", "delta", "iceberg")
-_IN_STORES: Final = ("parquet",)
+_IN_STORES: Final = ("parquet", "delta")
 
 
 @public
@@ -38,8 +38,8 @@ def connect(
 
     Args:
         warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each; or
-            ``s3://bucket/path``, for the catalog ``parquet`` alone, since one of Iceberg's there needs an address, too
-            (docs/object-stores.md).
+            ``s3://bucket/path``, for ``parquet`` and ``delta`` alone, since a catalog of Iceberg's there needs an
+            address, too (docs/object-stores.md).
         spark: the caller's Spark session; else a local one is started when first needed.
         catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
         catalog: current catalog; by default ``parquet``, else the first one given.

@@ -21,11 +21,11 @@ from trinity.table import Table
 
 __all__ = ["COLUMNS", "FIRST", "ROWS", "BucketLake", "bucket_lake", "database_of", "objects", "refusal", "stored"]
 
-FIRST = {"parquet": 0, "iceberg": 1}
+FIRST = {"parquet": 0, "delta": 0, "iceberg": 1}
 """The version of a table that was made and has no rows yet."""
 COLUMNS = [Column("k", "int"), Column("v", "string")]
 ROWS = pa.table({"k": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
-_ODD = {"parquet": "some where/100%", "iceberg": "some where/ünd so"}
+_ODD = {"parquet": "some where/100%", "delta": "some where/100%", "iceberg": "some where/ünd so"}
 """A path that others would misread, as far as the format's readers do not."""
 
 
@@ -64,11 +64,11 @@ def database_of(kind: str, folder: Path, postgres: Mapping[str, Any] | None = No
     """The options that say where a catalog's names are.
 
     Args:
-        kind: ``parquet``, which needs none; ``iceberg`` on SQLite; ``iceberg-postgres``.
+        kind: ``parquet`` or ``delta``, which need none; ``iceberg`` on SQLite; ``iceberg-postgres``.
         folder: where SQLite's file may be.
         postgres: what psycopg needs to reach the server.
     """
-    if kind == "parquet":
+    if kind in ("parquet", "delta"):
         return {}
     if postgres is None:
         return {"uri": f"sqlite:///{folder}/catalog.db"}

@@ -8,6 +8,7 @@ from trinity.merge import commit_timeout_s, quoted, statistics_columns
 from trinity.options import CatalogOptions
 from trinity.secrets import logger, scrubbed_warnings, shown
 from trinity.storage.cache import Cache
+from trinity.storage.checkpoints import checkpoint_step
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.errors import AlreadyExists, after_commit, system_trouble
 from trinity.storage.folder_names import escaped, folder_name, own_folder, unescaped
@@ -113,6 +114,7 @@ __all__ = [
     "check_present",
     "check_replaced",
     "check_scope",
+    "checkpoint_step",
     "claim_bucket",
     "columns_in",
     "commit_loop",

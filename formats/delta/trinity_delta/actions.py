@@ -14,7 +14,7 @@ from trinity.spi import DataFile, TableDefinition, TransactionId
 from trinity.storage import ObjectStore
 from trinity_delta.deletes import DeletionVector
 from trinity_delta.partition import to_delta_partition
-from trinity_delta.schema import configuration, schema_string
+from trinity_delta.schema import schema_string
 from trinity_delta.stats import loosened, to_delta
 
 __all__ = [
@@ -157,15 +157,15 @@ def vacuum_mark(oldest: int) -> Action:
     return domain(VACUUM_DOMAIN, {"oldest": oldest})
 
 
-def new_metadata(definition: TableDefinition, checked: Mapping[str, str]) -> dict[str, Any]:
-    """The ``metaData`` action of a new table, with its configuration as Delta has checked it."""
+def new_metadata(definition: TableDefinition, settings: Mapping[str, str]) -> dict[str, Any]:
+    """The ``metaData`` action of a new table, with its configuration."""
     return {
         "id": str(uuid.uuid4()),
         "name": definition.name,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema_string(definition),
         "partitionColumns": list(definition.partition_columns),
-        "configuration": {**configuration(definition, new=True), **checked},
+        "configuration": dict(settings),
         "createdTime": _now_ms(),
     }
 

@@ -1,17 +1,21 @@
-"""The commit: one transaction of Delta's, within the shared loop."""
+"""The commit: one transaction on the log, within the shared loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import CommitRaced, commit_loop, commit_timeout_s
+from trinity.storage import CommitRaced, Location, commit_loop, commit_timeout_s
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
+from trinity_delta.logs import Logs
+from trinity_delta.object_log import ObjectTransaction
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
+from trinity_delta.transaction import Transaction
 
 __all__ = ["commit_change"]
 
@@ -20,35 +24,51 @@ _T = TypeVar("_T")
 
 def commit_change(
     snapshots: Snapshots,
-    jvm: Callable[[], DeltaJvm],
+    logs: Logs,
     table: TableHandle,
-    change: Callable[[State, DeltaTransaction], _T],
+    change: Callable[[State, Transaction], _T],
 ) -> _T:
     """Reload, check, commit, until no other writer comes between.
 
     Args:
         snapshots: the versions of the catalog's tables.
-        jvm: Delta.
+        logs: their logs.
         table: the table.
         change: one attempt, told the newest state and a transaction that has read it.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT; and whatever ``change`` raises.
     """
-    first = snapshots.load(replace(table, version=None)).definition
-    newest = table.pinned(None, first.id)
+    first = snapshots.load(replace(table, version=None))
+    newest, seen = table.pinned(None, first.definition.id), [first]
 
     def attempt() -> _T:
-        snapshots.load(newest)  # TABLE_NOT_FOUND before Delta makes a folder for its log
-        started = jvm().start(table.full_name, table.location)
-        if started.read_version < 0:
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
-        state = snapshots.load(newest)
-        if state.definition.id != started.table_id:  # Delta remembers the table that was dropped elsewhere
-            jvm().forget(table.location)
-            raise CommitRaced(f"'{table.location}' holds another table now")
-        if state.version != started.read_version:
-            raise CommitRaced(f"version {state.version} came while version {started.read_version} was read")
-        return change(state, started)
+        state = seen.pop() if seen else snapshots.load(newest)
+        return change(state, _started(snapshots, logs, newest, state))
 
-    return commit_loop(table.location, attempt, commit_timeout_s(first.properties))
+    return commit_loop(table.location, attempt, commit_timeout_s(first.definition.properties))
+
+
+def _started(snapshots: Snapshots, logs: Logs, table: TableHandle, state: State) -> Transaction:
+    """A transaction on the newest version, which is told."""
+    if Location.of(table.location).on_disk:
+        return _of_delta(logs.jvm(), table, state)
+    return ObjectTransaction(table, state, partial(snapshots.keep, table, state))
+
+
+def _of_delta(jvm: DeltaJvm, table: TableHandle, state: State) -> DeltaTransaction:
+    """A transaction of Delta's own on a version that is the newest.
+
+    Raises:
+        TrinityError: TABLE_NOT_FOUND.
+        CommitRaced: the version is the newest no more.
+    """
+    started = jvm.start(table.full_name, table.location)
+    if started.read_version < 0:
+        raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+    if state.definition.id != started.table_id:  # Delta remembers the table that was dropped elsewhere
+        jvm.forget(table.location)
+        raise CommitRaced(f"'{table.location}' holds another table now")
+    if state.version != started.read_version:
+        raise CommitRaced(f"version {started.read_version} came while version {state.version} was read")
+    return started

@@ -24,6 +24,7 @@ from trinity.spi import (
     stored_field,
 )
 from trinity.storage import FIELD_ID, check_calendar, file_uri, foreign_definition, quoted
+from trinity_delta.features import CONDITIONAL_PUT
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.schema import CONSTRAINT, DEFAULT, PHYSICAL, TEXT
 
@@ -60,6 +61,7 @@ _WRITABLE: Final = _READABLE | {
     "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "clustering",
     "domainMetadata", "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants",
     "materializePartitionColumns", "rowTracking",
+    CONDITIONAL_PUT,
 }  # fmt: skip
 """Writer features that an append meets, provided that no column uses those that compute."""
 _COMPUTED: Final = {

@@ -17,6 +17,7 @@ from trinity.spi import (
 from trinity.storage import Location
 from trinity_delta.metadata import DeltaMetadata
 from trinity_delta.options import DeltaOptions
+from trinity_delta.repair import made_by_trinity
 from trinity_delta.sink import DeltaSinkProvider
 from trinity_delta.snapshot import is_table
 
@@ -39,11 +40,21 @@ class DeltaConnector(Connector):
                 f"Table '{table.full_name}': '{table.location}' is no Delta table: it has no commits in _delta_log. "
                 "Give the table's own folder, or another connector.",
             )
+        if not Location.of(table.location).on_disk and not made_by_trinity(table.location):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{table.full_name}': '{table.location}' was not made by Trinity, and Delta tables of others "
+                "are read on local disks alone.",
+            )
         return self._metadata
 
 
 class DeltaFormat(Format):
-    """Delta tables in a folder catalog; commits need Spark with Delta's JARs."""
+    """Delta tables in a folder, where commits need Spark with Delta's JARs, or in an object store, where none does."""
+
+    @property
+    def in_object_stores(self) -> bool:
+        return True
 
     @property
     def property_prefixes(self) -> tuple[str, ...]:

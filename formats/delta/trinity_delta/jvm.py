@@ -27,11 +27,14 @@ Action = Mapping[str, Any]
 
 
 class DeltaJvm:
-    """Delta in the JVM of a Spark session.
+    """Delta in the JVM of a Spark session; see also :class:`~trinity_delta.transaction.DeltaLog`.
 
     Raises, from every method:
         TrinityError: CONFIGURATION_INVALID when the session has no Delta JARs.
     """
+
+    # a checkpoint takes Delta ten times as long as a commit, and Trinity reads the log without one
+    preferred: Mapping[str, str] = MappingProxyType({"delta.checkpointInterval": "100"})
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -126,11 +129,6 @@ class DeltaJvm:
         self._logs.invalidateCache(self._session, path)
 
     def checked_configuration(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Table configuration with Delta's own spelling of its keys.
-
-        Raises:
-            TrinityError: INVALID_TABLE_PROPERTY for what Delta refuses.
-        """
         try:
             checked = self.module(f"{_DELTA}.DeltaConfigs").validateConfigurations(self.mapping(given))
         except Exception as error:
@@ -142,8 +140,12 @@ class DeltaJvm:
         with delta_errors(name, location):
             return DeltaTransaction(self, name, location, self.log(location).startTransaction())
 
+    def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
+        """Commits the first version of a table, with the ``metaData`` action given."""
+        self.start(name, location).create(metadata)
+
     def snapshot(self, name: str, location: str, version: int) -> list[Action]:
-        """A version as the actions that would make it: protocol, metaData, txn, domainMetadata, add."""
+        """A version as the actions that would make it."""
         none = self.none
         with delta_errors(name, location):
             found = self.log(location).getSnapshotAt(version, none, none, False)
@@ -194,7 +196,7 @@ class DeltaJvm:
 
 
 class DeltaTransaction:
-    """One optimistic transaction.
+    """One optimistic transaction of Delta's own; see :class:`~trinity_delta.transaction.Transaction`.
 
     After the commit point only success is told: Delta raises what goes wrong behind it too (its hooks, a checksum, a
     lost connection), so on any error the log is searched for the transaction's own commit.
@@ -218,15 +220,11 @@ class DeltaTransaction:
             return str(self._transaction.metadata().id())
 
     def read_txn(self, application: str) -> None:
-        """Declares a read of an application's record: a concurrent commit of the same one conflicts.
-
-        What ``txnVersion`` does, but for the record itself, for which Delta would rebuild the table's state.
-        """
+        """What ``txnVersion`` does, but for the record itself, for which Delta would rebuild the table's state."""
         with delta_errors(self._name, self._location):
             self._transaction.readTxn().addOne(application)
 
     def read_whole_table(self) -> None:
-        """Declares a read of all rows: any concurrent commit of rows conflicts."""
         with delta_errors(self._name, self._location):
             self._transaction.readWholeTable()
 
@@ -238,36 +236,23 @@ class DeltaTransaction:
             self._commit([], made)
 
     def alter(self, change: Mapping[str, Any]) -> None:
-        """Commits other values of fields of the ``metaData`` action."""
         with delta_errors(self._name, self._location):
             before = self._transaction.metadata()
             self.update(change)
             self._commit([], self._jvm.altered(before, self._transaction.metadata()))
 
     def update(self, change: Mapping[str, Any]) -> None:
-        """Gives fields of the ``metaData`` action other values with what is committed next."""
         with delta_errors(self._name, self._location):
             present = json.loads(self._transaction.metadata().json())["metaData"]
             self._transaction.updateMetadata(self._jvm.action({"metaData": {**present, **change}}), False)
 
     def vacuum(self, mark: Action, retained_ms: int) -> None:
-        """Commits what says that the files of versions older than ``retained_ms`` milliseconds are about to go."""
         with delta_errors(self._name, self._location):
             self._commit([mark], self._jvm.vacuumed(self._transaction.metadata(), retained_ms))
 
     def commit(
         self, actions: Sequence[Action], *, operation: str, tags: Mapping[str, str] = MappingProxyType({})
     ) -> int:
-        """Commits a change of rows, and returns the version.
-
-        Args:
-            actions: the change.
-            operation: as for :meth:`DeltaJvm.rows_changed`.
-            tags: what the ``commitInfo`` says beside it.
-
-        Raises:
-            CommitRaced: a concurrent commit conflicts with what this transaction read or removed.
-        """
         with delta_errors(self._name, self._location):
             return self._commit(actions, self._jvm.rows_changed(operation), tags)
 

@@ -28,7 +28,6 @@ from trinity.spi import (
 )
 from trinity.storage import (
     Entry,
-    FolderCatalog,
     FolderMetadata,
     ObjectStore,
     as_read,
@@ -40,6 +39,7 @@ from trinity.storage import (
     commit_result,
     delete_around,
     delete_orphans,
+    folders_of,
     is_recorded,
     oldest_needed,
     order_with,
@@ -50,7 +50,7 @@ from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.commit import commit_change
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable
-from trinity_delta.jvm import DeltaJvm, DeltaTransaction
+from trinity_delta.logs import Logs
 from trinity_delta.order import order_actions
 from trinity_delta.partition import check_partitions
 from trinity_delta.repair import made_by_trinity, set_aside
@@ -68,6 +68,7 @@ from trinity_delta.schema import (
 from trinity_delta.snapshot import Snapshots, is_table
 from trinity_delta.state import State
 from trinity_delta.target import target_of
+from trinity_delta.transaction import Transaction
 
 __all__ = ["DeltaMetadata"]
 
@@ -78,27 +79,26 @@ class DeltaMetadata(FolderMetadata):
     """See :class:`~trinity.spi.ConnectorMetadata`."""
 
     def __init__(self, catalog: str, warehouse: str, context: ConnectorContext) -> None:
-        super().__init__(FolderCatalog(catalog, warehouse, is_table))
-        self._context = context
-        self._delta: DeltaJvm | None = None
-        self._snapshots = Snapshots(self._jvm)
+        super().__init__(folders_of(catalog, warehouse, is_table))
+        self._logs = Logs(context)
+        self._snapshots = Snapshots(self._logs)
 
     # -- tables -----------------------------------------------------------------------------
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         check_partitions(definition)
         handle = self._folders.new_table(definition.schema, definition.name)
-        checked = self._jvm().checked_configuration(_own(configuration(definition, new=True)))
-        metadata = new_metadata(definition, checked)
+        log = self._logs.at(handle.location)
+        settings = configuration(definition, preferred=log.preferred)
+        metadata = new_metadata(definition, self._logs.checked(handle.location, settings))
 
         def attempt() -> TableHandle:
             made = self._folders.new_table(definition.schema, definition.name)
             self._forget(made)
-            started = self._jvm().start(made.full_name, made.location)
-            started.create(metadata)
+            log.create(made.full_name, made.location, metadata)
             return made
 
-        return commit_loop(handle.location, attempt)
+        return self._folders.name_table(commit_loop(handle.location, attempt))
 
     def drop_table(self, table: TableHandle) -> None:
         def attempt() -> None:
@@ -111,7 +111,7 @@ class DeltaMetadata(FolderMetadata):
         return made_by_trinity(table.location)
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def alter(state: State, started: DeltaTransaction) -> bool:
+        def alter(state: State, started: Transaction) -> bool:
             started.read_whole_table()  # the change may have looked at the rows
             changed = change(state.definition)
             if changed == state.definition:
@@ -123,7 +123,7 @@ class DeltaMetadata(FolderMetadata):
                 return False
             check_dropped(table, changed, state.clustering)
             schema = evolved(state.metadata["schemaString"], changed, mapped=state.mapped)
-            settings = self._configuration(state, changed, widened=wanted.widening)
+            settings = self._configuration(table, state, changed, wanted.settings)
             named = {"partitionColumns": list(changed.partition_columns)}
             started.alter({"schemaString": schema, "configuration": settings, **named})
             return True
@@ -131,13 +131,15 @@ class DeltaMetadata(FolderMetadata):
         while not self._commit(table, alter):
             pass
 
-    def _configuration(self, state: State, changed: TableDefinition, *, widened: bool) -> dict[str, str]:
-        wanted = configuration(changed, new=False, widened=widened)
-        checked = self._jvm().checked_configuration(_own(wanted))
+    def _configuration(
+        self, table: TableHandle, state: State, changed: TableDefinition, needed: Mapping[str, str]
+    ) -> dict[str, str]:
+        wanted = configuration(changed, needed=needed)
+        checked = self._logs.checked(table.location, wanted)
         present = state.metadata["configuration"]
         kept = {f"{CONSTRAINT}{c.name}" for c in changed.checks if c.every}
         gone = {k for k in present if k.startswith(CONSTRAINT)} - kept
-        return {k: v for k, v in {**present, **wanted, **checked}.items() if k not in gone}
+        return {k: v for k, v in {**present, **checked}.items() if k not in gone}
 
     # -- versions ---------------------------------------------------------------------------------------
 
@@ -164,7 +166,7 @@ class DeltaMetadata(FolderMetadata):
         files = from_fragments(list(fragments))
         store = ObjectStore(table.location)
 
-        def change(state: State, started: DeltaTransaction) -> CommitResult:
+        def change(state: State, started: Transaction) -> CommitResult:
             if _is_recorded(state, started, txn):
                 return CommitResult(state.version, skipped=True)
             # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
@@ -198,7 +200,7 @@ class DeltaMetadata(FolderMetadata):
         files, gone = from_merge_fragments(fragments)
         store = ObjectStore(table.location)
 
-        def change(state: State, started: DeltaTransaction) -> CommitResult:
+        def change(state: State, started: Transaction) -> CommitResult:
             if _is_recorded(state, started, txn):
                 return CommitResult(state.version, skipped=True)
             started.read_whole_table()
@@ -215,7 +217,7 @@ class DeltaMetadata(FolderMetadata):
             if stamps_missing(merge.insert, definition):
                 definition = definition.with_stamps()
                 schema = evolved(state.metadata["schemaString"], definition, mapped=state.mapped)
-                settings = {"configuration": self._configuration(state, definition, widened=False)}
+                settings = {"configuration": self._configuration(table, state, definition, {})}
                 started.update({"schemaString": schema, **settings})
             actions += [add(f, store, merge.insert.definition, order=state.version + 1) for f in files]
             actions += order_actions(definition, state.order, state.version + 1)
@@ -227,7 +229,7 @@ class DeltaMetadata(FolderMetadata):
     def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
         store = ObjectStore(table.location)
 
-        def change(state: State, started: DeltaTransaction) -> CommitResult:
+        def change(state: State, started: Transaction) -> CommitResult:
             if _is_recorded(state, started, txn):
                 return CommitResult(state.version, skipped=True)
             started.read_whole_table()
@@ -257,7 +259,7 @@ class DeltaMetadata(FolderMetadata):
     ) -> CommitResult:
         table, files = replace(rewrite.table, version=None), from_fragments(list(fragments))
 
-        def change(state: State, started: DeltaTransaction) -> CommitResult:
+        def change(state: State, started: Transaction) -> CommitResult:
             self._check_columns(rewrite.table, rewrite.definition, state)
             check_present(table, files)
             check_replaced(rewrite, state.files.values())
@@ -283,7 +285,7 @@ class DeltaMetadata(FolderMetadata):
         table, files = replace(rewrite.table, version=None), from_fragments(list(fragments))
         marks = vectors_of_fragments(rewrite, deletes)
 
-        def change(state: State, started: DeltaTransaction) -> CommitResult:
+        def change(state: State, started: Transaction) -> CommitResult:
             self._check_columns(rewrite.table, rewrite.definition, state)
             check_vectors(table, state)
             check_present(table, files, (path for mark in marks.values() for path in mark.deletes.paths))
@@ -338,17 +340,13 @@ class DeltaMetadata(FolderMetadata):
         Files with marks for columns by their place among all that there were (P1) need these to be settled.
         """
         newest = replace(table, version=None)
-        if self._snapshots.load(newest).changed:
+        state = self._snapshots.load(newest)
+        if state.changed:
             self._commit(newest, _record)
-        state = self._snapshots.load(table)
+        if state.changed or table.version is not None:
+            state = self._snapshots.load(table)
         state.check_writable(table)
         return state
-
-    def _jvm(self) -> DeltaJvm:
-        spark = self._context.spark()
-        if self._delta is None or self._delta.spark is not spark:
-            self._delta = DeltaJvm(spark)
-        return self._delta
 
     def _check_columns(self, pinned: TableHandle, written: TableDefinition, state: State) -> None:
         """Check that files that were written under a definition may be added, in the attempt to commit them.
@@ -371,26 +369,21 @@ class DeltaMetadata(FolderMetadata):
 
     def _forget(self, table: TableHandle) -> None:
         self._snapshots.forget(table)
-        self._jvm().forget(table.location)
+        self._logs.at(table.location).forget(table.location)
 
-    def _commit(self, table: TableHandle, change: Callable[[State, DeltaTransaction], _T]) -> _T:
+    def _commit(self, table: TableHandle, change: Callable[[State, Transaction], _T]) -> _T:
         """Reload, check, commit, until no other writer comes between."""
-        return commit_change(self._snapshots, self._jvm, table, change)
+        return commit_change(self._snapshots, self._logs, table, change)
 
 
-def _own(configured: Mapping[str, str]) -> dict[str, str]:
-    """The settings that Delta checks."""
-    return {k: v for k, v in configured.items() if k.startswith("delta.") and not k.startswith("delta.feature.")}
-
-
-def _record(state: State, started: DeltaTransaction) -> None:
+def _record(state: State, started: Transaction) -> None:
     """Puts on record what other engines changed of the definition."""
     if state.changed:
         recorded = {DEFINITION: definition_text(state.definition)}
         started.alter({"configuration": {**state.metadata["configuration"], **recorded}})
 
 
-def _is_recorded(state: State, started: DeltaTransaction, txn: TransactionId | None) -> bool:
+def _is_recorded(state: State, started: Transaction, txn: TransactionId | None) -> bool:
     """The result of ``is_recorded``; a ``txn`` that others record meanwhile conflicts."""
     if txn is not None:
         started.read_txn(txn[0])

@@ -21,6 +21,7 @@ __all__ = [
     "PHYSICAL",
     "TEXT",
     "VECTORS",
+    "WIDENING",
     "configuration",
     "definition_text",
     "evolved",
@@ -55,11 +56,6 @@ _FEATURES: Final = {
     # the sidecar's list and the vacuum's mark
     "delta.feature.domainMetadata": "supported",
 }
-_PREFERRED: Final = {
-    # a checkpoint takes Delta ten times as long as a commit, and Trinity reads the log without one
-    "delta.checkpointInterval": "100",
-}
-"""Settings of a new table that a user may give another value."""
 PARTITIONED: Final = {
     # data files keep the partition columns, also those that other engines write: reads go by file
     "delta.enableMaterializePartitionColumnsFeature": "true",
@@ -71,8 +67,11 @@ MAPPED: Final = {
     "delta.minWriterVersion": "7",
 }
 """Set by the first change that gives a column another name, or takes one away."""
-_WIDENED: Final = {"delta.enableTypeWidening": "true"}
+WIDENING: Final = "delta.enableTypeWidening"
+_WIDENED: Final = {WIDENING: "true"}
 """Set by the first change that makes a type wider."""
+_NO_ZONE: Final = {"delta.feature.timestampNtz": "supported"}
+"""Set by the first change that brings a TIMESTAMP_NTZ: Delta asks for it, but of a new table."""
 VECTORS: Final = "delta.enableDeletionVectors"
 """Setting under which rows are deleted by deletion vectors; the first resolve gives it the value true."""
 _FIXED: Final = {
@@ -107,17 +106,30 @@ class Needs:
     Attributes:
         mapping: names of columns that files do not go by.
         widening: types that older files do not have.
+        no_zone: a TIMESTAMP_NTZ, which there was not before.
     """
 
     mapping: bool
     widening: bool
+    no_zone: bool
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings that ask for the features, but for those of column mapping."""
+        return {**(_WIDENED if self.widening else {}), **(_NO_ZONE if self.no_zone else {})}
 
 
 def needs(before: TableDefinition, after: TableDefinition) -> Needs:
     """The features that a change of definition needs."""
     types = {c.stored_name: stored_as(parse_type(c.type)) for c in before.columns}
     widening = any(types.get(c.stored_name, t) != t for c in after.columns for t in [stored_as(parse_type(c.type))])
-    return Needs(bool(after.stored_names or after.dropped), widening)
+    no_zone = any(map(_has_no_zone, after.columns)) and not any(map(_has_no_zone, before.columns))
+    return Needs(bool(after.stored_names or after.dropped), widening, no_zone)
+
+
+def _has_no_zone(column: Column | DataType) -> bool:
+    kind = column if isinstance(column, DataType) else parse_type(column.type)
+    return kind.name == "timestamp_ntz" or any(map(_has_no_zone, kind.children))
 
 
 def evolved(schema: str, definition: TableDefinition, *, mapped: bool) -> str:
@@ -174,13 +186,16 @@ def _named_within(kind: Any) -> Any:
     return found
 
 
-def configuration(definition: TableDefinition, *, new: bool, widened: bool = False) -> dict[str, str]:
+def configuration(
+    definition: TableDefinition, *, preferred: Mapping[str, str] | None = None, needed: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Delta table configuration of a definition: all of it as JSON, and the user's ``delta.`` settings as they are.
 
     Args:
         definition: the table.
-        new: True for a table that is about to be made: with the table features that it needs.
-        widened: True when a type becomes wider.
+        preferred: for a table that is about to be made, which gets the features that it needs, too: settings to which a
+            user may give another value.
+        needed: settings that a change calls for.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for a ``delta.`` setting on which the adapter relies.
@@ -188,10 +203,10 @@ def configuration(definition: TableDefinition, *, new: bool, widened: bool = Fal
     given = {k: v for k, v in definition.properties.items() if k.startswith("delta.")}
     _check(given)
     partitioned = PARTITIONED if definition.partition_by else {}
-    features = {**(_FEATURES if new else {}), **(_WIDENED if widened else {})}
+    features = {**({} if preferred is None else _FEATURES), **(needed or {})}
     names = {k.lower() for k in given}
-    preferred = {k: v for k, v in _PREFERRED.items() if new and k.lower() not in names}
-    return {**preferred, **given, **_OWN, **partitioned, **features, DEFINITION: definition_text(definition)}
+    wished = {k: v for k, v in (preferred or {}).items() if k.lower() not in names}
+    return {**wished, **given, **_OWN, **partitioned, **features, DEFINITION: definition_text(definition)}
 
 
 def definition_text(definition: TableDefinition) -> str:

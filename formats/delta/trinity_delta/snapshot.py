@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -18,8 +18,16 @@ from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, no_readable_version, version_at
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
-from trinity_delta.jvm import DeltaJvm
-from trinity_delta.log import commit_numbers, commit_stamp, commits, earliest, earliest_commit, read_commit
+from trinity_delta.log import (
+    commit_numbers,
+    commit_stamp,
+    commits,
+    earliest,
+    earliest_commit,
+    newest_listed,
+    read_commit,
+)
+from trinity_delta.logs import Logs
 from trinity_delta.order import order_since
 from trinity_delta.schema import DEFINITION, storage_schema
 from trinity_delta.state import State, apply, displaced_since, file_change
@@ -29,6 +37,8 @@ __all__ = ["Snapshots", "State", "is_table"]
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
+_MOST_FETCHED: Final = 8
+"""The same in an object store, where each commit is a request, and Trinity reads the checkpoints itself."""
 
 
 def is_table(folder: Location) -> bool:
@@ -63,11 +73,11 @@ class Snapshots:
     """Loads versions, and keeps those that were used last: a version never changes.
 
     Args:
-        jvm: Delta, started by the first call.
+        logs: the tables' logs.
     """
 
-    def __init__(self, jvm: Callable[[], DeltaJvm]) -> None:
-        self._jvm = jvm
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
         self._known: dict[str, _Known] = {}
         self._mutex = threading.RLock()
 
@@ -92,20 +102,20 @@ class Snapshots:
                 return self._state(table, known, version)
 
             def oldest(newest: State) -> int:
-                return max(newest.oldest, earliest(store, table))
+                return self._oldest(store, newest)
 
             return _named(table, version_at(table, known.newest, read, oldest))
 
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
         state = self.load(table)
-        if table.version is not None:
+        if table.version is not None and ObjectStore(table.location).on_disk:  # elsewhere no other engine has written
             self._check_present(table, state)
         names = state.definition.stored_names
         files, native = tuple(f.renamed(names) for f in state.files.values()), None
         if state.definition.external:
             added = {state.files[path].path: a for path, a in state.added.items()}
-            native = DeltaScan(self._jvm, table, state.metadata, state.protocol, added)
+            native = DeltaScan(self._logs.jvm, table, state.metadata, state.protocol, added)
             files = tuple(sorted(files, key=lambda f: f.commit or 0))
         return SplitSource(
             state.version,
@@ -122,10 +132,10 @@ class Snapshots:
         """The readable versions, oldest first."""
         table, store = replace(table, version=None), ObjectStore(table.location)
         newest = self.state(table)
-        first = max(newest.oldest, earliest_commit(store, table))
+        first = max(newest.oldest, earliest_commit(store, table.full_name))
         entries: list[HistoryEntry] = []
         for version in range(first, newest.version + 1):
-            actions = read_commit(store, table, version)
+            actions = read_commit(store, table.full_name, version)
             previous = entries[-1].timestamp_ms if entries else 0
             entries.append(history_entry(version, actions, previous))
         return entries
@@ -133,7 +143,7 @@ class Snapshots:
     def readable(self, table: TableHandle) -> Iterable[State]:
         """The states of the versions that no vacuum of Trinity's took, oldest first."""
         newest = self.state(replace(table, version=None))
-        first = max(newest.oldest, earliest(ObjectStore(table.location), table))
+        first = self._oldest(ObjectStore(table.location), newest)
         for version in range(first, newest.version + 1):
             yield self.state(replace(table, version=version))
 
@@ -156,9 +166,9 @@ class Snapshots:
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
         """The commits since a version, compactions left out; None once a commit file of these is gone."""
         store, versions = ObjectStore(pinned.location), range((pinned.version or 0) + 1, newest.version + 1)
-        if any(commit_stamp(store, version) is None for version in versions):
+        if store.on_disk and any(commit_stamp(store, version) is None for version in versions):
             return None
-        return [file_change(pinned, newest.definition, v, read_commit(store, pinned, v)) for v in versions]
+        return [file_change(pinned, newest.definition, v, read_commit(store, pinned.full_name, v)) for v in versions]
 
     def newest_readable(self, table: TableHandle) -> tuple[int, State]:
         """(number of the newest version, the newest one that can be read). Raises BAD_DATA when none can."""
@@ -175,11 +185,34 @@ class Snapshots:
         with self._mutex:
             self._known.pop(ObjectStore(table.location).root, None)
 
+    def keep(self, table: TableHandle, state: State, version: int, actions: list[dict[str, Any]]) -> None:
+        """Remembers a version that this process has committed, so that it is not read back.
+
+        Args:
+            table: the table.
+            state: the version before it.
+            version: its number.
+            actions: its commit.
+        """
+        with self._mutex:
+            if (known := self._known.get(ObjectStore(table.location).root)) is not None:
+                known.states.get(version, lambda: apply(table, state, version, actions))
+
+    @staticmethod
+    def _oldest(store: ObjectStore, newest: State) -> int:
+        """The oldest readable version; nobody cleans up a log in an object store."""
+        return max(newest.oldest, earliest(store, newest.definition.name) if store.on_disk else 0)
+
     def _refresh(self, store: ObjectStore, table: TableHandle) -> _Known:
         """The memory of the table, with the newest version counted on from there, else found by listing."""
         known = self._known.get(store.root)
+        if not store.on_disk:  # no other table ever lies there
+            newest = newest_listed(store, table.full_name, known.newest if known else None)
+            known = self._known.setdefault(store.root, _Known(newest, Stat(0, 0, "")))
+            known.newest = newest
+            return known
         if known is None or commit_stamp(store, known.newest) != known.stamp:
-            newest = max(commits(store, table))
+            newest = max(commits(store, table.full_name))
             known = _Known(newest, commit_stamp(store, newest) or Stat(0, 0, ""))
             self._known[store.root] = known
         while stamp := commit_stamp(store, known.newest + 1):
@@ -192,29 +225,30 @@ class Snapshots:
     def _replay(self, table: TableHandle, known: _Known, version: int) -> State:
         store = ObjectStore(table.location)
         at, state = version, None
+        most = _MOST_REPLAYED if store.on_disk else _MOST_FETCHED
         while at >= 0 and (state := known.states.peek(at)) is None:
-            if version - at >= _MOST_REPLAYED or commit_stamp(store, at) is None:
+            if version - at >= most or (store.on_disk and commit_stamp(store, at) is None):
                 return self._rebuild(table, version)
             at -= 1
         for number in range(at + 1, version + 1):
-            state = apply(table, state, number, read_commit(store, table, number))
+            state = apply(table, state, number, read_commit(store, table.full_name, number))
         assert state is not None
         return state
 
     def _rebuild(self, table: TableHandle, version: int) -> State:
-        store = ObjectStore(table.location)
-        actions: list[Mapping[str, Any]] = self._jvm().snapshot(table.full_name, table.location, version)
+        store, name = ObjectStore(table.location), table.full_name
+        actions: list[Mapping[str, Any]] = self._logs.at(table.location).snapshot(name, table.location, version)
         if not any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a):
-            first = earliest_commit(store, table)
-            actions = dated(actions, first, (read_commit(store, table, n) for n in range(first, version + 1)))
+            first = earliest_commit(store, name)
+            actions = dated(actions, first, (read_commit(store, name, n) for n in range(first, version + 1)))
         found = apply(table, None, version, actions)
         if not found.definition.external:
             known = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))
-            found = replace(found, displaced=displaced_since(read_commit(store, table, n) for n in known))
+            found = replace(found, displaced=displaced_since(read_commit(store, name, n) for n in known))
         if all(f.origin is Origin.OWN for f in found.files.values()):
             return found
         since = range(found.order.through + 1, version + 1)
-        later = ((n, read_commit(store, table, n) if commit_stamp(store, n) else None) for n in since)
+        later = ((n, read_commit(store, name, n) if commit_stamp(store, n) else None) for n in since)
         return replace(found, order=order_since(found.order, found.definition, version, later))
 
 

@@ -6,7 +6,7 @@ from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, TableVersion
 from trinity_parquet.manifest import LOG, Change, checkpoint_name, manifest_name, read_json, to_checkpoint
 
-__all__ = ["checkpoint_step", "commit_change", "commit_of", "delete_log", "write_checkpoint"]
+__all__ = ["commit_change", "commit_of", "delete_log", "write_checkpoint"]
 
 
 def commit_change(store: ObjectStore, change: Change) -> None:
@@ -27,15 +27,6 @@ def commit_of(store: ObjectStore, number: int) -> str | None:
         return str(read_json(store, manifest_name(number)).get("commit"))
     except (FileNotFoundError, TrinityError):
         return None
-
-
-def checkpoint_step(interval: int, files: int) -> int:
-    """Versions from one checkpoint to the next: the interval, doubled with each doubling of files from 40 intervals on.
-
-    Checkpoints repeat all files. So each commit pays for less than 40 of them, whatever its table holds, and a reader
-    opens a manifest for every 20 files at most.
-    """
-    return interval << max(0, (files // (20 * interval)).bit_length() - 1)
 
 
 def write_checkpoint(store: ObjectStore, version: TableVersion) -> None:

@@ -18,10 +18,11 @@ from trinity.storage import (
     TableVersion,
     VersionedMetadata,
     after_commit,
+    checkpoint_step,
     folders_of,
     identity_only,
 )
-from trinity_parquet.commit import checkpoint_step, commit_change, commit_of, delete_log, write_checkpoint
+from trinity_parquet.commit import commit_change, commit_of, delete_log, write_checkpoint
 from trinity_parquet.manifest import Change, begins
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots, is_table

@@ -1,0 +1,194 @@
+"""Checkpoints: all that the log says by a version, in one Parquet file of Delta's classic kind."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trinity.storage import AlreadyExists, ObjectStore
+from trinity_delta.actions import LOG, Action
+from trinity_delta.log import read_commit
+from trinity_delta.repair import damaged
+
+__all__ = ["Replayed", "replayed", "write_checkpoint"]
+
+_LAST: Final = f"{LOG}/_last_checkpoint"
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_TEXTS: Final = pa.map_(pa.string(), pa.string())
+_VECTOR: Final = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
+_FILE: Final = [
+    ("path", pa.string()),
+    ("partitionValues", _TEXTS),
+    ("size", pa.int64()),
+    ("dataChange", pa.bool_()),
+    ("tags", _TEXTS),
+    ("deletionVector", _VECTOR),
+    ("baseRowId", pa.int64()),
+    ("defaultRowCommitVersion", pa.int64()),
+]
+_SCHEMA: Final = pa.schema(
+    {
+        "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+        "add": pa.struct([*_FILE, ("modificationTime", pa.int64()), ("stats", pa.string())]),
+        "remove": pa.struct([*_FILE, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]),
+        "metaData": pa.struct(
+            [
+                ("id", pa.string()),
+                ("name", pa.string()),
+                ("description", pa.string()),
+                ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
+                ("schemaString", pa.string()),
+                ("partitionColumns", pa.list_(pa.string())),
+                ("configuration", _TEXTS),
+                ("createdTime", pa.int64()),
+            ]
+        ),
+        "protocol": pa.struct(
+            [
+                ("minReaderVersion", pa.int32()),
+                ("minWriterVersion", pa.int32()),
+                ("readerFeatures", pa.list_(pa.string())),
+                ("writerFeatures", pa.list_(pa.string())),
+            ]
+        ),
+        "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+    }
+)
+_File = tuple[str, Any, Any]
+
+
+@dataclass
+class Replayed:
+    """What the log says by a version: of what replaces one another the newest.
+
+    Attributes:
+        single: kind -> action, of which a table has one.
+        txns: application -> action.
+        domains: name -> action; those that were removed are not kept.
+        files: live files.
+        removed: files that were removed, of which no live one has the name and the deletion vector.
+    """
+
+    single: dict[str, Action] = field(default_factory=dict)
+    txns: dict[str, Action] = field(default_factory=dict)
+    domains: dict[str, Action] = field(default_factory=dict)
+    files: dict[_File, Action] = field(default_factory=dict)
+    removed: dict[_File, Action] = field(default_factory=dict)
+
+    def add(self, actions: Iterable[Action]) -> None:
+        """Takes in a commit, or a checkpoint."""
+        listed = list(actions)
+        for (
+            action
+        ) in listed:  # first what a commit takes, then what it brings: a file gets a new deletion vector by both
+            if (gone := action.get("remove")) is not None:
+                self.files.pop(_key(gone), None)
+                self.removed[_key(gone)] = action
+        for action in listed:
+            self._take(action)
+
+    def _take(self, action: Action) -> None:
+        if (added := action.get("add")) is not None:
+            self.removed.pop(_key(added), None)
+            self.files[_key(added)] = action
+        elif (txn := action.get("txn")) is not None:
+            self.txns[txn["appId"]] = action
+        elif (domain := action.get("domainMetadata")) is not None:
+            self.domains.pop(domain["domain"], None)
+            if not domain.get("removed"):
+                self.domains[domain["domain"]] = action
+        for kind in action.keys() & {"metaData", "protocol", "commitInfo"}:
+            self.single[kind] = action
+
+    def actions(self) -> list[Action]:
+        """All but the files that were removed."""
+        return [*self.single.values(), *self.txns.values(), *self.domains.values(), *self.files.values()]
+
+
+def _key(file: Mapping[str, Any]) -> _File:
+    vector = file.get("deletionVector") or {}
+    return file["path"], vector.get("pathOrInlineDv"), vector.get("offset")
+
+
+def replayed(store: ObjectStore, table: str, version: int) -> Replayed:
+    """What the log says by a version: from the newest checkpoint below it, and the commits since.
+
+    Raises:
+        TrinityError: BAD_DATA naming the checkpoint or commit file that is damaged.
+    """
+    numbers = [int(match[1]) for name in store.names(LOG) if (match := _CHECKPOINT.fullmatch(name))]
+    start, found = max((n for n in numbers if n <= version), default=-1), Replayed()
+    if start >= 0:
+        found.add(_read(store, table, start))
+    for number in range(start + 1, version + 1):
+        found.add(read_commit(store, table, number))
+    if start == version:  # a checkpoint does not say when its version was committed
+        found.add(read_commit(store, table, version))
+    return found
+
+
+def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int) -> None:
+    """Writes the checkpoint of a version, and the hint at it.
+
+    Args:
+        store: the table's folder.
+        table: its name, for messages.
+        version: its version.
+        removed_since_ms: files that were removed before are not in it, milliseconds since the epoch.
+    """
+    found = replayed(store, table, version)
+    removed = [a for a in found.removed.values() if a["remove"].get("deletionTimestamp", 0) >= removed_since_ms]
+    rows = [_row(action) for action in (*found.actions(), *removed) if "commitInfo" not in action]
+    out = BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, _SCHEMA), out)
+    try:
+        store.put_if_absent(_name(version), out.getvalue())
+    except AlreadyExists:  # it says the same
+        return
+    hint = {"version": version, "size": len(rows), "sizeInBytes": out.tell(), "numOfAddFiles": len(found.files)}
+    store.put(_LAST, json.dumps(hint).encode())
+
+
+def _name(version: int) -> str:
+    return f"{LOG}/{version:020d}.checkpoint.parquet"
+
+
+def _row(action: Action) -> Action:
+    """An action as a checkpoint has it: of its files none is a change."""
+    [(kind, body)] = action.items()
+    return {kind: {**body, "dataChange": False}} if kind in ("add", "remove") else action
+
+
+def _read(store: ObjectStore, table: str, version: int) -> list[Action]:
+    path = store.path(_name(version))
+    try:
+        rows = pq.read_table(BytesIO(store.get(path))).to_pylist(maps_as_pydicts="strict")
+    except (OSError, ValueError, KeyError) as error:
+        raise damaged(table, path, f"corrupt ({error})") from error
+    found = [{kind: _present(body) for kind, body in row.items() if body is not None} for row in rows]
+    if not any("metaData" in action for action in found):
+        raise damaged(table, path, "corrupt (it has no metaData)")
+    return found
+
+
+def _present(body: Mapping[str, Any]) -> Action:
+    """An action without the fields that it leaves open; a checkpoint has columns for all that there may be."""
+    found = {key: value for key, value in body.items() if value is not None}
+    if (vector := found.get("deletionVector")) is not None:
+        found["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
+    return found

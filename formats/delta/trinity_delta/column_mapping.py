@@ -1,0 +1,69 @@
+"""Column mapping: the numbers, and the names in data files, that Delta gives to all fields, nested ones too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any, Final
+
+from trinity_delta.schema import PHYSICAL
+
+__all__ = ["ID", "MODE", "numbered"]
+
+MODE: Final = "delta.columnMapping.mode"
+ID: Final = "delta.columnMapping.id"
+"""Metadata of a field: its number."""
+_HIGHEST: Final = "delta.columnMapping.maxColumnId"
+"""Setting: the highest number that was ever given."""
+
+
+def numbered(schema: str, settings: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """A ``schemaString`` and settings in which each field has a number; those without a name in data files keep theirs.
+
+    Args:
+        schema: a table's, of which fields may be new.
+        settings: its configuration.
+    """
+    if settings.get(MODE, "none") == "none":
+        return schema, dict(settings)
+    parsed = json.loads(schema)
+    highest = max(int(settings.get(_HIGHEST, 0)), *_numbers(parsed), 0)
+    fresh = count(highest + 1)
+    found = _with_numbers(parsed, fresh)
+    return json.dumps(found), {**settings, _HIGHEST: str(next(fresh) - 1)}
+
+
+def _numbers(kind: Any) -> Iterator[int]:
+    for field in _fields(kind):
+        yield int(field["metadata"].get(ID, 0))
+
+
+def _fields(kind: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(kind, Mapping):
+        for part in ("elementType", "keyType", "valueType"):
+            yield from _fields(kind.get(part))
+        for field in kind.get("fields", ()):
+            yield field
+            yield from _fields(field["type"])
+
+
+def _with_numbers(kind: Any, fresh: Iterator[int]) -> Any:
+    """A type, whose fields get their numbers in the order in which it is written, each before those within it."""
+    if not isinstance(kind, Mapping):
+        return kind
+    found = dict(kind)
+    for part in ("elementType", "keyType", "valueType"):
+        if part in kind:
+            found[part] = _with_numbers(kind[part], fresh)
+    if "fields" in kind:
+        found["fields"] = [_field(field, fresh) for field in kind["fields"]]
+    return found
+
+
+def _field(field: Mapping[str, Any], fresh: Iterator[int]) -> dict[str, Any]:
+    metadata = dict(field["metadata"])
+    if ID not in metadata:
+        metadata[ID] = next(fresh)
+    metadata.setdefault(PHYSICAL, field["name"])
+    return {**field, "metadata": metadata, "type": _with_numbers(field["type"], fresh)}

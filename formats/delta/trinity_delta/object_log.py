@@ -1,0 +1,200 @@
+"""Commits to a table in an object store: Trinity's own, each the put of its number if nobody else has it (L7).
+
+Delta's classes do not commit there so that two drivers see one another; so nothing of the JVM is needed here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version as version_of
+from types import MappingProxyType
+from typing import Any, Final
+
+from trinity.spi import TableHandle
+from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
+from trinity_delta.actions import Action, commit_name
+from trinity_delta.checkpoint import replayed, write_checkpoint
+from trinity_delta.column_mapping import numbered
+from trinity_delta.features import CONDITIONAL_PUT, SUPPORTED, protocol_of
+from trinity_delta.schema import DEFINITION, renamed_columns
+from trinity_delta.settings import checked_settings, checkpoint_interval, retention_ms
+from trinity_delta.state import State
+
+__all__ = ["ObjectLog", "ObjectTransaction"]
+
+_ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "Write": ("WRITE", {"mode": "Append"}),
+    "Update": ("UPDATE", {"predicate": "[]"}),
+    "Optimize": ("OPTIMIZE", {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]", "auto": False}),
+    "Truncate": ("TRUNCATE", {}),
+}
+"""Operation -> its name and parameters, as Delta's own commits have them."""
+_FEATURES: Final = ("readerFeatures", "writerFeatures")
+_MINIMA: Final = ("delta.minReaderVersion", "delta.minWriterVersion")
+
+
+class ObjectLog:
+    """See :class:`~trinity_delta.transaction.DeltaLog`."""
+
+    preferred: Mapping[str, str] = MappingProxyType({})
+
+    def checked_configuration(self, given: Mapping[str, str]) -> dict[str, str]:
+        return checked_settings(given)
+
+    def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
+        settled = _settled(metadata)
+        asked = [key for key in metadata["configuration"] if key.startswith(SUPPORTED)]
+        further = (CONDITIONAL_PUT, *(key.removeprefix(SUPPORTED) for key in asked))
+        parameters = {
+            "partitionBy": json.dumps(settled["partitionColumns"]),
+            "clusterBy": "[]",
+            "description": None,
+            "isManaged": "false",
+            "properties": _text(settled["configuration"]),
+        }
+        actions = [
+            _commit_info("CREATE TABLE", parameters, next_timestamp_ms(0), blind=True),
+            {"protocol": protocol_of(settled["schemaString"], settled["configuration"], further=further)},
+            {"metaData": settled},
+        ]
+        _put(ObjectStore(location), 0, actions)
+
+    def snapshot(self, name: str, location: str, version: int) -> list[Action]:
+        return replayed(ObjectStore(location), name, version).actions()
+
+    def forget(self, location: str) -> None:
+        """Nothing: nothing is remembered here."""
+
+
+class ObjectTransaction:
+    """See :class:`~trinity_delta.transaction.Transaction`.
+
+    A commit takes the number behind the version that it has seen, so whatever came between is looked at again.
+
+    Args:
+        table: the table.
+        state: the version that the transaction has seen.
+        keep: told the number and the actions of what was committed.
+    """
+
+    def __init__(self, table: TableHandle, state: State, keep: Callable[[int, list[Action]], None]) -> None:
+        self._table, self._state, self._keep = table, state, keep
+        self._metadata: Mapping[str, Any] = state.metadata
+
+    def read_txn(self, application: str) -> None:
+        """Nothing to declare."""
+
+    def read_whole_table(self) -> None:
+        """Nothing to declare."""
+
+    def alter(self, change: Mapping[str, Any]) -> None:
+        self.update(change)
+        self._commit([], *_altered(self._state.metadata, self._metadata))
+
+    def update(self, change: Mapping[str, Any]) -> None:
+        self._metadata = _settled({**self._metadata, **change})
+
+    def vacuum(self, mark: Mapping[str, Any], retained_ms: int) -> None:
+        kept = retention_ms(self._metadata["configuration"])
+        told = {"retentionCheckEnabled": False, "defaultRetentionMillis": kept, "specifiedRetentionMillis": retained_ms}
+        self._commit([mark], "VACUUM START", told)
+
+    def commit(
+        self,
+        actions: Sequence[Mapping[str, Any]],
+        *,
+        operation: str,
+        tags: Mapping[str, str] = MappingProxyType({}),
+    ) -> int:
+        return self._commit(actions, *_ROWS_CHANGED[operation], tags)
+
+    def _commit(
+        self,
+        actions: Sequence[Mapping[str, Any]],
+        operation: str,
+        parameters: Mapping[str, Any],
+        tags: Mapping[str, str] = MappingProxyType({}),
+    ) -> int:
+        number, at = self._state.version + 1, next_timestamp_ms(self._state.timestamp_ms)
+        info = _commit_info(operation, parameters, at, tags, read=self._state.version)
+        wanted = [info, *self._described(), *map(dict, actions)]
+        _put(ObjectStore(self._table.location), number, wanted)
+        after_commit(f"Version {number} will be read back", lambda: self._keep(number, wanted))
+        after_commit(f"Version {number} has no checkpoint", lambda: self._checkpoint(number))
+        return number
+
+    def _described(self) -> list[Action]:
+        """The ``protocol`` and the ``metaData`` where they have changed."""
+        if self._metadata is self._state.metadata:
+            return []
+        present = self._state.protocol
+        protocol = protocol_of(self._metadata["schemaString"], self._metadata["configuration"], present)
+        same = all(set(protocol.get(key, ())) == set(present.get(key) or ()) for key in _FEATURES)
+        return [*([] if same else [{"protocol": protocol}]), {"metaData": self._metadata}]
+
+    def _checkpoint(self, number: int) -> None:
+        settings = self._metadata["configuration"]
+        if number % checkpoint_step(checkpoint_interval(settings), len(self._state.files)) == 0:
+            since = int(time.time() * 1000) - retention_ms(settings)
+            write_checkpoint(ObjectStore(self._table.location), self._table.full_name, number, since)
+
+
+def _settled(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``metaData`` as Delta keeps it: without settings that are of the protocol, and with numbered columns."""
+    asked = {key: text for key, text in metadata["configuration"].items() if key not in _MINIMA}
+    settings = {key: text for key, text in asked.items() if not key.startswith(SUPPORTED)}
+    schema, settings = numbered(metadata["schemaString"], settings)
+    return {**metadata, "schemaString": schema, "configuration": settings}
+
+
+def _altered(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The operation that a change of a table's metadata is, and its parameters."""
+    old, new = before["schemaString"], after["schemaString"]
+    if renamed := renamed_columns(old, new):
+        return "RENAME COLUMN", {"oldColumnPath": renamed[0][0], "newColumnPath": renamed[0][1]}
+    if json.loads(old) != json.loads(new):
+        return "UPDATE SCHEMA", {"oldSchema": old, "newSchema": new}
+    changed = dict(after["configuration"].items() - before["configuration"].items())
+    return "SET TBLPROPERTIES", {"properties": _text(changed)}
+
+
+def _commit_info(
+    operation: str,
+    parameters: Mapping[str, Any],
+    timestamp_ms: int,
+    tags: Mapping[str, str] = MappingProxyType({}),
+    *,
+    read: int | None = None,
+    blind: bool = False,
+) -> Action:
+    info = {
+        "inCommitTimestamp": timestamp_ms,
+        "timestamp": timestamp_ms,
+        "operation": operation,
+        "operationParameters": dict(parameters),
+        **({} if read is None else {"readVersion": read}),
+        "isolationLevel": "Serializable",
+        "isBlindAppend": blind,
+        "operationMetrics": {},
+        **({"tags": dict(tags)} if tags else {}),
+        "engineInfo": f"Trinity/{version_of('trinity-merge')}",
+        "txnId": str(uuid.uuid4()),
+    }
+    return {"commitInfo": info}
+
+
+def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) -> None:
+    """Puts a commit file. Raises CommitRaced where another writer took the number."""
+    lines = "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions)
+    try:
+        store.put_if_absent(commit_name(number), lines.encode())
+    except AlreadyExists as taken:
+        raise CommitRaced(f"version {number} was taken") from taken
+
+
+def _text(settings: Mapping[str, str]) -> str:
+    """Settings as a commit tells of them; the definition is in the ``metaData`` beside it."""
+    return json.dumps({key: text for key, text in settings.items() if key != DEFINITION}, separators=(",", ":"))

@@ -1,0 +1,93 @@
+"""Delta's table settings, as far as Trinity keeps to them where it commits by itself: spelling and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity_delta.schema import CONSTRAINT
+
+__all__ = ["checked_settings", "checkpoint_interval", "retention_ms"]
+
+_INTERVAL: Final = "delta.checkpointInterval"
+_RETENTION: Final = "delta.deletedFileRetentionDuration"
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+_UNITS: Final = {
+    "week": 7 * _DAY_MS, "day": _DAY_MS, "hour": 3_600_000, "minute": 60_000, "second": 1000, "millisecond": 1,
+}  # fmt: skip
+_DURATION: Final = re.compile(rf"interval((?:\s+\d+\s+(?:{'|'.join(_UNITS)})s?)+)", re.IGNORECASE)
+
+
+def _is_flag(value: str) -> bool:
+    return value.lower() in ("true", "false")
+
+
+def _is_count(value: str) -> bool:
+    return value.isdecimal() and int(value) > 0
+
+
+def _is_duration(value: str) -> bool:
+    return _DURATION.fullmatch(value.strip()) is not None
+
+
+_KNOWN: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
+    **dict.fromkeys(
+        (
+            "delta.appendOnly",
+            "delta.enableChangeDataFeed",
+            "delta.enableDeletionVectors",
+            "delta.enableInCommitTimestamps",
+            "delta.enableMaterializePartitionColumnsFeature",
+            "delta.enableTypeWidening",
+        ),
+        (_is_flag, "'true' or 'false'"),
+    ),
+    _INTERVAL: (_is_count, "a positive number of commits"),
+    _RETENTION: (_is_duration, "an interval such as 'interval 7 days'"),
+    "delta.columnMapping.mode": (lambda value: value in ("none", "name"), "'none' or 'name'"),
+    "delta.dataSkippingNumIndexedCols": (lambda value: value == "-1" or value.isdecimal(), "a number of columns"),
+    "delta.dataSkippingStatsColumns": (bool, "names of columns"),
+    "delta.isolationLevel": (lambda value: value == "Serializable", "'Serializable'"),
+    "delta.minReaderVersion": (_is_count, "a version of the protocol"),
+    "delta.minWriterVersion": (_is_count, "a version of the protocol"),
+}
+
+
+def checked_settings(given: Mapping[str, str]) -> dict[str, str]:
+    """Settings with Delta's own spelling of their names.
+
+    Raises:
+        TrinityError: INVALID_TABLE_PROPERTY for one that is not kept to in an object store, or a value that is none.
+    """
+    spelled = {name.lower(): name for name in _KNOWN}
+    found: dict[str, str] = {}
+    for key, value in given.items():
+        if key.startswith(CONSTRAINT):
+            found[key] = value
+            continue
+        name = spelled.get(key.lower())
+        if name is None:
+            raise TrinityError(
+                "INVALID_TABLE_PROPERTY",
+                f"Table property '{key}' is none that Trinity keeps to in an object store; known are: "
+                f"{', '.join(sorted(_KNOWN))}.",
+            )
+        allowed, wanted = _KNOWN[name]
+        if not allowed(value):
+            raise TrinityError("INVALID_TABLE_PROPERTY", f"Table property '{name}' is '{value}'; give {wanted}.")
+        found[name] = value
+    return found
+
+
+def checkpoint_interval(settings: Mapping[str, str]) -> int:
+    """The commits from one checkpoint to the next; Delta's default is 10."""
+    return int(settings.get(_INTERVAL, 10))
+
+
+def retention_ms(settings: Mapping[str, str]) -> int:
+    """The time for which Delta's own VACUUM spares a removed file, milliseconds; Delta's default is a week."""
+    _, *words = settings.get(_RETENTION, "interval 7 days").lower().split()
+    parts = zip(words[::2], words[1::2], strict=True)
+    return sum(int(number) * _UNITS[unit.removesuffix("s")] for number, unit in parts)

@@ -1,0 +1,214 @@
+"""Delta tables in a bucket of S3: Trinity's own commits, checkpoints and protocol, and what other engines see."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+from deltalake.exceptions import CommitFailedError, DeltaError
+from pyspark.sql import SparkSession
+
+import trinity
+from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, refusal, stored
+from tests.support.object_store import ObjectServer
+from trinity import Column, Session
+from trinity.table import Table
+from trinity_delta.features import CONDITIONAL_PUT
+
+pytestmark = pytest.mark.parametrize("lake", ["delta"], indirect=True)
+ORDERS = [Column("k", "int"), Column("v", "string"), Column("at", "timestamp_ntz")]
+
+
+def by_delta_rs(table: Table, lake: BucketLake, version: int | None = None) -> deltalake.DeltaTable:
+    """A table as delta-rs opens it, which reaches the bucket by itself."""
+    known = {f"aws_{name}": str(value) for name, value in lake.server.options.items()}
+    return deltalake.DeltaTable(table.location, version=version, storage_options=known)
+
+
+def logged(server: ObjectServer, table: Table, version: int) -> list[dict[str, Any]]:
+    """The actions of a commit file."""
+    name = f"{table.location}/_delta_log/{version:020d}.json".removeprefix("s3://")
+    return [json.loads(line) for line in server.files.open_input_stream(name).read().splitlines()]
+
+
+def test_delta_rs_reads_what_it_may_not_write(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+    plain.append(ROWS, txn=("load", 7))
+    found = by_delta_rs(plain, lake)
+    assert found.to_pyarrow_table().sort_by("k").to_pydict() == ROWS.to_pydict()
+    assert found.transaction_version("load") == 7
+    with pytest.raises((DeltaError, CommitFailedError), match="trinityConditionalPut"):
+        deltalake.write_deltalake(found, ROWS, mode="append")
+    assert plain.splits().version == 1
+
+
+def test_an_upsert_needs_no_spark(s3: Session, lake: BucketLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "spark", property(lambda _: pytest.fail("Spark is asked for")))
+    table = s3.create_table("t", COLUMNS, primary_key=["k"])
+    table.upsert(ROWS)
+    assert table.upsert(ROWS).version == 2
+    table.set_properties({"comment": "of Arrow alone"})
+    table.vacuum("0 seconds")
+    s3.drop_table("t")
+
+
+def test_checkpoints_say_what_the_commits_said(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+    for number in range(25):
+        plain.append(pa.table({"k": [number], "v": ["x"]}), txn=(f"app-{number % 3}", number))
+    plain.set_properties({"comment": "at 26"})
+    names = [name.rpartition("/")[2] for name in objects(object_server, plain.location)]
+    assert [name for name in names if "checkpoint" in name] == [
+        f"{10:020d}.checkpoint.parquet",
+        f"{20:020d}.checkpoint.parquet",
+        "_last_checkpoint",
+    ]
+    for version in (9, 10, 15, 20, 26):
+        with lake.connect() as fresh:  # knows nothing, so begins with a checkpoint
+            seen = fresh.table("plain")
+            assert seen.splits(version) == plain.splits(version)
+    metadata = plain.connector.metadata
+    assert [metadata.recorded_txn(plain.handle, f"app-{n}") for n in range(3)] == [24, 22, 23]
+    # delta-rs begins with the newest checkpoint too
+    store = object_server.files
+    store.delete_file(f"{plain.location}/_delta_log/{3:020d}.json".removeprefix("s3://"))
+    assert sorted(by_delta_rs(plain, lake).to_pyarrow_table().column("k").to_pylist()) == list(range(25))
+    assert by_delta_rs(plain, lake, version=20).to_pyarrow_table().num_rows == 20
+
+
+def test_changes_of_columns_number_them_as_delta_does(s3: Session, object_server: ObjectServer) -> None:
+    table = s3.create_table("t", ORDERS, primary_key=["k"])
+    table.upsert(pa.table({"k": [1], "v": ["a"], "at": pa.array([0], pa.timestamp("us"))}))
+    table.rename_column("v", "text")
+    table.add_column(Column("more", "struct<x: int, y: array<struct<z: int>>>"))
+    table.add_column(Column("last", "int"))
+    newest = table.splits().version
+    [metadata] = [a["metaData"] for a in logged(object_server, table, newest) if "metaData" in a]
+    fields = {f["name"]: f for f in json.loads(metadata["schemaString"])["fields"]}
+    number = "delta.columnMapping.id"
+    told = {name: field["metadata"][number] for name, field in fields.items()}
+    inner = fields["more"]["type"]["fields"]
+    assert fields["text"]["metadata"]["delta.columnMapping.physicalName"] == "v"
+    assert [told[name] for name in ("k", "text", "at")] == [1, 2, 3]
+    given = [told["more"], inner[0]["metadata"][number], inner[1]["metadata"][number]]
+    given.append(inner[1]["type"]["elementType"]["fields"][0]["metadata"][number])
+    assert given == list(range(given[0], given[0] + 4))
+    assert told["last"] == given[0] + 4 == int(metadata["configuration"]["delta.columnMapping.maxColumnId"])
+    protocols = [a["protocol"] for n in range(newest + 1) for a in logged(object_server, table, n) if "protocol" in a]
+    assert [p["readerFeatures"] for p in protocols] == [["timestampNtz"], ["columnMapping", "timestampNtz"]]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("delta.enableRowTracking", "true", "'delta.enableRowTracking' is none that Trinity keeps to"),
+        ("delta.checkpointinterval", "0", "'delta.checkpointInterval' is '0'; give a positive number"),
+        ("delta.deletedFileRetentionDuration", "7", "such as 'interval 7 days'"),
+        ("delta.appendOnly", "true", "cannot be 'true'"),
+    ],
+)
+def test_settings_that_are_not_kept_to_are_refused(s3: Session, key: str, value: str, words: str) -> None:
+    said = refusal("INVALID_TABLE_PROPERTY", lambda: s3.create_table("t", COLUMNS, properties={key: value}))
+    assert words in said
+    assert s3.list_tables("lake", "default") == []
+
+
+def test_a_damaged_commit_is_set_aside(
+    plain: Table, s3: Session, lake: BucketLake, object_server: ObjectServer
+) -> None:
+    plain.append(ROWS)
+    plain.append(ROWS)
+    newest = f"{plain.location}/_delta_log/{2:020d}.json"
+    with object_server.files.open_output_stream(newest.removeprefix("s3://")) as stream:
+        stream.write(b"{")
+    with lake.connect() as fresh:
+        assert newest in refusal("BAD_DATA", fresh.table("plain").splits)
+        fresh.repair("plain")
+        assert len(stored(object_server, fresh.table("plain"))) == 2
+        assert fresh.table("plain").append(ROWS).version == 2
+
+
+def test_tables_of_others_are_refused(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
+    known = {f"aws_{name}": str(value) for name, value in lake.server.options.items()}
+    deltalake.write_deltalake(f"{lake.place}/others", ROWS, storage_options=known)
+    said = refusal("NOT_SUPPORTED", lambda: s3.register("t", "delta", f"{lake.place}/others"))
+    assert "was not made by Trinity" in said
+
+
+def described(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What commits say of a table, without what every table has for itself."""
+    found = []
+    for action in actions:
+        if (metadata := action.get("metaData")) is not None:
+            own = ("trinity.definition", "delta.checkpointInterval")
+            settings = {key: text for key, text in metadata["configuration"].items() if key not in own}
+            kept = {key: value for key, value in metadata.items() if key not in ("id", "createdTime")}
+            found.append({**kept, "schemaString": json.loads(metadata["schemaString"]), "configuration": settings})
+        if (protocol := action.get("protocol")) is not None:
+            features = set(protocol["writerFeatures"]) - {CONDITIONAL_PUT}
+            found.append(
+                {**protocol, "writerFeatures": features, "readerFeatures": {*protocol.get("readerFeatures", ())}}
+            )
+        if (info := action.get("commitInfo")) is not None:
+            found.append({"operation": info["operation"]})
+    return sorted(found, key=lambda said: sorted(said))
+
+
+CHANGES = (
+    "ALTER TABLE t ADD CONSTRAINT positive CHECK (k > 0)",
+    "ALTER TABLE t ADD COLUMN more STRUCT<x: INT, y: ARRAY<STRUCT<z: INT>>>",
+    "ALTER TABLE t ALTER COLUMN n TYPE BIGINT",
+    "ALTER TABLE t RENAME COLUMN v TO text",
+    "ALTER TABLE t ADD COLUMN others MAP<STRING, STRUCT<q: TIMESTAMP_NTZ>>",
+    "ALTER TABLE t DROP COLUMN n",
+    "ALTER TABLE t SET TBLPROPERTIES ('delta.dataskippingnumindexedcols' = '3')",
+)
+
+
+def test_a_log_says_what_deltas_own_says(
+    spark: SparkSession, s3: Session, object_server: ObjectServer, tmp_path: Path
+) -> None:
+    """The same changes, by Delta's classes on a disk and by Trinity in the bucket."""
+    with trinity.connect(tmp_path, catalog="delta") as disk:
+        for session in (disk, s3):
+            session.sql(
+                "CREATE TABLE t (k INT NOT NULL, v STRING COMMENT 'words', n INT, d DATE) PARTITIONED BY (d) "
+                "TBLPROPERTIES ('delta.checkpointInterval' = '5')"
+            )
+            for change in CHANGES:
+                session.sql(change)
+        by_delta, own = disk.table("t"), s3.table("t")
+        assert by_delta.splits().version == own.splits().version > len(CHANGES)
+        for version in range(own.splits().version + 1):
+            text = Path(f"{by_delta.location}/_delta_log/{version:020d}.json").read_text()
+            said = [json.loads(line) for line in text.splitlines()]
+            assert described(logged(object_server, own, version)) == described(said), version
+
+
+@pytest.mark.full
+def test_deltas_own_reader_sees_merged_rows_and_its_writer_is_refused(
+    spark: SparkSession, s3: Session, lake: BucketLake
+) -> None:
+    s3.sql("CREATE TABLE t (k INT, ts BIGINT, v STRING, PRIMARY KEY (k)) TBLPROPERTIES ('watermark-key' = 'ts')")
+    table = s3.table("t")
+    table.upsert(pa.table({"k": list(range(20)), "ts": [1] * 20, "v": ["a"] * 20}))
+    table.compact(full=True)
+    s3.sql("ALTER TABLE t RENAME COLUMN v TO text")
+    table = s3.table("t")
+    for number in range(12):  # beyond a checkpoint
+        table.upsert(pa.table({"k": [number], "ts": [2], "text": ["b"]}))
+    table.compact("resolve")
+    place = table.location.replace("s3://", "s3a://")
+    found = s3.spark.read.format("delta").load(place)
+    assert sorted((row["k"], row["text"]) for row in found.collect()) == [
+        (k, "b" if k < 12 else "a") for k in range(20)
+    ]
+    with pytest.raises(Exception, match="trinityConditionalPut"):
+        found.write.format("delta").mode("append").save(place)
+    assert by_spark(s3) == by_spark(s3, version=table.splits().version)
+
+
+def by_spark(s3: Session, version: int | None = None) -> list[Any]:
+    return sorted(map(tuple, s3.table("t").to_df(version=version).collect()))
