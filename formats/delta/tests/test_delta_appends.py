@@ -71,7 +71,7 @@ def test_txn_is_a_no_op_when_repeated(lake: DeltaConnector, table: TableHandle, 
     assert not append(lake, table, (3, "c"), txn=("other", 1)).skipped
     compact(lake, table, [{"id": 1}, {"id": 3}], [])()
     lake.metadata.vacuum(table, int(time.time() * 1000) + 60_000)
-    again = open_catalog(tmp_path / "w", lake.metadata._context.spark())  # type: ignore[attr-defined]
+    again = open_catalog(tmp_path / "w", lake.metadata._logs.jvm().spark)  # type: ignore[attr-defined]
     assert again.metadata.recorded_txn(table, "app") == 6
     assert again.metadata.recorded_txn(table, "nobody") is None
     assert append(again, table, (2, "b"), txn=("app", 6)).skipped
@@ -107,7 +107,7 @@ def test_concurrent_appends_all_land(lake: DeltaConnector, table: TableHandle, t
 
     def work(worker: int) -> None:
         try:
-            own = open_catalog(tmp_path / "w", lake.metadata._context.spark())  # type: ignore[attr-defined]
+            own = open_catalog(tmp_path / "w", lake.metadata._logs.jvm().spark)  # type: ignore[attr-defined]
             for i in range(3):
                 append(own, table, (worker * 10 + i, "x"))
         except BaseException as error:
@@ -122,7 +122,7 @@ def test_concurrent_appends_all_land(lake: DeltaConnector, table: TableHandle, t
     splits = lake.metadata.get_splits(table)
     assert sorted(f.commit or 0 for f in splits.files) == list(range(1, 13))
     assert ids(lake, table) == sorted(w * 10 + i for w in range(4) for i in range(3))
-    cold = open_catalog(tmp_path / "w", lake.metadata._context.spark())  # type: ignore[attr-defined]
+    cold = open_catalog(tmp_path / "w", lake.metadata._logs.jvm().spark)  # type: ignore[attr-defined]
     assert cold.metadata._snapshots._rebuild(table, 12).files == {  # type: ignore[attr-defined]
         f.name: f for f in splits.files
     }

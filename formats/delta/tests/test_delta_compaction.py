@@ -107,7 +107,7 @@ def test_vacuum_leaves_checkpoints(lake: DeltaConnector, tmp_path: Path) -> None
     assert list(log.glob("*.checkpoint.parquet"))
     for version in range(3):  # Delta cleans its log up behind a checkpoint
         commit_file(table, version).unlink()
-    DeltaJvm(lake.metadata._context.spark()).forget(table.location)  # type: ignore[attr-defined]
-    cold = open_catalog(tmp_path / "w", lake.metadata._context.spark())  # type: ignore[attr-defined]
+    DeltaJvm(lake.metadata._logs.jvm().spark).forget(table.location)  # type: ignore[attr-defined]
+    cold = open_catalog(tmp_path / "w", lake.metadata._logs.jvm().spark)  # type: ignore[attr-defined]
     assert ids(cold, table) == list(range(4))
     assert sorted(f.commit or 0 for f in cold.metadata.get_splits(table).files) == list(range(1, 5))

@@ -10,6 +10,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Column, DataFile, TableDefinition, TableHandle, Tier
 from trinity.storage import ObjectStore
 from trinity_delta.actions import add, new_metadata, remove, sidecar_list
+from trinity_delta.schema import configuration
 from trinity_delta.state import State, apply, displaced_since
 
 HANDLE = TableHandle("lake", "s", "t", "/lake/s/t")
@@ -28,7 +29,9 @@ class Log:
     def __init__(self, properties: dict[str, str]) -> None:
         self.definition = table(properties).numbered()
         protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-        self.commits: list[list[Action]] = [[protocol, {"metaData": new_metadata(self.definition, {})}]]
+        self.commits: list[list[Action]] = [
+            [protocol, {"metaData": new_metadata(self.definition, configuration(self.definition))}]
+        ]
         self.base, self.log = (self.added(tier, tier.value) for tier in (Tier.BASE, Tier.LOG))
         aside = DataFile("/lake/s/t/_trinity/aside.parquet", 1, 1, Tier.SIDECAR)
         self.commits += [[self.base, sidecar_list([aside], ObjectStore(HANDLE.location))], [self.log]]

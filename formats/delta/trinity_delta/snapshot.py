@@ -242,7 +242,7 @@ class Snapshots:
             first = earliest_commit(store, name)
             actions = dated(actions, first, (read_commit(store, name, n) for n in range(first, version + 1)))
         found = apply(table, None, version, actions)
-        if not found.definition.external:
+        if not found.definition.external and store.on_disk:  # elsewhere no other engine has written
             known = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))
             found = replace(found, displaced=displaced_since(read_commit(store, name, n) for n in known))
         if all(f.origin is Origin.OWN for f in found.files.values()):
