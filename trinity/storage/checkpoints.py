@@ -1,4 +1,4 @@
-"""When a log that a reader goes through gets a checkpoint."""
+"""The commits from one checkpoint of a log to the next."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Any, Final
 
 import pyarrow as pa
@@ -74,7 +73,7 @@ _File = tuple[str, Any, Any]
 
 @dataclass
 class Replayed:
-    """What the log says by a version: of what replaces one another the newest.
+    """The sum of a log by a version: of what replaces one another the newest.
 
     Attributes:
         single: kind -> action, of which a table has one.
@@ -126,7 +125,7 @@ def _key(file: Mapping[str, Any]) -> _File:
 
 
 def replayed(store: ObjectStore, table: str, version: int) -> Replayed:
-    """What the log says by a version: from the newest checkpoint below it, and the commits since.
+    """The sum of the log by a version: from the newest checkpoint below it, and the commits since.
 
     Raises:
         TrinityError: BAD_DATA naming the checkpoint or commit file that is damaged.
@@ -154,13 +153,15 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
     found = replayed(store, table, version)
     removed = [a for a in found.removed.values() if a["remove"].get("deletionTimestamp", 0) >= removed_since_ms]
     rows = [_row(action) for action in (*found.actions(), *removed) if "commitInfo" not in action]
-    out = BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, _SCHEMA), out)
+    columns = {kind: [row.get(kind) for row in rows] for kind in _SCHEMA.names}
+    out = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, _SCHEMA), out)
+    data = out.getvalue().to_pybytes()
     try:
-        store.put_if_absent(_name(version), out.getvalue())
+        store.put_if_absent(_name(version), data)
     except AlreadyExists:  # it says the same
         return
-    hint = {"version": version, "size": len(rows), "sizeInBytes": out.tell(), "numOfAddFiles": len(found.files)}
+    hint = {"version": version, "size": len(rows), "sizeInBytes": len(data), "numOfAddFiles": len(found.files)}
     store.put(_LAST, json.dumps(hint).encode())
 
 
@@ -177,7 +178,7 @@ def _row(action: Action) -> Action:
 def _read(store: ObjectStore, table: str, version: int) -> list[Action]:
     path = store.path(_name(version))
     try:
-        rows = pq.read_table(BytesIO(store.get(path))).to_pylist(maps_as_pydicts="strict")
+        rows = pq.read_table(pa.BufferReader(store.get(path))).to_pylist(maps_as_pydicts="strict")
     except (OSError, ValueError, KeyError) as error:
         raise damaged(table, path, f"corrupt ({error})") from error
     found = [{kind: _present(body) for kind, body in row.items() if body is not None} for row in rows]

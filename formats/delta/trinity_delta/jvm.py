@@ -220,7 +220,7 @@ class DeltaTransaction:
             return str(self._transaction.metadata().id())
 
     def read_txn(self, application: str) -> None:
-        """What ``txnVersion`` does, but for the record itself, for which Delta would rebuild the table's state."""
+        """Does what ``txnVersion`` does, but for the record itself: for that Delta would rebuild the table's state."""
         with delta_errors(self._name, self._location):
             self._transaction.readTxn().addOne(application)
 
