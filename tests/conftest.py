@@ -16,6 +16,7 @@ import trinity
 from tests.support.bucket_lake import COLUMNS, BucketLake, bucket_lake, database_of
 from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.postgres import RunningServer, running_server
+from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
 from tests.support.spark import spark_of_the_run
 from tests.support.zones import ZONES
 from trinity import Column, Session
@@ -66,10 +67,30 @@ def place(bucket: str) -> str:
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
 def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str, tmp_path: Path) -> BucketLake:
-    """A catalog in the bucket, of each format that can be there; ``iceberg-postgres`` for those who ask for it."""
+    """A catalog in the bucket, of each format that can be there.
+
+    ``iceberg-postgres`` and ``iceberg-rest`` are for those who ask for them.
+    """
     kind = str(request.param)
     postgres = request.getfixturevalue("server") if kind == "iceberg-postgres" else None
-    return bucket_lake(kind.partition("-")[0], object_server, bucket, database_of(kind, tmp_path, postgres))
+    rest = request.getfixturevalue("rest_catalog") if kind == "iceberg-rest" else None
+    database = database_of(kind, tmp_path, postgres=postgres, rest=rest)
+    return bucket_lake(kind.partition("-")[0], object_server, bucket, database)
+
+
+@pytest.fixture(scope="session")
+def rest_catalog_jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a REST catalog is made of."""
+    found = tmp_path_factory.mktemp("rest") / "jars"
+    fetch_rest_catalog(found)
+    return found
+
+
+@pytest.fixture
+def rest_catalog(rest_catalog_jars: Path, object_server: ObjectServer) -> Iterator[str]:
+    """The address of a REST catalog that has no tables."""
+    with running_rest_catalog(rest_catalog_jars, object_server.options) as address:
+        yield address
 
 
 @pytest.fixture

@@ -34,8 +34,10 @@ def test_a_catalog_says_where_its_database_is(lake: BucketLake, option: dict[str
     assert "'lake'" in said
 
 
-@pytest.mark.parametrize("lake", ["iceberg-postgres"], indirect=True)
-def test_a_catalog_may_be_in_postgres(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+@pytest.mark.parametrize(
+    "lake", ["iceberg-postgres", pytest.param("iceberg-rest", marks=pytest.mark.full)], indirect=True
+)
+def test_a_catalog_may_be_elsewhere(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
     plain.append(ROWS)
     with lake.connect() as other:
         assert other.table("plain").append(ROWS).version == plain.splits().version

@@ -60,16 +60,21 @@ def bucket_lake(fmt: str, server: ObjectServer, bucket: str, database: Mapping[s
     return BucketLake(fmt, f"s3://{bucket}/{_ODD[fmt]}/{uuid.uuid4().hex}", server, database)
 
 
-def database_of(kind: str, folder: Path, postgres: Mapping[str, Any] | None = None) -> dict[str, str]:
+def database_of(
+    kind: str, folder: Path, *, postgres: Mapping[str, Any] | None = None, rest: str | None = None
+) -> dict[str, str]:
     """The options that say where a catalog's names are.
 
     Args:
-        kind: ``parquet`` or ``delta``, which need none; ``iceberg`` on SQLite; ``iceberg-postgres``.
+        kind: ``parquet`` or ``delta``, which need none; ``iceberg`` on SQLite; ``iceberg-postgres``, ``iceberg-rest``.
         folder: where SQLite's file may be.
         postgres: what psycopg needs to reach the server.
+        rest: the address of a REST catalog.
     """
     if kind in ("parquet", "delta"):
         return {}
+    if rest is not None:
+        return {"type": "rest", "uri": rest}
     if postgres is None:
         return {"uri": f"sqlite:///{folder}/catalog.db"}
     address = "postgresql+psycopg://{user}@{host}:{port}/{dbname}".format(**postgres)

@@ -8,7 +8,6 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
 from pyiceberg.table import Table
-from sqlalchemy.exc import SQLAlchemyError
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
@@ -16,6 +15,7 @@ from trinity.storage import Cache, Location, ObjectStore, Stat, in_bucket, local
 from trinity_iceberg.external import LocationCatalog
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
+from trinity_iceberg.trouble import TROUBLE, catalog_trouble
 
 __all__ = ["Tables"]
 
@@ -46,8 +46,8 @@ class Tables:
             loaded = self._present(table)
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise no_table(table.full_name) from error
-        except SQLAlchemyError as error:
-            raise TrinityError("FILESYSTEM_ERROR", f"Catalog '{table.catalog}' cannot be read: {error}.") from error
+        except TROUBLE as error:
+            raise catalog_trouble(table.catalog, error) from error
         except (OSError, MemoryError, ValidationError, ValueError, KeyError, TypeError) as error:
             raise system_trouble(error, table.location) or _damaged(self._catalog, table, error) from error
         table.check_same(str(loaded.metadata.table_uuid))

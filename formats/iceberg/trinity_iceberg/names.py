@@ -47,6 +47,7 @@ from trinity.storage import (
     unescaped,
 )
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
+from trinity_iceberg.trouble import catalog_errors
 
 __all__ = ["CatalogNames", "identifier_of", "schema_of"]
 
@@ -84,12 +85,14 @@ class CatalogNames:
 
     def list_schemas(self) -> list[str]:
         """Names of the schemas, sorted."""
-        return sorted({DEFAULT_SCHEMA} | set(map(schema_of, self._iceberg.list_namespaces())))
+        with catalog_errors(self._catalog):
+            return sorted({DEFAULT_SCHEMA} | set(map(schema_of, self._iceberg.list_namespaces())))
 
     def create_schema(self, schema: str) -> None:
         """Makes the namespace. Raises SCHEMA_ALREADY_EXISTS."""
         try:
-            self._iceberg.create_namespace(_namespace(schema))
+            with catalog_errors(self._catalog):
+                self._iceberg.create_namespace(_namespace(schema))
         except (NamespaceAlreadyExistsError, IntegrityError) as error:
             raise schema_taken(self._catalog, schema) from error
 
@@ -108,7 +111,8 @@ class CatalogNames:
         if folder is not None:
             check_only_graves(folder, f"{self._catalog}.{schema}")
         try:
-            self._iceberg.drop_namespace(_namespace(schema))
+            with catalog_errors(self._catalog):
+                self._iceberg.drop_namespace(_namespace(schema))
         except NoSuchNamespaceError as error:
             raise self._missing(schema) from error
         except NamespaceNotEmptyError as error:
@@ -122,9 +126,10 @@ class CatalogNames:
 
     def list_tables(self, schema: str) -> list[str]:
         """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
-        if not self._iceberg.namespace_exists(_namespace(schema)):
-            raise self._missing(schema)
-        return sorted(identifier[-1] for identifier in self._iceberg.list_tables(_namespace(schema)))
+        with catalog_errors(self._catalog):
+            if not self._iceberg.namespace_exists(_namespace(schema)):
+                raise self._missing(schema)
+            return sorted(identifier[-1] for identifier in self._iceberg.list_tables(_namespace(schema)))
 
     def _missing(self, schema: str) -> TrinityError:
         return no_schema(self._catalog, schema, self.list_schemas())
@@ -187,7 +192,8 @@ class CatalogNames:
         # none is made in the folder before it is moved, and none is committed to meanwhile
         with held(str(folder.parent), alone=True), held(table.location, alone=True):
             try:
-                self._iceberg.drop_table(identifier_of(table.schema, table.table))
+                with catalog_errors(self._catalog):
+                    self._iceberg.drop_table(identifier_of(table.schema, table.table))
             except NoSuchTableError as error:
                 raise no_table(table.full_name) from error
             if placed and not self._holds_table(folder):

@@ -10,18 +10,19 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, RESTError, TableAlreadyExistsError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.table import CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableRequirement, TableUpdate
 from pyiceberg.utils.properties import property_as_bool
-from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from trinity.errors import TrinityError
 from trinity.storage import CommitRaced, after_commit, table_taken
 from trinity_iceberg.carried import OPERATION
 from trinity_iceberg.names import identifier_of
+from trinity_iceberg.trouble import TROUBLE, catalog_trouble
 
 __all__ = ["commit_updates", "put_table", "writing"]
 
@@ -51,7 +52,7 @@ def commit_updates(
     )
     before = table.metadata
     try:
-        with _errors(name), writing(table):
+        with _errors(table.catalog.name, name), writing(table):
             after = table.catalog.commit_table(table, (*own, *requirements), updates).metadata
     except (CommitRaced, TrinityError) as error:
         now = _now(table.catalog, table.name(), error)
@@ -76,7 +77,7 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
     full = ".".join(name)
     own = transaction.table_metadata.table_uuid
     try:
-        with _errors(full), transaction, _first_snapshot(transaction):
+        with _errors(name[0], full), transaction, _first_snapshot(transaction):
             pass
     except (CommitRaced, TrinityError, OSError) as error:
         now = _now(catalog, identifier_of(*name[1:]), error)
@@ -112,16 +113,16 @@ def _now(catalog: Catalog, name: tuple[str, ...], failure: Exception) -> TableMe
 
 
 @contextlib.contextmanager
-def _errors(name: str) -> Iterator[None]:
+def _errors(catalog: str, name: str) -> Iterator[None]:
     """Maps what a catalog answers to a commit."""
     try:
         yield
     except (CommitFailedException, TableAlreadyExistsError, IntegrityError) as error:
         raise CommitRaced(str(error)) from error
-    except (RESTError, SQLAlchemyError) as error:
+    except TROUBLE as error:
         if isinstance(error, OperationalError) and "locked" in str(error):
             raise CommitRaced(str(error)) from error
-        raise TrinityError("FILESYSTEM_ERROR", f"The catalog of table '{name}' cannot be written: {error}.") from error
+        raise catalog_trouble(catalog, error) from error
     except NoSuchTableError as error:
         raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}' was dropped meanwhile.") from error
 

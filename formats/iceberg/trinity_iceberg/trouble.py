@@ -1,0 +1,45 @@
+"""A catalog that does not answer, or says no: told by its name, in one line."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+from pyiceberg.exceptions import ForbiddenError, RESTError, UnauthorizedError
+from requests.exceptions import RequestException
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from trinity.errors import TrinityError
+
+__all__ = ["TROUBLE", "catalog_errors", "catalog_trouble"]
+
+TROUBLE: Final = (RESTError, RequestException, SQLAlchemyError)
+"""The errors by which a catalog, or the way to it, fails; what it knows better of names are others."""
+
+
+def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
+    """The error of a call that a catalog did not answer.
+
+    Args:
+        catalog: its name.
+        error: one of :data:`TROUBLE`.
+    """
+    denied = isinstance(error, ForbiddenError | UnauthorizedError)
+    said = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(" .")
+    if denied:
+        return TrinityError(
+            "PERMISSION_DENIED", f"Catalog '{catalog}' refuses: {said}. Check its credentials, and what they allow."
+        )
+    return TrinityError("FILESYSTEM_ERROR", f"Catalog '{catalog}' cannot be read or written: {said}.")
+
+
+@contextlib.contextmanager
+def catalog_errors(catalog: str) -> Iterator[None]:
+    """Maps the errors of :data:`TROUBLE`, but for IntegrityError: somebody else was first."""
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except TROUBLE as error:
+        raise catalog_trouble(catalog, error) from error

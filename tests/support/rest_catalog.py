@@ -1,0 +1,129 @@
+"""Iceberg's own REST catalog, the server of its tests, over SQLite: each in a temporary folder, on a free port."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from xml.sax.saxutils import escape
+
+import pyspark
+
+__all__ = ["fetch_rest_catalog", "running_rest_catalog"]
+
+_ICEBERG: Final = "1.11.0"
+_JETTY: Final = "12.1.4"
+_DEPENDENCIES: Final = (
+    ("org.eclipse.jetty.ee10", "jetty-ee10-servlet", _JETTY),
+    ("org.eclipse.jetty.compression", "jetty-compression-gzip", _JETTY),
+    ("org.eclipse.jetty.compression", "jetty-compression-server", _JETTY),
+    ("org.xerial", "sqlite-jdbc", "3.47.1.0"),
+)
+_S3A: Final = (
+    ("org.apache.hadoop", "hadoop-aws", "3.4.2"),
+    *(("software.amazon.awssdk", name, "2.29.52") for name in ("s3", "s3-transfer-manager", "sts", "apache-client")),
+)
+_EXCLUDED: Final = ("bundle", "hadoop-client-api", "hadoop-client-runtime")
+_JARS: Final = Path(pyspark.__file__).parent / "jars"
+
+
+@contextlib.contextmanager
+def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any]) -> Iterator[str]:
+    """Starts a server whose tables may lie in buckets, and stops it afterwards.
+
+    Args:
+        jars: those of :func:`fetch_rest_catalog`.
+        bucket_options: the ``storage_options`` by which it reaches them.
+
+    Yields:
+        its address.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="trinity-rest-"))
+    try:
+        (folder / "core-site.xml").write_text(_hadoop(bucket_options))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = int(free.getsockname()[1])
+        told = {
+            "CATALOG_REST_PORT": str(port),
+            "CATALOG_URI": f"jdbc:sqlite:{folder}/catalog.db",
+            "CATALOG_WAREHOUSE": str(folder / "warehouse"),
+            "CATALOG_IO__IMPL": "org.apache.iceberg.hadoop.HadoopFileIO",
+        }
+        # Iceberg's tests have a class of S3A's for themselves, which comes second so
+        shared = ":".join(map(str, (*jars.glob("hadoop-aws-*.jar"), *_JARS.glob("hadoop-client-*.jar"))))
+        path = f"{folder}:{shared}:{jars}/*"
+        command = ["java", "-Xmx512m", "-cp", path, "org.apache.iceberg.rest.RESTCatalogServer"]
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen(command, env={**os.environ, **told}, stdout=log, stderr=log)
+        try:
+            _wait_for(server, port, folder / "log")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.kill()
+            server.wait()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def fetch_rest_catalog(folder: Path) -> None:
+    """Gets the server's JARs, as Spark gets its own packages: by Ivy, which is among pyspark's."""
+    found = [_dependency(*one) for one in (*_DEPENDENCIES, *_S3A)]
+    found.append(_dependency("org.apache.iceberg", "iceberg-core", _ICEBERG, "", "tests"))
+    found.append(_dependency("org.apache.iceberg", "iceberg-open-api", _ICEBERG, "test-fixtures"))  # the server
+    excluded = [f'<exclude module="{name}" matcher="exact"/>' for name in _EXCLUDED]
+    folder.mkdir(parents=True)
+    module = folder / "ivy.xml"
+    module.write_text(
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        '<info organisation="tests" module="rest"/><configurations><conf name="default"/></configurations>'
+        f"<dependencies>{''.join([*found, *excluded])}</dependencies></ivy-module>"
+    )
+    [ivy] = _JARS.glob("ivy-*.jar")
+    pattern = f"{folder}/[artifact]-[revision](-[classifier]).[ext]"
+    done = subprocess.run(
+        ["java", "-jar", str(ivy), "-m2compatible", "-ivy", str(module), "-retrieve", pattern],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def _dependency(organisation: str, name: str, revision: str, *classifiers: str) -> str:
+    """A module with what it needs, of which certain artifacts are wanted."""
+    told = [f'm:classifier="{kind}"' if kind else "" for kind in classifiers]
+    wanted = "".join(f'<artifact name="{name}" type="jar" {one}/>' for one in told)
+    known = f'org="{organisation}" name="{name}" rev="{revision}"'
+    return f'<dependency {known} conf="default->master,compile,runtime">{wanted}</dependency>'
+
+
+def _hadoop(options: Mapping[str, Any]) -> str:
+    known = {
+        "fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "fs.s3a.endpoint": options["endpoint"],
+        "fs.s3a.endpoint.region": options["region"],
+        "fs.s3a.access.key": options["access_key_id"],
+        "fs.s3a.secret.key": options["secret_access_key"],
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.connection.ssl.enabled": "false",
+    }
+    said = [f"<name>{name}</name><value>{escape(str(value))}</value>" for name, value in known.items()]
+    return f"<configuration>{''.join(f'<property>{one}</property>' for one in said)}</configuration>"
+
+
+def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        assert server.poll() is None, log.read_text()[-2000:]
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise AssertionError(log.read_text()[-2000:])
