@@ -124,6 +124,9 @@ def test_types_are_kept(typed: Table) -> None:
     assert kinds == {"k": "int", **{name: kind for name, (kind, _) in CASES.items()}}
 
 
+@pytest.mark.parametrize(
+    "fmt", ["delta", *[pytest.param(f, marks=pytest.mark.full) for f in ("parquet", "iceberg")]], indirect=True
+)
 def test_columns_of_every_type_are_added_later(session: Session, fmt: str) -> None:
     table = session.create_table(f"{fmt}.default.grows", [Column("k", "int")], primary_key=["k"])
     table.upsert(rows().select(["k"]))
