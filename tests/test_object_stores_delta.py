@@ -107,6 +107,8 @@ def test_changes_of_columns_number_them_as_delta_does(s3: Session, object_server
         ("delta.checkpointinterval", "0", "'delta.checkpointInterval' is '0'; give a positive number"),
         ("delta.deletedFileRetentionDuration", "7", "such as 'interval 7 days'"),
         ("delta.appendOnly", "true", "cannot be 'true'"),
+        ("delta.feature.rowTracking", "supported", "'delta.feature.rowTracking' is none"),
+        ("delta.feature.deletionVectors", "on", "'delta.feature.deletionVectors' is none"),
     ],
 )
 def test_settings_that_are_not_kept_to_are_refused(s3: Session, key: str, value: str, words: str) -> None:
@@ -130,11 +132,73 @@ def test_a_damaged_commit_is_set_aside(
         assert fresh.table("plain").append(ROWS).version == 2
 
 
+def test_a_damaged_checkpoint_is_passed_over(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+    for number in range(21):
+        plain.append(pa.table({"k": [number], "v": ["x"]}))
+    for number in (10, 20):
+        place = f"{plain.location}/_delta_log/{number:020d}.checkpoint.parquet".removeprefix("s3://")
+        with object_server.files.open_output_stream(place) as stream:
+            stream.write(b"PAR1")
+        with lake.connect() as fresh:
+            assert fresh.table("plain").splits() == plain.splits()
+            assert fresh.repair("plain").skipped  # nothing is amiss
+
+
+def test_who_is_overtaken_by_a_drop_is_told(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+    plain.append(ROWS)
+    commit = f"{plain.location}/_delta_log/{{:020d}}.json".removeprefix("s3://").format
+    with object_server.files.open_input_stream(commit(1)) as stream:
+        late = stream.read()
+    with lake.connect() as other:
+        other.drop_table("plain")
+    with object_server.files.open_output_stream(commit(2)) as stream:
+        stream.write(late)  # a put that was under way
+    refusal("TABLE_NOT_FOUND", lambda: plain.append(ROWS))
+    refusal("TABLE_NOT_FOUND", plain.splits)
+
+
+def test_a_commit_that_another_took_the_place_of_is_forgotten(
+    plain: Table, lake: BucketLake, object_server: ObjectServer
+) -> None:
+    plain.append(ROWS)
+    plain.append(ROWS, txn=("load", 1))
+    newest = f"{plain.location}/_delta_log/{2:020d}.json".removeprefix("s3://")
+    with object_server.files.open_output_stream(newest) as stream:
+        stream.write(b"{")
+    with lake.connect() as other:
+        other.repair("plain")
+        assert len(plain.splits().files) == 1
+        other.table("plain").append(pa.table({"k": [7], "v": ["y"]}))
+    assert [row["k"] for row in stored(object_server, plain)] == [1, 2, 7]
+    assert not plain.append(ROWS, txn=("load", 1)).skipped
+
+
+def test_column_mapping_stays_once_it_is_needed(s3: Session) -> None:
+    table = s3.create_table("t", COLUMNS, primary_key=["k"])
+    table.rename_column("v", "text")
+    said = refusal("INVALID_TABLE_PROPERTY", lambda: table.set_properties({"delta.columnMapping.mode": "none"}))
+    assert "data files call otherwise" in said
+    table.upsert(pa.table({"k": [1], "text": ["a"]}))
+
+
+def test_a_table_that_was_copied_there_is_refused(
+    plain: Table, s3: Session, lake: BucketLake, object_server: ObjectServer
+) -> None:
+    """One without the feature that keeps other writers away: Delta's own classes have made it, on a disk."""
+    first = f"{plain.location}/_delta_log/{0:020d}.json".removeprefix("s3://")
+    with object_server.files.open_input_stream(first) as stream:
+        text = stream.read().replace(CONDITIONAL_PUT.encode(), b"invariants")
+    with object_server.files.open_output_stream(f"{lake.place[5:]}/copied/_delta_log/{0:020d}.json") as stream:
+        stream.write(text)
+    said = refusal("NOT_SUPPORTED", lambda: s3.register("t", "delta", f"{lake.place}/copied"))
+    assert "was not made there by Trinity" in said
+
+
 def test_tables_of_others_are_refused(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
     known = {f"aws_{name}": str(value) for name, value in lake.server.options.items()}
     deltalake.write_deltalake(f"{lake.place}/others", ROWS, storage_options=known)
     said = refusal("NOT_SUPPORTED", lambda: s3.register("t", "delta", f"{lake.place}/others"))
-    assert "was not made by Trinity" in said
+    assert "was not made there by Trinity" in said
 
 
 def described(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -99,6 +99,23 @@ def test_a_commit_that_the_catalog_refuses_leaves_the_table_as_it_was(
     assert len(stored(object_server, plain)) == 4
 
 
+def test_a_commit_is_refused_by_a_catalog_that_says_nothing_more(
+    plain: Table, catalog: Proxy, object_server: ObjectServer
+) -> None:
+    """As when the token expires during a statement: the commit and the look at it are both refused."""
+    refused: list[Request] = []
+
+    def expires(request: Request, ask: Any) -> Answer | None:
+        if is_commit(request) or refused:
+            refused.append(request)
+            return Answer(401, b'{"error": {"message": "expired", "type": "NotAuthorizedException", "code": 401}}')
+        return None
+
+    with catalog.faulty(expires):
+        assert "'lake'" in refusal("PERMISSION_DENIED", lambda: plain.append(ROWS))
+    assert stored(object_server, plain) == []
+
+
 def test_names_are_the_catalogs(s3: Session, object_server: ObjectServer, place: str) -> None:
     metadata = s3.connector("lake").metadata
     metadata.create_schema("sales.x~ é")

@@ -23,7 +23,7 @@ from pyarrow.fs import S3FileSystem
 
 from tests.support.fault_proxy import Proxy, running_proxy
 
-__all__ = ["READER", "SECRET", "ObjectServer", "running_object_server"]
+__all__ = ["READER", "SECRET", "ObjectServer", "running_object_server", "wait_for"]
 
 _KEY = "AKIATESTS0000001"
 SECRET = "oneverysecretsecret01"
@@ -98,7 +98,7 @@ def running_object_server() -> Iterator[ObjectServer]:
         command = [weed, "server", f"-dir={folder}", *options, *places, "-filer", "-s3", f"-s3.config={config}"]
         server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
     try:
-        _wait_for(server, s3, folder / "log")
+        wait_for(server, s3, folder / "log")
         with running_proxy(s3) as proxy:
             known = {"endpoint": f"http://127.0.0.1:{proxy.port}", "region": "us-east-1", "allow_http": True}
             yield ObjectServer(proxy, {**known, "access_key_id": _KEY, "secret_access_key": SECRET})
@@ -112,8 +112,8 @@ def _identity(name: str, key: str, secret: str, actions: list[str]) -> dict[str,
     return {"name": name, "credentials": [{"accessKey": key, "secretKey": secret}], "actions": actions}
 
 
-def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Until a bucket can be made: the parts of the server come up one after the other."""
+def wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Waits for a server until it answers at a port."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         assert server.poll() is None, log.read_text()[-2000:]

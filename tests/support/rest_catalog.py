@@ -8,13 +8,14 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
 import pyspark
+
+from tests.support.object_store import wait_for
 
 __all__ = ["fetch_rest_catalog", "running_rest_catalog"]
 
@@ -64,7 +65,7 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any]) -> Itera
         with (folder / "log").open("wb") as log:
             server = subprocess.Popen(command, env={**os.environ, **told}, stdout=log, stderr=log)
         try:
-            _wait_for(server, port, folder / "log")
+            wait_for(server, port, folder / "log")
             yield f"http://127.0.0.1:{port}"
         finally:
             server.kill()
@@ -117,13 +118,3 @@ def _hadoop(options: Mapping[str, Any]) -> str:
     }
     said = [f"<name>{name}</name><value>{escape(str(value))}</value>" for name, value in known.items()]
     return f"<configuration>{''.join(f'<property>{one}</property>' for one in said)}</configuration>"
-
-
-def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        assert server.poll() is None, log.read_text()[-2000:]
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.05)
-    raise AssertionError(log.read_text()[-2000:])

@@ -10,7 +10,7 @@ from typing import Any, Final
 from trinity.spi import Column, TableDefinition, TableHandle, parse_type
 from trinity.storage import adopted_definition, adopted_properties
 from trinity_delta.external import APPEND_ONLY, as_column, check_writable, constraints, fields_of, refused
-from trinity_delta.schema import DEFAULT, DEFINITION, PARTITIONED, PHYSICAL, TEXT, stored_as
+from trinity_delta.schema import DEFAULT, DEFINITION, MODE, PARTITIONED, PHYSICAL, TEXT, stored_as
 
 __all__ = [
     "CLUSTERING",
@@ -25,7 +25,6 @@ __all__ = [
 CLUSTERING: Final = "delta.clustering"
 """Domain metadata of Delta's: the columns of CLUSTER BY."""
 _FEED: Final = "delta.enableChangeDataFeed"
-_MODE: Final = "delta.columnMapping.mode"
 _ISOLATION: Final = "delta.isolationLevel"
 
 
@@ -50,7 +49,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
         TrinityError: NOT_SUPPORTED naming what cannot be taken over.
     """
     settings = metadata["configuration"]
-    if known.stored_names and settings.get(_MODE, "none") == "none":
+    if known.stored_names and settings.get(MODE, "none") == "none":
         raise refused(table, "renamed columns, and no column mapping any more")
     by_name = {c.stored_name: c for c in known.columns}
     present = []

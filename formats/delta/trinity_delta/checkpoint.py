@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trinity.storage import AlreadyExists, ObjectStore
+from trinity.storage import AlreadyExists, ObjectStore, logger
 from trinity_delta.actions import LOG, Action
 from trinity_delta.log import read_commit
-from trinity_delta.repair import damaged
 
 __all__ = ["Replayed", "replayed", "write_checkpoint"]
 
+_log = logger(__name__)
+_AT_ONCE: Final = 16
+"""Commit files that are read side by side."""
 _LAST: Final = f"{LOG}/_last_checkpoint"
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
@@ -92,9 +95,8 @@ class Replayed:
     def add(self, actions: Iterable[Action]) -> None:
         """Takes in a commit, or a checkpoint."""
         listed = list(actions)
-        for (
-            action
-        ) in listed:  # first what a commit takes, then what it brings: a file gets a new deletion vector by both
+        # first what is taken: a file gets a new deletion vector by a remove and an add
+        for action in listed:
             if (gone := action.get("remove")) is not None:
                 self.files.pop(_key(gone), None)
                 self.removed[_key(gone)] = action
@@ -128,16 +130,20 @@ def replayed(store: ObjectStore, table: str, version: int) -> Replayed:
     """The sum of the log by a version: from the newest checkpoint below it, and the commits since.
 
     Raises:
-        TrinityError: BAD_DATA naming the checkpoint or commit file that is damaged.
+        TrinityError: BAD_DATA naming the commit file that is damaged.
     """
+    found, start = Replayed(), -1
     numbers = [int(match[1]) for name in store.names(LOG) if (match := _CHECKPOINT.fullmatch(name))]
-    start, found = max((n for n in numbers if n <= version), default=-1), Replayed()
-    if start >= 0:
-        found.add(_read(store, table, start))
-    for number in range(start + 1, version + 1):
-        found.add(read_commit(store, table, number))
-    if start == version:  # a checkpoint does not say when its version was committed
-        found.add(read_commit(store, table, version))
+    for number in sorted((n for n in numbers if n <= version), reverse=True):
+        if actions := _read(store, number):
+            found.add(actions)
+            start = number
+            break
+    # of its version a checkpoint does not say when that was committed
+    wanted = range(start + 1, version + 1) or range(version, version + 1)
+    with ThreadPoolExecutor(_AT_ONCE) as readers:
+        for commit in readers.map(lambda number: read_commit(store, table, number), wanted):
+            found.add(commit)
     return found
 
 
@@ -175,16 +181,15 @@ def _row(action: Action) -> Action:
     return {kind: {**body, "dataChange": False}} if kind in ("add", "remove") else action
 
 
-def _read(store: ObjectStore, table: str, version: int) -> list[Action]:
+def _read(store: ObjectStore, version: int) -> list[Action] | None:
+    """The actions of a checkpoint; None for one that is gone or damaged: the commits stand in for it."""
     path = store.path(_name(version))
     try:
         rows = pq.read_table(pa.BufferReader(store.get(path))).to_pylist(maps_as_pydicts="strict")
     except (OSError, ValueError, KeyError) as error:
-        raise damaged(table, path, f"corrupt ({error})") from error
-    found = [{kind: _present(body) for kind, body in row.items() if body is not None} for row in rows]
-    if not any("metaData" in action for action in found):
-        raise damaged(table, path, "corrupt (it has no metaData)")
-    return found
+        _log.warning("Checkpoint '%s' is passed over: %s", path, error)
+        return None
+    return [{kind: _present(body) for kind, body in row.items() if body is not None} for row in rows]
 
 
 def _present(body: Mapping[str, Any]) -> Action:

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
-from trinity_delta.schema import PHYSICAL
+from trinity_delta.schema import ID, MODE, PHYSICAL
 
-__all__ = ["ID", "MODE", "numbered"]
+__all__ = ["numbered"]
 
-MODE: Final = "delta.columnMapping.mode"
-ID: Final = "delta.columnMapping.id"
-"""Metadata of a field: its number."""
 _HIGHEST: Final = "delta.columnMapping.maxColumnId"
 """Setting: the highest number that was ever given."""
 

@@ -40,10 +40,13 @@ def commit_change(
         TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT; and whatever ``change`` raises.
     """
     first = snapshots.load(replace(table, version=None))
-    newest, seen = table.pinned(None, first.definition.id), [first]
+    newest = table.pinned(None, first.definition.id)
+    seen = [] if Location.of(table.location).on_disk else [first]  # looking costs a request there
 
     def attempt() -> _T:
-        state = seen.pop() if seen else snapshots.load(newest)
+        state = seen.pop() if seen else None
+        if state is None or snapshots.is_behind(newest, state):
+            state = snapshots.load(newest)
         return change(state, _started(snapshots, logs, newest, state))
 
     return commit_loop(table.location, attempt, commit_timeout_s(first.definition.properties))

@@ -23,10 +23,10 @@ from trinity.spi import (
     parse_type,
     stored_field,
 )
-from trinity.storage import FIELD_ID, check_calendar, file_uri, foreign_definition, quoted
+from trinity.storage import FIELD_ID, Location, check_calendar, file_uri, foreign_definition, quoted
 from trinity_delta.features import CONDITIONAL_PUT
 from trinity_delta.jvm import DeltaJvm
-from trinity_delta.schema import CONSTRAINT, DEFAULT, PHYSICAL, TEXT
+from trinity_delta.schema import CONSTRAINT, DEFAULT, ID, MODE, PHYSICAL, TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,8 +47,6 @@ __all__ = [
     "refused",
 ]
 
-_MODE: Final = "delta.columnMapping.mode"
-_ID: Final = "delta.columnMapping.id"
 
 _READABLE: Final = frozenset(
     {
@@ -61,7 +59,6 @@ _WRITABLE: Final = _READABLE | {
     "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "clustering",
     "domainMetadata", "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants",
     "materializePartitionColumns", "rowTracking",
-    CONDITIONAL_PUT,
 }  # fmt: skip
 """Writer features that an append meets, provided that no column uses those that compute."""
 _COMPUTED: Final = {
@@ -203,7 +200,10 @@ class DeltaScan(NativeScan):
 
 def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Refuses what an append could not honour. Raises NOT_SUPPORTED naming feature or column."""
-    if unknown := set(protocol.get("writerFeatures") or ()) - _WRITABLE:
+    features, alone = set(protocol.get("writerFeatures") or ()), not Location.of(table.location).on_disk
+    if alone and CONDITIONAL_PUT not in features:
+        raise refused(table, f"no feature {CONDITIONAL_PUT}, so writers to it might overwrite one another's commits")
+    if unknown := features - _WRITABLE - ({CONDITIONAL_PUT} if alone else set()):
         raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
     for field in fields_of(metadata):
         for key, what in _COMPUTED.items():
@@ -228,7 +228,7 @@ def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -
 
 
 def _field_id(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
-    number = field["metadata"].get(_ID) if _mode(metadata) != "none" else None
+    number = field["metadata"].get(ID) if _mode(metadata) != "none" else None
     return {} if number is None else {FIELD_ID: str(number).encode()}
 
 
@@ -252,7 +252,7 @@ def _arrow_type(kind: Any, metadata: Mapping[str, Any]) -> pa.DataType:
 
 
 def _mode(metadata: Mapping[str, Any]) -> str:
-    return str(metadata["configuration"].get(_MODE, "none")).lower()
+    return str(metadata["configuration"].get(MODE, "none")).lower()
 
 
 def fields_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from trinity_delta.schema import CONSTRAINT, PARTITIONED, VECTORS, WIDENING
+from trinity_delta.schema import CONSTRAINT, MODE, PARTITIONED, VECTORS, WIDENING
 
-__all__ = ["CONDITIONAL_PUT", "SUPPORTED", "protocol_of"]
+__all__ = ["CONDITIONAL_PUT", "KEPT", "SUPPORTED", "protocol_of"]
 
 CONDITIONAL_PUT: Final = "trinityConditionalPut"
 """A writer feature of Trinity's. No other writer knows it, so each one refuses to write: those that do not commit by a
@@ -26,6 +26,10 @@ _SWITCHED: Final = {
     **dict.fromkeys(PARTITIONED, "materializePartitionColumns"),
 }
 """Settings that call for a feature where they are true."""
+KEPT: Final = frozenset(
+    {*_ALWAYS, *_SWITCHED.values(), "checkConstraints", "columnMapping", "domainMetadata", "timestampNtz"}
+)
+"""The features that Trinity keeps to where it commits by itself."""
 
 
 def protocol_of(
@@ -52,9 +56,7 @@ def _of_settings(settings: Mapping[str, str]) -> Iterator[str]:
             yield _SWITCHED[key]
         elif key.startswith(CONSTRAINT):
             yield "checkConstraints"
-        elif key.startswith(SUPPORTED):
-            yield key.removeprefix(SUPPORTED)
-        elif key == "delta.columnMapping.mode" and value != "none":
+        elif key == MODE and value != "none":
             yield "columnMapping"
 
 

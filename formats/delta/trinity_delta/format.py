@@ -17,7 +17,6 @@ from trinity.spi import (
 from trinity.storage import Location
 from trinity_delta.metadata import DeltaMetadata
 from trinity_delta.options import DeltaOptions
-from trinity_delta.repair import made_by_trinity
 from trinity_delta.sink import DeltaSinkProvider
 from trinity_delta.snapshot import is_table
 
@@ -31,7 +30,8 @@ class DeltaConnector(Connector):
     """One catalog of Delta tables."""
 
     def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
-        super().__init__(DeltaMetadata(catalog, options.warehouse, context), DeltaSinkProvider())
+        self._own = DeltaMetadata(catalog, options.warehouse, context)
+        super().__init__(self._own, DeltaSinkProvider())
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
         if not is_table(Location.of(table.location)):
@@ -40,12 +40,7 @@ class DeltaConnector(Connector):
                 f"Table '{table.full_name}': '{table.location}' is no Delta table: it has no commits in _delta_log. "
                 "Give the table's own folder, or another connector.",
             )
-        if not Location.of(table.location).on_disk and not made_by_trinity(table.location):
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Table '{table.full_name}': '{table.location}' was not made by Trinity, and Delta tables of others "
-                "are read on local disks alone.",
-            )
+        self._own.check_location(table)
         return self._metadata
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.errors import TrinityError
 from trinity.storage import CommitRaced, Location, ObjectStore, after_commit, logger, system_trouble
 from trinity_delta.actions import LOG, commit_name
+from trinity_delta.features import SUPPORTED
 from trinity_delta.schema import renamed_columns
 
 if TYPE_CHECKING:
@@ -129,8 +130,9 @@ class DeltaJvm:
         self._logs.invalidateCache(self._session, path)
 
     def checked_configuration(self, given: Mapping[str, str]) -> dict[str, str]:
+        own = {key: text for key, text in given.items() if not key.startswith(SUPPORTED)}  # Delta checks these later
         try:
-            checked = self.module(f"{_DELTA}.DeltaConfigs").validateConfigurations(self.mapping(given))
+            checked = self.module(f"{_DELTA}.DeltaConfigs").validateConfigurations(self.mapping(own))
         except Exception as error:
             raise TrinityError("INVALID_TABLE_PROPERTY", f"Delta refuses a property: {_first_line(error)}") from error
         return dict(self.json(checked))

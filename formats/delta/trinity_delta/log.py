@@ -11,7 +11,16 @@ from trinity.storage import ObjectStore, Stat
 from trinity_delta.actions import LOG, commit_name
 from trinity_delta.repair import damaged
 
-__all__ = ["commit_numbers", "commit_stamp", "commits", "earliest", "earliest_commit", "newest_listed", "read_commit"]
+__all__ = [
+    "commit_numbers",
+    "commit_stamp",
+    "commits",
+    "earliest",
+    "earliest_commit",
+    "listed_commits",
+    "no_commits",
+    "read_commit",
+]
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
@@ -49,27 +58,15 @@ def commits(store: ObjectStore, table: str) -> list[int]:
     """Versions whose commit files are there. Raises TABLE_NOT_FOUND when there is none."""
     found = commit_numbers(store)
     if not found:
-        raise _not_found(table)
+        raise no_commits(table)
     return found
 
 
-def newest_listed(store: ObjectStore, table: str, known: int | None) -> int:
-    """The newest version, by one listing from a known one on.
-
-    Args:
-        store: the table's folder.
-        table: its name, for messages.
-        known: a version whose commit file was seen; it is listed again, since the table may be gone.
-
-    Raises:
-        TrinityError: TABLE_NOT_FOUND when there is none.
-    """
+def listed_commits(store: ObjectStore, known: int | None = None) -> dict[int, Stat]:
+    """The versions whose commit files are there, by one listing: all, or a known one and those behind it."""
     after = commit_name(known - 1) if known else None
-    listed = (_COMMIT.fullmatch(entry.path.removeprefix(f"{LOG}/")) for entry in store.list(LOG, after=after))
-    found = [int(match[1]) for match in listed if match]
-    if not found:
-        raise _not_found(table)
-    return max(found)
+    named = ((_COMMIT.fullmatch(e.path.removeprefix(f"{LOG}/")), e) for e in store.list(LOG, after=after))
+    return {int(match[1]): Stat(e.size, e.modified_ms * 10**6, "") for match, e in named if match}
 
 
 def earliest_commit(store: ObjectStore, table: str) -> int:
@@ -91,5 +88,6 @@ def earliest(store: ObjectStore, table: str) -> int:
     return min((c for c in checkpoints if c >= first - 1), default=first)
 
 
-def _not_found(table: str) -> TrinityError:
+def no_commits(table: str) -> TrinityError:
+    """The error of a table without a log."""
     return TrinityError("TABLE_NOT_FOUND", f"Table '{table}' does not exist (any more).")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from trinity.spi import ConnectorContext
 from trinity.storage import Location
-from trinity_delta.features import SUPPORTED
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.object_log import ObjectLog
 from trinity_delta.transaction import DeltaLog
@@ -43,5 +42,5 @@ class Logs:
         Raises:
             TrinityError: INVALID_TABLE_PROPERTY for one that cannot be set.
         """
-        own = {k: v for k, v in wanted.items() if k.startswith("delta.") and not k.startswith(SUPPORTED)}
+        own = {key: text for key, text in wanted.items() if key.startswith("delta.")}
         return {**wanted, **self.at(location).checked_configuration(own)}

@@ -13,13 +13,14 @@ from importlib.metadata import version as version_of
 from types import MappingProxyType
 from typing import Any, Final
 
+from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
 from trinity_delta.actions import Action, commit_name
 from trinity_delta.checkpoint import replayed, write_checkpoint
 from trinity_delta.column_mapping import numbered
 from trinity_delta.features import CONDITIONAL_PUT, SUPPORTED, protocol_of
-from trinity_delta.schema import DEFINITION, renamed_columns
+from trinity_delta.schema import DEFINITION, MODE, renamed_columns
 from trinity_delta.settings import checked_settings, checkpoint_interval, retention_ms
 from trinity_delta.state import State
 
@@ -33,6 +34,8 @@ _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 }
 """Operation -> its name and parameters, as Delta's own commits have them."""
 _FEATURES: Final = ("readerFeatures", "writerFeatures")
+_MOST_COMMITS: Final = 100
+"""Commits that a reader finds behind a checkpoint at most, whatever the table holds."""
 _MINIMA: Final = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 
@@ -46,8 +49,7 @@ class ObjectLog:
 
     def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
         settled = _settled(metadata)
-        asked = [key for key in metadata["configuration"] if key.startswith(SUPPORTED)]
-        further = (CONDITIONAL_PUT, *(key.removeprefix(SUPPORTED) for key in asked))
+        further = (CONDITIONAL_PUT, *_asked(metadata["configuration"]))
         parameters = {
             "partitionBy": json.dumps(settled["partitionColumns"]),
             "clusterBy": "[]",
@@ -77,12 +79,13 @@ class ObjectTransaction:
     Args:
         table: the table.
         state: the version that the transaction has seen.
-        keep: told the number and the actions of what was committed.
+        keep: told the number, the actions and the bytes of what was committed.
     """
 
-    def __init__(self, table: TableHandle, state: State, keep: Callable[[int, list[Action]], None]) -> None:
+    def __init__(self, table: TableHandle, state: State, keep: Callable[[int, list[Action], int], None]) -> None:
         self._table, self._state, self._keep = table, state, keep
         self._metadata: Mapping[str, Any] = state.metadata
+        self._further: set[str] = set()
 
     def read_txn(self, application: str) -> None:
         """Nothing to declare."""
@@ -95,7 +98,15 @@ class ObjectTransaction:
         self._commit([], *_altered(self._state.metadata, self._metadata))
 
     def update(self, change: Mapping[str, Any]) -> None:
-        self._metadata = _settled({**self._metadata, **change})
+        wanted = {**self._metadata, **change}
+        if self._state.mapped and wanted["configuration"].get(MODE, "none") == "none":
+            raise TrinityError(
+                "INVALID_TABLE_PROPERTY",
+                f"Table '{self._table.full_name}' has columns that data files call otherwise, so '{MODE}' cannot be "
+                "'none' any more. Leave it out.",
+            )
+        self._further |= _asked(wanted["configuration"])
+        self._metadata = _settled(wanted)
 
     def vacuum(self, mark: Mapping[str, Any], retained_ms: int) -> None:
         kept = retention_ms(self._metadata["configuration"])
@@ -121,8 +132,8 @@ class ObjectTransaction:
         number, at = self._state.version + 1, next_timestamp_ms(self._state.timestamp_ms)
         info = _commit_info(operation, parameters, at, tags, read=self._state.version)
         wanted = [info, *self._described(), *map(dict, actions)]
-        _put(ObjectStore(self._table.location), number, wanted)
-        after_commit(f"Version {number} will be read back", lambda: self._keep(number, wanted))
+        size = _put(ObjectStore(self._table.location), number, wanted)
+        after_commit(f"Version {number} will be read back", lambda: self._keep(number, wanted, size))
         after_commit(f"Version {number} has no checkpoint", lambda: self._checkpoint(number))
         return number
 
@@ -131,15 +142,21 @@ class ObjectTransaction:
         if self._metadata is self._state.metadata:
             return []
         present = self._state.protocol
-        protocol = protocol_of(self._metadata["schemaString"], self._metadata["configuration"], present)
+        protocol = protocol_of(self._metadata["schemaString"], self._metadata["configuration"], present, self._further)
         same = all(set(protocol.get(key, ())) == set(present.get(key) or ()) for key in _FEATURES)
         return [*([] if same else [{"protocol": protocol}]), {"metaData": self._metadata}]
 
     def _checkpoint(self, number: int) -> None:
         settings = self._metadata["configuration"]
-        if number % checkpoint_step(checkpoint_interval(settings), len(self._state.files)) == 0:
+        step = min(checkpoint_step(checkpoint_interval(settings), len(self._state.files)), _MOST_COMMITS)
+        if number % step == 0:
             since = int(time.time() * 1000) - retention_ms(settings)
             write_checkpoint(ObjectStore(self._table.location), self._table.full_name, number, since)
+
+
+def _asked(settings: Mapping[str, str]) -> set[str]:
+    """The features that settings ask for by their names."""
+    return {key.removeprefix(SUPPORTED) for key in settings if key.startswith(SUPPORTED)}
 
 
 def _settled(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,13 +203,14 @@ def _commit_info(
     return {"commitInfo": info}
 
 
-def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) -> None:
-    """Puts a commit file. Raises CommitRaced where another writer took the number."""
-    lines = "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions)
+def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
+    """Puts a commit file, and returns its bytes. Raises CommitRaced where another writer took the number."""
+    data = "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions).encode()
     try:
-        store.put_if_absent(commit_name(number), lines.encode())
+        store.put_if_absent(commit_name(number), data)
     except AlreadyExists as taken:
         raise CommitRaced(f"version {number} was taken") from taken
+    return len(data)
 
 
 def _text(settings: Mapping[str, str]) -> str:

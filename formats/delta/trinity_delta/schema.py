@@ -16,7 +16,9 @@ __all__ = [
     "CONSTRAINT",
     "DEFAULT",
     "DEFINITION",
+    "ID",
     "MAPPED",
+    "MODE",
     "PARTITIONED",
     "PHYSICAL",
     "TEXT",
@@ -37,6 +39,10 @@ DEFINITION: Final = "trinity.definition"
 
 PHYSICAL: Final = "delta.columnMapping.physicalName"
 """Metadata of a field: its name in data files."""
+ID: Final = "delta.columnMapping.id"
+"""Metadata of a field: its number."""
+MODE: Final = "delta.columnMapping.mode"
+"""Setting: how columns are found in data files, ``none`` by their names."""
 DEFAULT: Final = "CURRENT_DEFAULT"
 """Metadata of a field: its DEFAULT, as Spark keeps it."""
 TEXT: Final = "__CHAR_VARCHAR_TYPE_STRING"
@@ -62,7 +68,7 @@ PARTITIONED: Final = {
 }
 MAPPED: Final = {
     # files keep the names that columns had when they were made
-    "delta.columnMapping.mode": "name",
+    MODE: "name",
     "delta.minReaderVersion": "3",
     "delta.minWriterVersion": "7",
 }
@@ -77,7 +83,7 @@ VECTORS: Final = "delta.enableDeletionVectors"
 _FIXED: Final = {
     **_OWN,
     **PARTITIONED,
-    "delta.columnMapping.mode": "none",
+    MODE: "none",
     "delta.appendOnly": "false",
 }
 """Settings on which the adapter relies; a user cannot give them another value."""

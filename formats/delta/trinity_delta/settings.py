@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity_delta.schema import CONSTRAINT
+from trinity_delta.features import KEPT, SUPPORTED
+from trinity_delta.schema import CONSTRAINT, MODE
 
 __all__ = ["checked_settings", "checkpoint_interval", "retention_ms"]
 
@@ -17,7 +18,7 @@ _DAY_MS: Final = 24 * 60 * 60 * 1000
 _UNITS: Final = {
     "week": 7 * _DAY_MS, "day": _DAY_MS, "hour": 3_600_000, "minute": 60_000, "second": 1000, "millisecond": 1,
 }  # fmt: skip
-_DURATION: Final = re.compile(rf"interval((?:\s+\d+\s+(?:{'|'.join(_UNITS)})s?)+)", re.IGNORECASE)
+_DURATION: Final = re.compile(rf"(?:interval)?((?:\s+\d+\s+(?:{'|'.join(_UNITS)})s?)+)", re.IGNORECASE)
 
 
 def _is_flag(value: str) -> bool:
@@ -46,12 +47,10 @@ _KNOWN: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
     ),
     _INTERVAL: (_is_count, "a positive number of commits"),
     _RETENTION: (_is_duration, "an interval such as 'interval 7 days'"),
-    "delta.columnMapping.mode": (lambda value: value in ("none", "name"), "'none' or 'name'"),
+    MODE: (lambda value: value in ("none", "name"), "'none' or 'name'"),
     "delta.dataSkippingNumIndexedCols": (lambda value: value == "-1" or value.isdecimal(), "a number of columns"),
     "delta.dataSkippingStatsColumns": (bool, "names of columns"),
     "delta.isolationLevel": (lambda value: value == "Serializable", "'Serializable'"),
-    "delta.minReaderVersion": (_is_count, "a version of the protocol"),
-    "delta.minWriterVersion": (_is_count, "a version of the protocol"),
 }
 
 
@@ -64,7 +63,7 @@ def checked_settings(given: Mapping[str, str]) -> dict[str, str]:
     spelled = {name.lower(): name for name in _KNOWN}
     found: dict[str, str] = {}
     for key, value in given.items():
-        if key.startswith(CONSTRAINT):
+        if key.startswith(CONSTRAINT) or (key.removeprefix(SUPPORTED) in KEPT and value == "supported"):
             found[key] = value
             continue
         name = spelled.get(key.lower())
@@ -88,6 +87,6 @@ def checkpoint_interval(settings: Mapping[str, str]) -> int:
 
 def retention_ms(settings: Mapping[str, str]) -> int:
     """The time for which Delta's own VACUUM spares a removed file, milliseconds; Delta's default is a week."""
-    _, *words = settings.get(_RETENTION, "interval 7 days").lower().split()
+    words = settings.get(_RETENTION, "7 days").lower().removeprefix("interval").split()
     parts = zip(words[::2], words[1::2], strict=True)
     return sum(int(number) * _UNITS[unit.removesuffix("s")] for number, unit in parts)

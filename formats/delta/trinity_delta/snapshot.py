@@ -1,12 +1,11 @@
 """Versions: Delta's log to the state of a table.
 
-A version that is not remembered is made from the nearest remembered one by the commit files between them; only
-where these are too many, or cleaned up, the JVM rebuilds it from a checkpoint (a Spark job).
+A version that is not remembered is made from the nearest remembered one by the commit files between them. Where these
+are too many, or cleaned up, it is rebuilt from a checkpoint: on a disk by the JVM (a Spark job).
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import threading
 from collections.abc import Iterable, Mapping
@@ -24,7 +23,8 @@ from trinity_delta.log import (
     commits,
     earliest,
     earliest_commit,
-    newest_listed,
+    listed_commits,
+    no_commits,
     read_commit,
 )
 from trinity_delta.logs import Logs
@@ -62,11 +62,17 @@ class _Known:
         newest: the newest version seen.
         stamp: tells the commit file of ``newest`` from that of another table under the same name.
         states: versions used last.
+        kept: versions that were committed from here and not listed since, and the bytes of their commits.
     """
 
     newest: int
     stamp: Stat
     states: Cache[int, State] = field(default_factory=lambda: Cache(_CACHED))
+    kept: dict[int, int] = field(default_factory=dict)
+
+    def has_kept(self, found: Mapping[int, Stat]) -> bool:
+        """True when what was committed from here is what is there."""
+        return all(version in found and found[version].size == size for version, size in self.kept.items())
 
 
 class Snapshots:
@@ -102,7 +108,7 @@ class Snapshots:
                 return self._state(table, known, version)
 
             def oldest(newest: State) -> int:
-                return self._oldest(store, newest)
+                return self._oldest(store, table.full_name, newest)
 
             return _named(table, version_at(table, known.newest, read, oldest))
 
@@ -143,7 +149,7 @@ class Snapshots:
     def readable(self, table: TableHandle) -> Iterable[State]:
         """The states of the versions that no vacuum of Trinity's took, oldest first."""
         newest = self.state(replace(table, version=None))
-        first = self._oldest(ObjectStore(table.location), newest)
+        first = self._oldest(ObjectStore(table.location), table.full_name, newest)
         for version in range(first, newest.version + 1):
             yield self.state(replace(table, version=version))
 
@@ -176,8 +182,11 @@ class Snapshots:
         with self._mutex:
             known = self._refresh(store, table)
             for version in range(known.newest, -1, -1):
-                with contextlib.suppress(TrinityError):
+                try:
                     return known.newest, self._state(table, known, version)
+                except TrinityError as error:
+                    if error.code != "BAD_DATA":  # what cannot be read now may be whole
+                        raise
         raise no_readable_version(table)
 
     def forget(self, table: TableHandle) -> None:
@@ -185,7 +194,7 @@ class Snapshots:
         with self._mutex:
             self._known.pop(ObjectStore(table.location).root, None)
 
-    def keep(self, table: TableHandle, state: State, version: int, actions: list[dict[str, Any]]) -> None:
+    def keep(self, table: TableHandle, state: State, version: int, actions: list[dict[str, Any]], size: int) -> None:
         """Remembers a version that this process has committed, so that it is not read back.
 
         Args:
@@ -193,30 +202,50 @@ class Snapshots:
             state: the version before it.
             version: its number.
             actions: its commit.
+            size: bytes of its commit file.
         """
         with self._mutex:
             if (known := self._known.get(ObjectStore(table.location).root)) is not None:
-                known.states.get(version, lambda: apply(table, state, version, actions))
+                known.states.put(version, apply(table, state, version, actions))
+                known.kept[version] = size
+
+    def is_behind(self, table: TableHandle, state: State) -> bool:
+        """True when this process knows of a version behind a state."""
+        known = self._known.get(ObjectStore(table.location).root)
+        return known is not None and known.states.peek(state.version + 1) is not None
 
     @staticmethod
-    def _oldest(store: ObjectStore, newest: State) -> int:
+    def _oldest(store: ObjectStore, table: str, newest: State) -> int:
         """The oldest readable version; nobody cleans up a log in an object store."""
-        return max(newest.oldest, earliest(store, newest.definition.name) if store.on_disk else 0)
+        return max(newest.oldest, earliest(store, table) if store.on_disk else 0)
 
     def _refresh(self, store: ObjectStore, table: TableHandle) -> _Known:
         """The memory of the table, with the newest version counted on from there, else found by listing."""
         known = self._known.get(store.root)
-        if not store.on_disk:  # no other table ever lies there
-            newest = newest_listed(store, table.full_name, known.newest if known else None)
-            known = self._known.setdefault(store.root, _Known(newest, Stat(0, 0, "")))
-            known.newest = newest
-            return known
+        if not store.on_disk:
+            return self._listed(store, table, known)
         if known is None or commit_stamp(store, known.newest) != known.stamp:
             newest = max(commits(store, table.full_name))
             known = _Known(newest, commit_stamp(store, newest) or Stat(0, 0, ""))
             self._known[store.root] = known
         while stamp := commit_stamp(store, known.newest + 1):
             known.newest, known.stamp = known.newest + 1, stamp
+        return known
+
+    def _listed(self, store: ObjectStore, table: TableHandle, known: _Known | None) -> _Known:
+        """The memory of a table in an object store: forgotten once the commit that it ended with is another one.
+
+        A table that was dropped has no first commit, whatever others may still put there.
+        """
+        found = listed_commits(store, known.newest) if known else {}
+        if known is None or found.get(known.newest) != known.stamp or not known.has_kept(found):
+            found, known = listed_commits(store), None
+            if 0 not in found:
+                raise no_commits(table.full_name)
+        newest = max(found)
+        known = self._known[store.root] = known or _Known(newest, found[newest])
+        known.newest, known.stamp = newest, found[newest]
+        known.kept.clear()
         return known
 
     def _state(self, table: TableHandle, known: _Known, version: int) -> State:

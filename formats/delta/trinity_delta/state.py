@@ -17,6 +17,7 @@ from trinity_delta.deletes import deletion_vector
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
 from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition
+from trinity_delta.schema import MODE
 from trinity_delta.stats import from_delta
 
 __all__ = ["State", "apply", "displaced_since", "file_change"]
@@ -65,7 +66,7 @@ class State:
     @property
     def mapped(self) -> bool:
         """True when Delta's column mapping is on."""
-        return str(self.metadata["configuration"].get("delta.columnMapping.mode", "none")) != "none"
+        return str(self.metadata["configuration"].get(MODE, "none")) != "none"
 
     def check_readable(self, table: TableHandle) -> None:
         """Refuses a version of Trinity's that other engines made unreadable. Raises NOT_SUPPORTED saying by what."""

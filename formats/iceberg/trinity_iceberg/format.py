@@ -160,10 +160,12 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
             if attempt < 2 and "already exists" in str(error):
                 time.sleep(0.05)
                 continue
+            from trinity_iceberg.trouble import first_line
+
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"Catalog '{catalog}' cannot be opened with {shown(properties)}: {error}. Check 'type', 'uri' and "
-                "'warehouse'.",
+                f"Catalog '{catalog}' cannot be opened with {shown(properties)}: {first_line(error)}. Check 'type', "
+                "'uri' and 'warehouse'.",
             ) from error
     raise AssertionError("unreachable")
 

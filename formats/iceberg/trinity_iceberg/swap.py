@@ -52,7 +52,7 @@ def commit_updates(
     )
     before = table.metadata
     try:
-        with _errors(table.catalog.name, name), writing(table):
+        with writing(table), _errors(table.catalog.name, name):
             after = table.catalog.commit_table(table, (*own, *requirements), updates).metadata
     except (CommitRaced, TrinityError) as error:
         now = _now(table.catalog, table.name(), error)
@@ -105,6 +105,8 @@ def _now(catalog: Catalog, name: tuple[str, ...], failure: Exception) -> TableMe
     except NoSuchTableError:
         return None
     except Exception as error:
+        if isinstance(failure, TrinityError) and failure.code == "PERMISSION_DENIED":
+            raise failure from error  # it has said that it was not
         raise TrinityError(
             "FILESYSTEM_ERROR",
             f"The catalog did not say whether the commit to '{'.'.join(name)}' was made ({failure}), and cannot be "

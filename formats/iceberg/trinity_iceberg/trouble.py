@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final
 
-from pyiceberg.exceptions import ForbiddenError, RESTError, UnauthorizedError
+from pyiceberg.exceptions import AuthorizationExpiredError, ForbiddenError, OAuthError, RESTError, UnauthorizedError
 from requests.exceptions import RequestException
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from trinity.errors import TrinityError
 
-__all__ = ["TROUBLE", "catalog_errors", "catalog_trouble"]
+__all__ = ["TROUBLE", "catalog_errors", "catalog_trouble", "first_line"]
 
 TROUBLE: Final = (RESTError, RequestException, SQLAlchemyError)
 """The errors by which a catalog, or the way to it, fails; what it knows better of names are others."""
@@ -25,13 +25,18 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
         catalog: its name.
         error: one of :data:`TROUBLE`.
     """
-    denied = isinstance(error, ForbiddenError | UnauthorizedError)
-    said = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(" .")
+    denied = isinstance(error, ForbiddenError | UnauthorizedError | OAuthError | AuthorizationExpiredError)
+    said = first_line(error)
     if denied:
         return TrinityError(
             "PERMISSION_DENIED", f"Catalog '{catalog}' refuses: {said}. Check its credentials, and what they allow."
         )
     return TrinityError("FILESYSTEM_ERROR", f"Catalog '{catalog}' cannot be read or written: {said}.")
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error says, without its full stop."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(" .")
 
 
 @contextlib.contextmanager
