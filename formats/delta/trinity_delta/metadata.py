@@ -51,7 +51,6 @@ from trinity_delta.adopt import check_dropped, check_removable
 from trinity_delta.commit import commit_change
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable
-from trinity_delta.features import CONDITIONAL_PUT
 from trinity_delta.logs import Logs
 from trinity_delta.order import order_actions
 from trinity_delta.partition import check_partitions
@@ -111,15 +110,8 @@ class DeltaMetadata(FolderMetadata):
 
     def check_location(self, table: TableHandle) -> None:
         """Refuses a table in an object store that Trinity has not made there. Raises NOT_SUPPORTED."""
-        if Location.of(table.location).on_disk:
-            return
-        state = self._snapshots.state(table)
-        if state.definition.external or CONDITIONAL_PUT not in state.protocol.get("writerFeatures", ()):
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Table '{table.full_name}': '{table.location}' was not made there by Trinity, and Delta tables of "
-                "others are read on local disks alone.",
-            )
+        if not Location.of(table.location).on_disk:
+            self._snapshots.state(table).check_made_there(table)
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return made_by_trinity(table.location)
