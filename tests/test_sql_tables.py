@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from decimal import Decimal
 from typing import Any
 
@@ -129,14 +130,14 @@ def test_trino_and_flink_spellings(session: Session, fmt: str) -> None:
 
 
 @pytest.mark.tiered
-def test_create_table_refusals(sales: Session, fmt: str) -> None:
+def test_create_table_refusals(sales: Session, fmt: str, tmp_path: Path) -> None:
     refused(sales, "TABLE_ALREADY_EXISTS", "CREATE TABLE orders (a INT)")
     sales.sql("CREATE TABLE IF NOT EXISTS orders (a INT)")
     refused(sales, "SCHEMA_NOT_FOUND", "CREATE TABLE nowhere.t (a INT)")
     refused(sales, "DUPLICATE_COLUMN_NAME", "CREATE TABLE t (a INT, A INT)")
     refused(sales, "COLUMN_NOT_FOUND", "CREATE TABLE t (a INT, PRIMARY KEY (b))")
     refused(sales, "NOT_SUPPORTED", "CREATE OR REPLACE TABLE t (a INT)")
-    refused(sales, "INVALID_ARGUMENTS", "CREATE TABLE t (a INT) LOCATION '/tmp/x'")
+    refused(sales, "INVALID_ARGUMENTS", f"CREATE TABLE t (a INT) LOCATION '{tmp_path}/missing'")
     refused(sales, "NOT_SUPPORTED", "CREATE TEMPORARY TABLE t (a INT)")
     refused(sales, "NOT_SUPPORTED", "CREATE VIEW t AS SELECT 1")
     other = "delta" if fmt != "delta" else "iceberg"
