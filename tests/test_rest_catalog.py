@@ -58,18 +58,18 @@ def test_a_commit_whose_answer_is_lost_is_made_once(plain: Table, catalog: Proxy
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "words"),
+    ("answer", "code"),
     [
-        (Answer(500, b"<html>\n<p>no</p></html>"), "FILESYSTEM_ERROR", "'lake'"),
-        (Answer(503, b"{}"), "FILESYSTEM_ERROR", "'lake'"),
-        (Answer(401, b"{}"), "PERMISSION_DENIED", "'lake'"),
-        (Answer(403, b"{}"), "PERMISSION_DENIED", "'lake'"),
-        (LOST, "FILESYSTEM_ERROR", "'lake'"),
+        (Answer(500, b"<html>\n<p>no</p></html>"), "FILESYSTEM_ERROR"),
+        (Answer(503, b"{}"), "FILESYSTEM_ERROR"),
+        (Answer(401, b"{}"), "PERMISSION_DENIED"),
+        (Answer(403, b"{}"), "PERMISSION_DENIED"),
+        (LOST, "FILESYSTEM_ERROR"),
     ],
     ids=["500", "503", "401", "403", "lost"],
 )
 def test_what_a_catalog_says_is_told_by_its_name(
-    plain: Table, s3: Session, catalog: Proxy, settings: dict[str, Any], answer: Answer, code: str, words: str
+    plain: Table, s3: Session, catalog: Proxy, answer: Answer, code: str
 ) -> None:
     calls = {
         "read": plain.splits,
@@ -82,7 +82,7 @@ def test_what_a_catalog_says_is_told_by_its_name(
     with catalog.faulty(lambda request, ask: answer):
         for what, call in calls.items():
             said = refusal(code, call)
-            assert words in said, what
+            assert "'lake'" in said, what
             assert "\n" not in said, what
     assert plain.append(ROWS).rows == 2
 

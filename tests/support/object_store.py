@@ -23,7 +23,7 @@ from pyarrow.fs import S3FileSystem
 
 from tests.support.fault_proxy import Proxy, running_proxy
 
-__all__ = ["READER", "SECRET", "ObjectServer", "running_object_server", "wait_for"]
+__all__ = ["READER", "SECRET", "ObjectServer", "free_ports", "running_object_server", "wait_for"]
 
 _KEY = "AKIATESTS0000001"
 SECRET = "oneverysecretsecret01"
@@ -78,7 +78,7 @@ def running_object_server() -> Iterator[ObjectServer]:
             }
         )
     )
-    ports = _free_ports(2 * len(_SERVERS))
+    ports = free_ports(2 * len(_SERVERS))
     places = [
         f"-{server}.port{kind}={port}"
         for (server, kind), port in zip(((s, k) for s in _SERVERS for k in ("", ".grpc")), ports, strict=True)
@@ -123,7 +123,8 @@ def wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise AssertionError(log.read_text()[-2000:])
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody has."""
     with contextlib.ExitStack() as open_ones:
         found = [open_ones.enter_context(socket.socket()) for _ in range(count)]
         for one in found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,9 @@ from xml.sax.saxutils import escape
 
 import pyspark
 
-from tests.support.object_store import wait_for
+from tests.support.object_store import free_ports, wait_for
+from trinity.engine.spark.object_stores import S3A
+from trinity_iceberg.format import SQLITE_JAR
 
 __all__ = ["fetch_rest_catalog", "running_rest_catalog"]
 
@@ -25,11 +26,7 @@ _DEPENDENCIES: Final = (
     ("org.eclipse.jetty.ee10", "jetty-ee10-servlet", _JETTY),
     ("org.eclipse.jetty.compression", "jetty-compression-gzip", _JETTY),
     ("org.eclipse.jetty.compression", "jetty-compression-server", _JETTY),
-    ("org.xerial", "sqlite-jdbc", "3.47.1.0"),
-)
-_S3A: Final = (
-    ("org.apache.hadoop", "hadoop-aws", "3.4.2"),
-    *(("software.amazon.awssdk", name, "2.29.52") for name in ("s3", "s3-transfer-manager", "sts", "apache-client")),
+    *(package.split(":") for package in (SQLITE_JAR, *S3A.packages)),
 )
 _EXCLUDED: Final = ("bundle", "hadoop-client-api", "hadoop-client-runtime")
 _JARS: Final = Path(pyspark.__file__).parent / "jars"
@@ -49,9 +46,7 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any]) -> Itera
     folder = Path(tempfile.mkdtemp(prefix="trinity-rest-"))
     try:
         (folder / "core-site.xml").write_text(_hadoop(bucket_options))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = int(free.getsockname()[1])
+        [port] = free_ports(1)
         told = {
             "CATALOG_REST_PORT": str(port),
             "CATALOG_URI": f"jdbc:sqlite:{folder}/catalog.db",
@@ -76,7 +71,7 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any]) -> Itera
 
 def fetch_rest_catalog(folder: Path) -> None:
     """Gets the server's JARs, as Spark gets its own packages: by Ivy, which is among pyspark's."""
-    found = [_dependency(*one) for one in (*_DEPENDENCIES, *_S3A)]
+    found = [_dependency(*one) for one in _DEPENDENCIES]
     found.append(_dependency("org.apache.iceberg", "iceberg-core", _ICEBERG, "", "tests"))
     found.append(_dependency("org.apache.iceberg", "iceberg-open-api", _ICEBERG, "test-fixtures"))  # the server
     excluded = [f'<exclude module="{name}" matcher="exact"/>' for name in _EXCLUDED]

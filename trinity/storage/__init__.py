@@ -4,7 +4,7 @@ With ``trinity.spi`` and ``trinity.errors`` all that an adapter may import. A fe
 of tables and catalogs, quoting, logs and messages that show no secrets (N4).
 """
 
-from trinity.merge import commit_timeout_s, quoted, statistics_columns
+from trinity.merge import commit_timeout_s, duration_ms, quoted, statistics_columns
 from trinity.options import CatalogOptions
 from trinity.secrets import logger, scrubbed_warnings, shown
 from trinity.storage.cache import Cache
@@ -123,6 +123,7 @@ __all__ = [
     "delete_around",
     "delete_orphans",
     "deletes_of_fragments",
+    "duration_ms",
     "escaped",
     "file_uri",
     "folder_name",

@@ -24,25 +24,8 @@ def numbered(schema: str, settings: Mapping[str, str]) -> tuple[str, dict[str, s
     """
     if settings.get(MODE, "none") == "none":
         return schema, dict(settings)
-    parsed = json.loads(schema)
-    highest = max(int(settings.get(_HIGHEST, 0)), *_numbers(parsed), 0)
-    fresh = count(highest + 1)
-    found = _with_numbers(parsed, fresh)
-    return json.dumps(found), {**settings, _HIGHEST: str(next(fresh) - 1)}
-
-
-def _numbers(kind: Any) -> Iterator[int]:
-    for field in _fields(kind):
-        yield int(field["metadata"].get(ID, 0))
-
-
-def _fields(kind: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(kind, Mapping):
-        for part in ("elementType", "keyType", "valueType"):
-            yield from _fields(kind.get(part))
-        for field in kind.get("fields", ()):
-            yield field
-            yield from _fields(field["type"])
+    fresh = count(int(settings.get(_HIGHEST, 0)) + 1)
+    return json.dumps(_with_numbers(json.loads(schema), fresh)), {**settings, _HIGHEST: str(next(fresh) - 1)}
 
 
 def _with_numbers(kind: Any, fresh: Iterator[int]) -> Any:

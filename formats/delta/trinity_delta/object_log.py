@@ -9,6 +9,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version as version_of
 from types import MappingProxyType
 from typing import Any, Final
@@ -197,10 +198,16 @@ def _commit_info(
         "isBlindAppend": blind,
         "operationMetrics": {},
         **({"tags": dict(tags)} if tags else {}),
-        "engineInfo": f"Trinity/{version_of('trinity-merge')}",
+        "engineInfo": _engine(),
         "txnId": str(uuid.uuid4()),
     }
     return {"commitInfo": info}
+
+
+@cache
+def _engine() -> str:
+    """The writer as commits name it; asked once, since looking for it reads a file."""
+    return f"Trinity/{version_of('trinity-merge')}"
 
 
 def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) -> int:

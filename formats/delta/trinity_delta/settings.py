@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from trinity.errors import TrinityError
+from trinity.storage import duration_ms
 from trinity_delta.features import KEPT, SUPPORTED
 from trinity_delta.schema import CONSTRAINT, MODE
 
@@ -14,11 +15,8 @@ __all__ = ["checked_settings", "checkpoint_interval", "retention_ms"]
 
 _INTERVAL: Final = "delta.checkpointInterval"
 _RETENTION: Final = "delta.deletedFileRetentionDuration"
-_DAY_MS: Final = 24 * 60 * 60 * 1000
-_UNITS: Final = {
-    "week": 7 * _DAY_MS, "day": _DAY_MS, "hour": 3_600_000, "minute": 60_000, "second": 1000, "millisecond": 1,
-}  # fmt: skip
-_DURATION: Final = re.compile(rf"(?:interval)?((?:\s+\d+\s+(?:{'|'.join(_UNITS)})s?)+)", re.IGNORECASE)
+_UNITS: Final = ("week", "day", "hour", "minute", "second", "millisecond")
+_DURATION: Final = re.compile(rf"interval((?:\s+\d+\s+(?:{'|'.join(_UNITS)})s?)+)", re.IGNORECASE)
 
 
 def _is_flag(value: str) -> bool:
@@ -89,4 +87,4 @@ def retention_ms(settings: Mapping[str, str]) -> int:
     """The time for which Delta's own VACUUM spares a removed file, milliseconds; Delta's default is a week."""
     words = settings.get(_RETENTION, "7 days").lower().removeprefix("interval").split()
     parts = zip(words[::2], words[1::2], strict=True)
-    return sum(int(number) * _UNITS[unit.removesuffix("s")] for number, unit in parts)
+    return sum(duration_ms(f"{number} {unit}", _RETENTION) for number, unit in parts)
