@@ -54,8 +54,9 @@ def lived(table: Table) -> Table:
     return table
 
 
-def test_kept_changes_are_those_that_are_computed(session: Session, tiered_fmt: str) -> None:
-    table = lived(made(session, tiered_fmt, "TBLPROPERTIES ('watermark-key' = 'ts')"))
+@pytest.mark.full  # the conformance suite's check draws it
+def test_kept_changes_are_those_that_are_computed(session: Session, fmt: str) -> None:
+    table = lived(made(session, fmt, "TBLPROPERTIES ('watermark-key' = 'ts')"))
     first, *others = versions(table)
     computed = feed(table, first)
     found = keep(table, others)

@@ -69,19 +69,8 @@ def lived(table: Table) -> Table:
     return table
 
 
-# the conformance suite's check draws the others
-SHORT = ("delta", "deduplicate")
-
-
-@pytest.mark.parametrize(
-    ("fmt", "engine"),
-    [
-        pytest.param(fmt, engine, marks=() if (fmt, engine) == SHORT else pytest.mark.full)
-        for fmt in ("parquet", "delta", "iceberg")
-        for engine in TABLES
-    ],
-    indirect=["fmt"],
-)
+@pytest.mark.full  # the conformance suite's check draws them
+@pytest.mark.parametrize("engine", TABLES)
 def test_the_feed_is_what_reads_of_each_version_say(session: Session, fmt: str, engine: str) -> None:
     table = lived(made(session, fmt, engine))
     first, last = oldest(table), newest(table)

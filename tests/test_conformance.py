@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.bucket_lake import BucketLake
 from trinity_conformance import Budget, connectors, run_check
 from trinity_conformance.play.meanwhile import MEANWHILE
 from trinity_conformance.play.sink_checks import SINK_CHECKS
@@ -78,3 +79,12 @@ def test_adapter_conforms_when_reads_know_their_rows(
     monkeypatch.setattr("trinity.engine.reading.passed_rows.LEAST_ROWS", 0)
     report = run_check(connector, spark, budget=BUDGET, folder=tmp_path)
     assert report.conforms, report.text()
+
+
+@pytest.mark.full
+def test_adapter_conforms_in_a_bucket(lake: BucketLake, spark: SparkSession, tmp_path: Path) -> None:
+    options = lake.settings()
+    report = run_check(options.pop("connector"), spark, budget=BUDGET, folder=tmp_path, options=options)
+    assert report.conforms, report.text()
+    assert report.tally.observations["merge-sinks"] == len(SINK_CHECKS)
+    assert list(tmp_path.rglob("*.parquet")) == []

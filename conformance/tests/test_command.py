@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import trinity
+from trinity import Column
 from trinity_conformance import CheckResult, Report
 from trinity_conformance.command import cli
 from trinity_conformance.command.checks import CHECKS, check_of
@@ -20,6 +22,7 @@ from trinity_conformance.mutants.engines import ENGINE_MUTANTS
 from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
 from trinity_conformance.mutants.tables import MUTANTS, ModelSubject
+from trinity_conformance.play import traces
 from trinity_conformance.play.differences import NonConformance
 from trinity_conformance.play.runner import Tally, play
 
@@ -43,7 +46,7 @@ def test_exit_codes(
     results: list[CheckResult], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def no_spark(connector: str) -> Iterator[None]:
+    def no_spark(connector: str, options: Mapping[str, str]) -> Iterator[None]:
         yield None
 
     def run(connector: str, *_: Any, **__: Any) -> Report:
@@ -60,6 +63,29 @@ def test_exit_codes(
 def test_an_unknown_format_is_wrong_usage() -> None:
     done = CliRunner().invoke(cli.app, ["run", "memry"])
     assert (done.exit_code, "memory" in done.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["run", "memory", "--option", "=1"], "give NAME=VALUE"),
+        (["run", "memory", "--option", "uri"], "--option 'uri' is no setting"),
+        (["replay", "TRACE", "--warehouse", "s3://b/c"], "name it by --format"),
+    ],
+)
+def test_settings_of_a_catalog_that_are_none(command: list[str], said: str, tmp_path: Path) -> None:
+    _, histories, _ = next(generated_of([IDEMPOTENCE], BUDGETS["smoke"], 0, changes=True))
+    trace = str(traces.save(next(histories), tmp_path))
+    done = CliRunner().invoke(cli.app, [trace if word == "TRACE" else word for word in command])
+    assert (done.exit_code, said in done.output) == (2, True), done.output
+
+
+def test_a_warehouse_with_tables_is_refused(tmp_path: Path) -> None:
+    with trinity.connect(tmp_path, catalog="parquet") as session:
+        session.create_table("t", [Column("k", "int")])
+    command = ["run", "parquet", "--check", "idempotence", "--warehouse", str(tmp_path / "parquet")]
+    done = CliRunner().invoke(cli.app, command)
+    assert (done.exit_code, "has tables already, as 't'" in done.output) == (2, True), done.output
 
 
 def test_smoke_meets_what_every_check_is_about() -> None:

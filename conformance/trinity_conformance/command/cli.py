@@ -7,7 +7,7 @@ Exit codes of ``run``: 0 the adapter conforms, 1 it does not, 2 wrong usage or a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -49,6 +49,12 @@ _WIDTH = 160
 _LINE_EVERY = 5
 """Histories between two lines of progress there."""
 _Traces = Annotated[Path, typer.Option("--traces", help="Folder of failing histories.")]
+_Warehouse = Annotated[
+    str | None, typer.Option(help="Empty place of the tables, as s3://bucket/path; a temporary folder by default.")
+]
+_Options = Annotated[
+    list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="A setting of the adapter's catalog.")
+]
 _NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text; NO_COLOR does the same.")]
 
 
@@ -68,30 +74,48 @@ def _known(kind: str, name: str, known: list[str]) -> str:
     return name
 
 
+def _catalog_options(warehouse: str | None, given: Sequence[str] | None) -> dict[str, str]:
+    """The settings of the adapter's catalog that the command line gives."""
+    options = {} if warehouse is None else {"warehouse": warehouse}
+    for option in given or ():
+        name, sign, value = option.partition("=")
+        if not (name and sign):
+            raise _fail(f"--option '{option}' is no setting: give NAME=VALUE.")
+        options[name] = value
+    return options
+
+
 @contextmanager
-def _spark(connector: str) -> Iterator[SparkSession]:
-    """A local Spark with what the adapter needs."""
+def _spark(connector: str, options: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A local Spark with what the adapter needs, once its catalog is found to be empty."""
     import trinity
 
     with TemporaryDirectory(prefix="trinity-conformance-") as folder:
-        catalogs = {"c": {"connector": connector, "warehouse": folder}}
+        catalogs = {"c": {"connector": connector, "warehouse": folder, **options}}
         settings = {
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(Path(folder) / "spark"),
         }
-        try:
-            session = trinity.connect(catalogs=catalogs, spark_settings=settings)
+        with _usable(), trinity.connect(catalogs=catalogs, spark_settings=settings) as session:
+            if tables := session.list_tables("c", "default"):
+                raise _fail(f"The warehouse has tables already, as '{tables[0]}': give an empty one.")
             spark = session.spark
-        except TrinityError as error:
-            raise _fail(str(error)) from error
         spark.sparkContext.setLogLevel("OFF")
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # refusals are what is tested
         try:
             yield spark
         finally:
-            session.close()
             spark.stop()
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    """Tells of an environment that cannot run an adapter."""
+    try:
+        yield
+    except TrinityError as error:
+        raise _fail(str(error)) from error
 
 
 @app.command()
@@ -101,6 +125,8 @@ def run(
     check: Annotated[str | None, typer.Option(help="Only this check.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Number of the first history.")] = 0,
     json: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON to this file.")] = None,
+    warehouse: _Warehouse = None,
+    option: _Options = None,
     folder: _Traces = _TRACES,
     no_color: _NoColor = False,
 ) -> None:
@@ -113,13 +139,14 @@ def run(
     _known("budget", budget, list(BUDGETS))
     if check is not None:
         _known("check", check, [c.id for c in CHECKS])
+    options = _catalog_options(warehouse, option)
     console = _console(no_color)
     chosen = BUDGETS[budget]
     most = chosen.histories + chosen.programs + chosen.engine_histories
     console.print(f"{connector} ({_origin(connector)}): {check or f'{len(CHECKS)} checks'}, {budget}, seed {seed}")
-    with _spark(connector) as spark, _progress(console, connector, most) as shown:
+    with _spark(connector, options) as spark, _progress(console, connector, most) as shown:
         try:
-            report = run_check(connector, spark, check, budget, seed, progress=shown)
+            report = run_check(connector, spark, check, budget, seed, progress=shown, options=options)
         except TrinityError as error:
             raise _fail(f"The adapter '{connector}' could not be run: {error}") from error
     _show(console, report, folder)
@@ -205,6 +232,8 @@ def list_all(no_color: _NoColor = False) -> None:
 def replay(
     trace: Annotated[str, typer.Argument(metavar="FILE_OR_ID", help="A trace file, or the id of a saved one.")],
     connector: Annotated[str | None, typer.Option("--format", help="Adapter; all of them by default.")] = None,
+    warehouse: _Warehouse = None,
+    option: _Options = None,
     folder: _Traces = _TRACES,
     no_color: _NoColor = False,
 ) -> None:
@@ -216,13 +245,16 @@ def replay(
     names = connectors() if connector is None else [_known("format", connector, connectors())]
     console = _console(no_color)
     console.print(history.table(), markup=False)
-    outcomes = [_replayed(console, name, history) for name in names]
+    options = _catalog_options(warehouse, option)
+    if options and connector is None:
+        raise _fail("--warehouse and --option are of one adapter's catalog: name it by --format.")
+    outcomes = [_replayed(console, name, history, options) for name in names]
     raise typer.Exit(0 if all(outcomes) else 1)
 
 
-def _replayed(console: Console, connector: str, history: traces.History) -> bool:
-    with _spark(connector) as spark, TemporaryDirectory(prefix="trinity-conformance-") as tables:
-        subject = TrinitySubject(connector, spark, Path(tables))
+def _replayed(console: Console, connector: str, history: traces.History, options: Mapping[str, str]) -> bool:
+    with _spark(connector, options) as spark, TemporaryDirectory(prefix="trinity-conformance-") as tables:
+        subject = TrinitySubject(connector, spark, Path(tables), options)
         try:
             play(subject, history, every_step=True)
         except NonConformance as failure:

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.spi import ENTRY_POINT_GROUP
@@ -211,6 +212,7 @@ def run_check(
     seed: int = 0,
     folder: Path | None = None,
     progress: Callable[[Tally], None] | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Report:
     """Runs one check, or all of them over the same histories.
 
@@ -222,18 +224,20 @@ def run_check(
         seed: number of the first history; the same seed gives the same histories.
         folder: an empty folder for the tables; a temporary one by default.
         progress: called after every history.
+        options: further settings of the adapter's catalog; one of them may be a ``warehouse`` in the folder's place, as
+            empty.
 
     Raises:
         TrinityError: the adapter cannot be opened.
     """
     if folder is None:
         with TemporaryDirectory(prefix="trinity-conformance-") as made:
-            return run_check(connector, spark, check, budget, seed, Path(made), progress)
+            return run_check(connector, spark, check, budget, seed, Path(made), progress, options)
     begun = monotonic()
     chosen = BUDGETS[budget] if isinstance(budget, str) else budget
     checks = [check_of(check)] if check else list(CHECKS)
     tally = Tally()
-    subject = TrinitySubject(connector, spark, folder)
+    subject = TrinitySubject(connector, spark, folder, options)
     try:
         found = []
         changes = all(c.needs == "" for c in checks) or _changes_rows(subject, tally)

@@ -6,11 +6,9 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from trinity import Column, Session
 from trinity.spi import (
@@ -23,6 +21,7 @@ from trinity.spi import (
     TableHandle,
     arrival_order,
 )
+from trinity.storage import ObjectStore, open_parquet
 from trinity_conformance.model.values import Json, decode
 
 __all__ = ["Change", "SinkBench", "SinkTable"]
@@ -146,7 +145,8 @@ class SinkTable:
         definition, storage = self.table.definition, self.metadata.get_splits(self.handle).storage
         found = []
         for file in self.files():
-            data = pq.ParquetFile(file.path).read()
+            with open_parquet(file.path) as opened:
+                data = opened.read()
             present = [(c.name, f.name) for c, f in zip(definition.columns, storage, strict=True)]
             columns = {n: data.column(s).to_pylist() if s in data.column_names else None for n, s in present}
             found += [{n: v[i] if v else None for n, v in columns.items()} for i in range(data.num_rows)]
@@ -159,15 +159,17 @@ class SinkTable:
     def row_id(self, **values: Json) -> dict[str, Any]:
         """File and position in a plain table of the one row that has these values."""
         for file in self.files():
-            for position, row in enumerate(pq.ParquetFile(file.path).read().to_pylist()):
+            with open_parquet(file.path) as opened:
+                stored = opened.read().to_pylist()
+            for position, row in enumerate(stored):
                 by_name = dict(zip((c.name for c in self.columns), row.values(), strict=False))
                 if all(by_name[name] == value for name, value in values.items()):
                     return {"file": file.path, "pos": position}
         raise KeyError(f"no row has {values}")
 
-    def on_disk(self) -> set[Path]:
+    def stored(self) -> set[str]:
         """All Parquet files in the table's folder, whether a version has them or not."""
-        return set(Path(self.handle.location.removeprefix("file://")).rglob("*.parquet"))
+        return {name for name, _ in ObjectStore(self.handle.location).walk(".parquet", hidden="")}
 
 
 @dataclass(frozen=True)

@@ -66,13 +66,13 @@ def operations(bench: SinkBench) -> None:
 
 
 def _refused(table: SinkTable, merge: MergeTableHandle, change: Change) -> None:
-    sink, before = table.sink(merge), table.on_disk()
+    sink, before = table.sink(merge), table.stored()
     try:
         sink.store_merged_rows(table.page(merge, [Change(_INSERT, _row(3, 3, "c")), change]))
     except TrinityError as error:
         _expect("S2", f"code for operation {change.operation}", error.code, "INVALID_ARGUMENTS")
         sink.abort()
-        _expect("S2", "files of a refused sink", table.on_disk() - before, set())
+        _expect("S2", "files of a refused sink", table.stored() - before, set())
         return
     raise NonConformance("merge-sinks", f"S2: operation {change.operation} was accepted under {merge.paradigm.value}")
 
@@ -80,11 +80,11 @@ def _refused(table: SinkTable, merge: MergeTableHandle, change: Change) -> None:
 def empty_pages(bench: SinkBench) -> None:
     """S4: empty pages do nothing, alone or between others."""
     for table in (bench.plain((1, "a")), bench.keyed((1, 1, "a"))):
-        before = table.on_disk()
+        before = table.stored()
         merge = table.begin()
         _expect("S4", "fragments of a sink without pages", table.run(merge), [])
         _expect("S4", "fragments of empty pages", table.run(merge, [], []), [])
-        _expect("S4", "files of empty pages", table.on_disk() - before, set())
+        _expect("S4", "files of empty pages", table.stored() - before, set())
         table.finish(merge, table.run(merge, [], [Change(_INSERT, _row(2, 2, "b"))], []))
         _expect("S4", "rows with empty pages between", table.values("k", "s"), [(1, "a"), (2, "b")])
 
@@ -232,7 +232,7 @@ def run_twice(bench: SinkBench) -> None:
 def aborted(bench: SinkBench) -> None:
     """S6: a sink that is aborted leaves no file of its own, and touches none of others."""
     for table in (bench.plain((1, "a"), (2, "b")), bench.keyed((1, 7, "a"), (2, 5, "b"))):
-        before = table.on_disk()
+        before = table.stored()
         merge = table.begin()
         row_id = _row(1, 7, "a") if table.key else table.row_id(k=1)
         kept = table.run(merge, [Change(_INSERT, _row(3, 1, "c"))], order=1)
@@ -240,7 +240,7 @@ def aborted(bench: SinkBench) -> None:
         sink = table.sink(merge)
         sink.store_merged_rows(table.page(merge, [Change(_DELETE, {}, row_id), Change(_INSERT, _row(4, 1, "d"))]))
         sink.abort()
-        _expect("S6", "new files after an abort", len(table.on_disk() - before), 1)
+        _expect("S6", "new files after an abort", len(table.stored() - before), 1)
         table.finish(merge, kept)
         _expect("S6", "keys", [k for (k,) in table.values("k")], [1, 2, 3])
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -115,13 +116,17 @@ class TrinitySubject:
     Args:
         connector: name of the entry point.
         spark: the Spark session that all histories share.
-        folder: an empty folder.
+        folder: an empty folder, the catalog's warehouse.
+        options: further settings of the catalog; one of them may be another ``warehouse``, as empty.
     """
 
-    def __init__(self, connector: str, spark: SparkSession, folder: Path) -> None:
+    def __init__(
+        self, connector: str, spark: SparkSession, folder: Path, options: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self._connector = connector
         self._spark = spark
         self._folder = folder
+        self._options = options
         self._numbers = count()
         self._name = ""
         self._shape = Shape((), ())
@@ -130,8 +135,8 @@ class TrinitySubject:
         self.durable = self._survives()
 
     def _connect(self) -> trinity.Session:
-        catalogs = {"c": {"connector": self._connector, "warehouse": str(self._folder)}}
-        return trinity.connect(spark=self._spark, catalogs=catalogs, catalog="c")
+        settings = {"connector": self._connector, "warehouse": str(self._folder), **self._options}
+        return trinity.connect(spark=self._spark, catalogs={"c": settings}, catalog="c")
 
     def _survives(self) -> bool:
         """Probes whether a table is still there after reopening."""
