@@ -13,7 +13,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.bucket_lake import COLUMNS, BucketLake, bucket_lake, database_of
+from tests.support.bucket_lake import COLUMNS, SERVERS, BucketLake, bucket_lake, database_of
 from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.postgres import RunningServer, running_server
 from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
@@ -69,12 +69,11 @@ def place(bucket: str) -> str:
 def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str, tmp_path: Path) -> BucketLake:
     """A catalog in the bucket, of each format that can be there.
 
-    ``iceberg-postgres`` and ``iceberg-rest`` are for those who ask for them.
+    Those of ``SERVERS`` are for those who ask for them.
     """
     kind = str(request.param)
-    postgres = request.getfixturevalue("server") if kind == "iceberg-postgres" else None
-    rest = request.getfixturevalue("rest_catalog") if kind == "iceberg-rest" else None
-    database = database_of(kind, tmp_path, postgres=postgres, rest=rest)
+    names_at = request.getfixturevalue(SERVERS[kind]) if kind in SERVERS else None
+    database = database_of(kind, tmp_path, names_at)
     return bucket_lake(kind.partition("-")[0], object_server, bucket, database)
 
 
@@ -90,6 +89,15 @@ def rest_catalog_jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rest_catalog(rest_catalog_jars: Path, object_server: ObjectServer) -> Iterator[str]:
     """The address of a REST catalog that has no tables."""
     with running_rest_catalog(rest_catalog_jars, object_server.options) as address:
+        yield address
+
+
+@pytest.fixture
+def glue() -> Iterator[str]:
+    """The address of a Glue that has no tables."""
+    from tests.support.glue import running_glue  # half a second, which no other test needs
+
+    with running_glue() as address:
         yield address
 
 

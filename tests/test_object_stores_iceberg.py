@@ -35,7 +35,7 @@ def test_a_catalog_says_where_its_database_is(lake: BucketLake, option: dict[str
 
 
 @pytest.mark.parametrize(
-    "lake", ["iceberg-postgres", pytest.param("iceberg-rest", marks=pytest.mark.full)], indirect=True
+    "lake", ["iceberg-postgres", pytest.param("iceberg-rest", marks=pytest.mark.full), "iceberg-glue"], indirect=True
 )
 def test_a_catalog_may_be_elsewhere(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
     plain.append(ROWS)

@@ -50,7 +50,9 @@ def keys(server: ObjectServer, table: Table) -> list[int]:
     return sorted(k for f in files for k in pq.read_table(f, filesystem=server.files).column("k").to_pylist())
 
 
-@pytest.mark.parametrize("lake", ["parquet", "delta", "iceberg", "iceberg-postgres", "iceberg-rest"], indirect=True)
+@pytest.mark.parametrize(
+    "lake", ["parquet", "delta", "iceberg", "iceberg-postgres", "iceberg-rest", "iceberg-glue"], indirect=True
+)
 def test_eight_processes_lose_nothing(table: Table, object_server: ObjectServer, lake: BucketLake) -> None:
     writers = [appends(lake, 25 * number, 25) for number in range(8)]
     assert [writer.wait() for writer in writers] == [0] * 8

@@ -19,12 +19,30 @@ from trinity import Column, Session
 from trinity.errors import TrinityError
 from trinity.table import Table
 
-__all__ = ["COLUMNS", "FIRST", "ROWS", "BucketLake", "bucket_lake", "database_of", "objects", "refusal", "stored"]
+__all__ = [
+    "COLUMNS",
+    "FIRST",
+    "ROWS",
+    "SERVERS",
+    "BucketLake",
+    "bucket_lake",
+    "database_of",
+    "objects",
+    "refusal",
+    "stored",
+]
 
 FIRST = {"parquet": 0, "delta": 0, "iceberg": 1}
 """The version of a table that was made and has no rows yet."""
 COLUMNS = [Column("k", "int"), Column("v", "string")]
 ROWS = pa.table({"k": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
+_GLUE: dict[str, Any] = {
+    "type": "glue",
+    "glue.region": "us-east-1",
+    "glue.access-key-id": "somebody",
+    "glue.secret-access-key": "of-the-tests-9f3b",
+    "glue.max-retries": 1,
+}
 _ODD = {"parquet": "some where/100%", "delta": "some where/100%", "iceberg": "some where/ünd so"}
 """A path that others would misread, as far as the format's readers do not."""
 
@@ -43,7 +61,7 @@ class BucketLake:
     fmt: str
     place: str
     server: ObjectServer = field(repr=False)
-    database: Mapping[str, str]
+    database: Mapping[str, Any]
 
     def settings(self, **options: Any) -> dict[str, Any]:
         """The catalog's settings, told of the store by options other than the server's own."""
@@ -55,30 +73,34 @@ class BucketLake:
         return trinity.connect(catalogs={"lake": self.settings(**options)})
 
 
-def bucket_lake(fmt: str, server: ObjectServer, bucket: str, database: Mapping[str, str]) -> BucketLake:
+def bucket_lake(fmt: str, server: ObjectServer, bucket: str, database: Mapping[str, Any]) -> BucketLake:
     """A catalog of which nobody else knows."""
     return BucketLake(fmt, f"s3://{bucket}/{_ODD[fmt]}/{uuid.uuid4().hex}", server, database)
 
 
-def database_of(
-    kind: str, folder: Path, *, postgres: Mapping[str, Any] | None = None, rest: str | None = None
-) -> dict[str, str]:
+SERVERS = {"iceberg-postgres": "server", "iceberg-rest": "rest_catalog", "iceberg-glue": "glue"}
+"""Kind of a catalog -> fixture of the server that has its names."""
+
+
+def database_of(kind: str, folder: Path, server: Any = None) -> dict[str, Any]:
     """The options that say where a catalog's names are.
 
     Args:
-        kind: ``parquet`` or ``delta``, which need none; ``iceberg`` on SQLite; ``iceberg-postgres``, ``iceberg-rest``.
+        kind: ``parquet`` or ``delta``, which need none; ``iceberg`` on SQLite; one of :data:`SERVERS`.
         folder: where SQLite's file may be.
-        postgres: what psycopg needs to reach the server.
-        rest: the address of a REST catalog.
+        server: what the fixture of :data:`SERVERS` gives.
     """
-    if kind in ("parquet", "delta"):
-        return {}
-    if rest is not None:
-        return {"type": "rest", "uri": rest}
-    if postgres is None:
-        return {"uri": f"sqlite:///{folder}/catalog.db"}
-    address = "postgresql+psycopg://{user}@{host}:{port}/{dbname}".format(**postgres)
-    return {"uri": address, "catalog-name": uuid.uuid4().hex}
+    match kind:
+        case "iceberg":
+            return {"uri": f"sqlite:///{folder}/catalog.db"}
+        case "iceberg-postgres":
+            address = "postgresql+psycopg://{user}@{host}:{port}/{dbname}".format(**server)
+            return {"uri": address, "catalog-name": uuid.uuid4().hex}
+        case "iceberg-rest":
+            return {"type": "rest", "uri": server}
+        case "iceberg-glue":
+            return {**_GLUE, "glue.endpoint": server}
+    return {}
 
 
 def stored(server: ObjectServer, table: Table, version: int | None = None) -> list[dict[str, Any]]:

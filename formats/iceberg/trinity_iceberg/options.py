@@ -17,6 +17,8 @@ FILE_IO: Final = {"py-io-impl": "trinity_iceberg.io.SyncedFileIO"}
 """The way in which PyIceberg reads and writes files, unless a catalog's options say otherwise."""
 BUSY_TIMEOUT_S: Final = 60
 """Seconds that a connection waits for SQLite's lock; writers hold it for a millisecond."""
+_AT_ADDRESS: Final = frozenset({"rest", "hive"})
+_NUMBERS: Final = frozenset({"glue.max-retries"})
 
 
 class IcebergOptions(CatalogOptions):
@@ -27,7 +29,7 @@ class IcebergOptions(CatalogOptions):
             place of SQLite's file.
         type: PyIceberg's catalog type: ``sql`` (default), ``rest``, ``glue``, ``hive``, ...
         uri: address of the catalog; for ``sql`` SQLite's ``<warehouse>/catalog.db`` when left out, which no bucket can
-            hold.
+            hold. ``glue`` has none.
         catalog_name: ``catalog-name``, by which the catalog's tables are registered; the Trinity catalog's name
             when left out. Spark's JDBC catalog finds the tables only under the same name.
     """
@@ -58,9 +60,14 @@ class IcebergOptions(CatalogOptions):
                 f"Catalog '{catalog}' lacks the option 'warehouse', the folder of its tables and of its catalog file; "
                 f"it has: {', '.join(sorted(self.model_fields_set)) or 'none'}.",
             )
+        if self.type in _AT_ADDRESS and not self.uri:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Catalog '{catalog}' of type '{self.type}' lacks the option 'uri', the address of its server.",
+            )
         if self.folder is None or self.folder.on_disk:
             return
-        if not self.uri:
+        if self.type == "sql" and not self.uri:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
                 f"Catalog '{catalog}' is at '{self.warehouse}', and lacks the option 'uri', the address of its "
@@ -74,15 +81,16 @@ class IcebergOptions(CatalogOptions):
                 "storage_options, as access_key_id, for all that reads and writes there.",
             )
 
-    def properties(self) -> dict[str, str]:
-        """The properties of PyIceberg's catalog."""
-        found = {"type": self.type, **FILE_IO, **{k: _text(v) for k, v in (self.model_extra or {}).items()}}
+    def properties(self) -> dict[str, Any]:
+        """The properties of PyIceberg's catalog: text, but for what it takes as a number alone."""
+        extra = {k: _number(v) if k in _NUMBERS else _text(v) for k, v in (self.model_extra or {}).items()}
+        found = {"type": self.type, **FILE_IO, **extra}
         folder = self.folder
         if self.warehouse:
             found["warehouse"] = folder.format_uri if folder and self.type == "sql" else self.warehouse
         if self.uri:
             found["uri"] = _patient(self.uri)
-        elif folder:
+        elif folder and self.type == "sql":
             found["uri"] = _patient(f"sqlite:///{folder.join(CATALOG_FILE)}")
         return found
 
@@ -90,6 +98,10 @@ class IcebergOptions(CatalogOptions):
 def _patient(uri: str) -> str:
     """The address, with time for SQLite's lock where it says nothing else."""
     return f"{uri}?timeout={BUSY_TIMEOUT_S}" if uri.startswith("sqlite") and "?" not in uri else uri
+
+
+def _number(value: Any) -> Any:
+    return int(value) if str(value).isdecimal() else value
 
 
 def _text(value: Any) -> str:

@@ -12,10 +12,29 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from trinity.errors import TrinityError
 
+try:
+    from botocore.exceptions import BotoCoreError, ClientError
+except ImportError:  # what Glue needs is an extra
+    _AWS: tuple[type[Exception], ...] = ()
+else:
+    _AWS = (BotoCoreError, ClientError)
+
 __all__ = ["TROUBLE", "catalog_errors", "catalog_trouble", "first_line"]
 
-TROUBLE: Final = (RESTError, RequestException, SQLAlchemyError)
+TROUBLE: Final[tuple[type[Exception], ...]] = (RESTError, RequestException, SQLAlchemyError, *_AWS)
 """The errors by which a catalog, or the way to it, fails; what it knows better of names are others."""
+_DENIED: Final = (ForbiddenError, UnauthorizedError, OAuthError, AuthorizationExpiredError)
+_DENIED_BY_AWS: Final = frozenset(
+    {
+        "AccessDeniedException",
+        "ExpiredTokenException",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "UnrecognizedClientException",
+    }
+)
+"""Codes of AWS' errors for keys, and for what they allow; ``NoCredentialsError`` and its like are told as they are."""
 
 
 def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
@@ -25,13 +44,17 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
         catalog: its name.
         error: one of :data:`TROUBLE`.
     """
-    denied = isinstance(error, ForbiddenError | UnauthorizedError | OAuthError | AuthorizationExpiredError)
     said = first_line(error)
-    if denied:
+    if isinstance(error, _DENIED) or _aws_code(error) in _DENIED_BY_AWS:
         return TrinityError(
             "PERMISSION_DENIED", f"Catalog '{catalog}' refuses: {said}. Check its credentials, and what they allow."
         )
     return TrinityError("FILESYSTEM_ERROR", f"Catalog '{catalog}' cannot be read or written: {said}.")
+
+
+def _aws_code(error: Exception) -> str | None:
+    answer = getattr(error, "response", None)  # of requests' errors it is no mapping
+    return answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
 
 
 def first_line(error: Exception) -> str:

@@ -1,0 +1,52 @@
+"""Glue, as moto serves it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+import requests
+from moto.core.exceptions import JsonRESTError
+from moto.glue.responses import GlueResponse
+from moto.server import ThreadedMotoServer
+
+__all__ = ["running_glue"]
+
+_update_table: Final = GlueResponse.update_table
+_updating: Final = threading.Lock()
+
+
+def _updates_what_it_knows(self: Any) -> Any:
+    """UpdateTable as AWS has it: refused when the table has another version than the ``VersionId`` that is given.
+
+    https://docs.aws.amazon.com/glue/latest/webapi/API_UpdateTable.html; moto does not look at it.
+    """
+    asked = self.parameters
+    with _updating:
+        now = self.glue_backend.get_table(asked["DatabaseName"], asked["TableInput"]["Name"]).as_dict()["VersionId"]
+        if asked.get("VersionId", now) != now:
+            raise JsonRESTError("ConcurrentModificationException", f"Version {now} is the present one.")
+        return _update_table(self)
+
+
+@contextlib.contextmanager
+def running_glue() -> Iterator[str]:
+    """Starts a server on a free port of this process, and stops it afterwards.
+
+    Yields:
+        its address.
+    """
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(GlueResponse, "update_table", _updates_what_it_knows)
+            host, port = server.get_host_and_port()
+            address = f"http://{host}:{port}"
+            requests.post(f"{address}/moto-api/reset", timeout=60).raise_for_status()
+            yield address
+    finally:
+        server.stop()

@@ -1,0 +1,192 @@
+"""Iceberg tables of a server's catalog: answers that are lost, what is told of faults, names.
+
+REST is Iceberg's own server, Glue is moto's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.catalog import load_catalog
+
+import trinity
+from tests.support.bucket_lake import COLUMNS, ROWS, SERVERS, database_of, objects, refusal, stored
+from tests.support.fault_proxy import LOST, Answer, Proxy, Request, running_proxy
+from tests.support.object_store import ObjectServer
+from trinity import Session
+from trinity.table import Table
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """A catalog's server, and what stands before it."""
+
+    kind: str
+    proxy: Proxy
+
+    def commits(self, request: Request) -> bool:
+        """True for the request that changes a table's metadata."""
+        if self.kind == "iceberg-glue":
+            return request.headers.get("x-amz-target") == "AWSGlue.UpdateTable"
+        return request.method == "POST" and request.path.endswith("/tables/plain")
+
+    def denies(self, status: int) -> Answer:
+        """The answer to whoever has no right, or none any more."""
+        if self.kind == "iceberg-glue":
+            code = {401: "ExpiredTokenException", 403: "AccessDeniedException"}[status]
+            return Answer(400, b'{"__type": "%s", "message": "no"}' % code.encode())
+        return Answer(status, b'{"error": {"message": "no", "type": "ForbiddenException", "code": %d}}' % status)
+
+
+@pytest.fixture(params=[pytest.param("iceberg-rest", marks=pytest.mark.full), "iceberg-glue"])
+def catalog(request: pytest.FixtureRequest) -> Iterator[Catalog]:
+    kind = str(request.param)
+    address = request.getfixturevalue(SERVERS[kind])
+    with running_proxy(int(address.rpartition(":")[2])) as proxy:
+        yield Catalog(kind, proxy)
+
+
+@pytest.fixture
+def settings(catalog: Catalog, place: str, object_server: ObjectServer, tmp_path: Path) -> dict[str, Any]:
+    address = database_of(catalog.kind, tmp_path, f"http://127.0.0.1:{catalog.proxy.port}")
+    return {"connector": "iceberg", "warehouse": place, **address, "storage_options": object_server.options}
+
+
+@pytest.fixture
+def s3(settings: dict[str, Any]) -> Iterator[Session]:
+    with trinity.connect(catalogs={"lake": settings}) as session:
+        yield session
+
+
+def test_a_commit_whose_answer_is_lost_is_made_once(
+    plain: Table, catalog: Catalog, object_server: ObjectServer
+) -> None:
+    lost: list[str] = []
+
+    def loses(request: Request, ask: Any) -> Answer | None:
+        if catalog.commits(request) and not lost:
+            lost.append(request.path)
+            ask()
+            return LOST
+        return None
+
+    with catalog.proxy.faulty(loses):
+        assert plain.append(ROWS).version == 2
+    assert lost
+    assert len(stored(object_server, plain)) == 2
+    assert plain.append(ROWS).version == 3
+
+
+def test_of_two_commits_at_once_the_second_is_made_again(
+    plain: Table, settings: dict[str, Any], catalog: Catalog, object_server: ObjectServer
+) -> None:
+    """PyIceberg's own commit comes between the request of one and what it was based on."""
+    known = {f"s3.{option.replace('_', '-')}": str(value) for option, value in object_server.options.items()}
+    address = {k: v for k, v in settings.items() if k in ("type", "uri") or k.startswith("glue.")}
+    theirs = load_catalog("other", **address, **known).load_table(("default", "plain"))
+    begun: list[int] = []
+
+    def overtakes(request: Request, ask: Any) -> None:
+        if catalog.commits(request) and not begun:
+            begun.append(len(begun))
+            theirs.append(ROWS)
+            begun.append(len(theirs.snapshots()))
+
+    with catalog.proxy.faulty(overtakes):
+        assert plain.append(ROWS).version == 3
+    assert begun == [0, 2]
+    assert len(stored(object_server, plain)) == 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Answer(500, b"<html>\n<p>no</p></html>"), "FILESYSTEM_ERROR"),
+        (Answer(503, b"{}"), "FILESYSTEM_ERROR"),
+        (401, "PERMISSION_DENIED"),
+        (403, "PERMISSION_DENIED"),
+        (LOST, "FILESYSTEM_ERROR"),
+    ],
+    ids=["500", "503", "401", "403", "lost"],
+)
+def test_what_a_catalog_says_is_told_by_its_name(
+    plain: Table, s3: Session, catalog: Catalog, answer: Answer | int, code: str
+) -> None:
+    given = catalog.denies(answer) if isinstance(answer, int) else answer
+    calls = {
+        "read": plain.splits,
+        "append": lambda: plain.append(ROWS),
+        "make": lambda: s3.create_table("t", COLUMNS),
+        "find": lambda: s3.table("other"),
+        "list": lambda: s3.list_tables("lake", "default"),
+        "drop": lambda: s3.drop_table("plain"),
+    }
+    with catalog.proxy.faulty(lambda request, ask: given):
+        for what, call in calls.items():
+            said = refusal(code, call)
+            assert "'lake'" in said, what
+            assert "\n" not in said, what
+    assert plain.append(ROWS).rows == 2
+
+
+def test_a_commit_that_the_catalog_refuses_leaves_the_table_as_it_was(
+    plain: Table, catalog: Catalog, object_server: ObjectServer
+) -> None:
+    version = plain.append(ROWS).version
+    denied = catalog.denies(403)
+    with catalog.proxy.faulty(lambda request, ask: denied if catalog.commits(request) else None):
+        refusal("PERMISSION_DENIED", lambda: plain.append(ROWS))
+        assert plain.splits().version == version
+    assert plain.append(ROWS).version == version + 1
+    assert len(stored(object_server, plain)) == 4
+
+
+def test_a_commit_is_refused_by_a_catalog_that_says_nothing_more(
+    plain: Table, catalog: Catalog, object_server: ObjectServer
+) -> None:
+    """As when the token expires during a statement: the commit and the look at it are both refused."""
+    refused: list[Request] = []
+
+    def expires(request: Request, ask: Any) -> Answer | None:
+        if catalog.commits(request) or refused:
+            refused.append(request)
+            return catalog.denies(401)
+        return None
+
+    with catalog.proxy.faulty(expires):
+        assert "'lake'" in refusal("PERMISSION_DENIED", lambda: plain.append(ROWS))
+    assert stored(object_server, plain) == []
+
+
+@pytest.mark.parametrize("kind", ["rest", "hive"])
+def test_a_catalog_that_has_an_address_needs_it(kind: str) -> None:
+    settings = {"connector": "iceberg", "type": kind, "warehouse": "s3://nowhere/at-all"}
+    said = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": settings}))
+    assert f"'lake' of type '{kind}' lacks the option 'uri'" in said
+
+
+def test_names_are_the_catalogs(s3: Session, object_server: ObjectServer, place: str) -> None:
+    metadata = s3.connector("lake").metadata
+    metadata.create_schema("sales.x~ é")
+    made = s3.create_table('lake."sales.x~ é"."od d"', COLUMNS)
+    made.append(ROWS)
+    assert metadata.list_schemas() == ["default", "sales.x~ é"]
+    assert metadata.list_tables("sales.x~ é") == ["od d"]
+    refusal("SCHEMA_NOT_EMPTY", lambda: metadata.drop_schema("sales.x~ é"))
+    s3.drop_table('lake."sales.x~ é"."od d"')
+    metadata.drop_schema("sales.x~ é")
+    assert metadata.list_schemas() == ["default"]
+    assert objects(object_server, place) == []
+
+
+def test_a_table_that_is_made_anew_has_nothing_of_the_one_before(s3: Session, object_server: ObjectServer) -> None:
+    old = s3.create_table("t", COLUMNS)
+    old.append(ROWS)
+    s3.drop_table("t")
+    new = s3.create_table("t", COLUMNS)
+    refusal("TABLE_NOT_FOUND", lambda: old.append(ROWS))
+    assert stored(object_server, new) == []
