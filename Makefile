@@ -23,7 +23,7 @@ $(VENV)/.ready: pyproject.toml requirements.lock
 demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg
 	$(BIN)/trinity demo
 
-test: setup ## what every change must pass, about half an hour on 2 cores
+test: setup ## what every change must pass, about twenty minutes on 2 cores
 	$(COVERAGE) erase
 	$(MAKE) --no-print-directory --jobs 3 lint $(if $(TESTS),test-some,test-spark test-rest)
 	$(MAKE) --no-print-directory coverage

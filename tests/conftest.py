@@ -17,7 +17,7 @@ from tests.support.bucket_lake import COLUMNS, SERVERS, BucketLake, bucket_lake,
 from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.postgres import RunningServer, running_server
 from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
-from tests.support.spark import spark_of_the_run
+from tests.support.spark import spark
 from tests.support.zones import ZONES
 from trinity import Column, Session
 from trinity.table import Table
@@ -29,14 +29,10 @@ logging.getLogger("SQLQueryContextLogger").disabled = True
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+__all__ = ["spark"]
+
 collect_ignore = ["plugins"]  # projects of their own, with tests of their own
 FORMATS = ("parquet", "delta", "iceberg")
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    """The Spark of the whole run, with the JARs of all formats."""
-    return spark_of_the_run(tmp_path_factory.mktemp("spark"))
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ def versions(session: Session, fmt: str, **words: Any) -> Target:
 # -- SCD type 2 -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_each_event_ends_the_version_before(session: Session, fmt: str) -> None:
     target = versions(session, fmt)

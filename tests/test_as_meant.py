@@ -160,6 +160,7 @@ def test_upsert_of_categories(tmp_path: Any) -> None:
         assert table.upsert(CATEGORIES.to_pandas()).rows == 2
 
 
+@pytest.mark.full
 def test_merge_takes_what_upsert_takes(session: Session) -> None:
     table = session.create_table("t", [Column("k", "int"), Column("v", "string")], primary_key=["k"])
     rows = {"k": [1, 2], "v": ["a", "b"]}

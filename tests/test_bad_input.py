@@ -325,6 +325,7 @@ except trinity.TrinityError as error:
 """
 
 
+@pytest.mark.full
 def test_no_network_for_the_jars(tmp_path: Path) -> None:
     """Nothing cached, and no way to Maven Central: CONFIGURATION_INVALID with the coordinates."""
     nowhere = " ".join(f"-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort=1" for scheme in ("http", "https"))

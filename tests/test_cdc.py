@@ -312,6 +312,7 @@ def test_delta_changes(session: Session, tmp_path: Path) -> None:
     assert [r._row_kind for r in again if r.v == 2] == ["-U", "+U"]
 
 
+@pytest.mark.full
 def test_changes_of_a_table_of_trinitys_rebuild_it(session: Session) -> None:
     source, target = (
         session.create_table(f"parquet.default.{name}", ID_NAME, primary_key=["id"]) for name in ("source", "target")

@@ -112,6 +112,7 @@ def test_row_changes_and_rewrites(session: Session, fmt: str) -> None:
     assert feed(table, first) == defined_changes(table, first, newest(table))
 
 
+@pytest.mark.full
 def test_columns_are_those_of_the_last_version(session: Session, tiered_fmt: str) -> None:
     table = made(session, tiered_fmt, "deduplicate")
     put(table, (1, 10, "a", 1), (2, 10, "b", 2))
@@ -128,6 +129,7 @@ def test_columns_are_those_of_the_last_version(session: Session, tiered_fmt: str
     assert [c.name for c in table.definition.visible] == table.changes(first).columns[:-3]
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_plain_tables(session: Session, fmt: str) -> None:
     session.sql(f"CREATE TABLE {fmt}.default.p (id INT, m MAP<STRING, INT>)")

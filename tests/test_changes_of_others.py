@@ -16,6 +16,7 @@ def oldest(table: Table) -> int:
     return int(min(row.version for row in table.history().collect()))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("connector", "write"), [case for case in cases(delta_rs) if case.values[0] != "parquet"])
 @pytest.mark.parametrize("options", [KEYED, pytest.param({}, marks=pytest.mark.full)], ids=["keyed", "plain"])
 def test_tables_that_others_wrote(

@@ -26,6 +26,7 @@ def put(table: Table, kind: pa.DataType, *rows: tuple[Any, int, str]) -> int:
     return table.upsert(pa.table({name: pa.array(values, type_) for name, values, type_ in columns})).version
 
 
+@pytest.mark.full
 def test_files_without_the_keys_are_not_read(session: Session, tiered_fmt: str) -> None:
     table = made(session, tiered_fmt, "INT")
     put(table, pa.int32(), *((k, 10, "base") for k in range(100)))

@@ -86,6 +86,7 @@ def test_null_passes_and_rows_that_no_case_selects(session: Session, stock: Tabl
     assert stored(stock) == {(1, 5, 10), (2, 7, None), (4, 9, None)}
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_a_deleted_row_is_not_checked(session: Session, fmt: str) -> None:
     """A tombstone says what it must and no more; DELETE never fails by a constraint."""

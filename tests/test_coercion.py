@@ -168,6 +168,7 @@ def test_merges_match_what_spark_joins(session: Session, fmt: str, kind: str) ->
     check_pairs(session, fmt, kind, drawn.sample(sorted(VALUES), 6 if fmt == "parquet" else 2))
 
 
+@pytest.mark.full
 def test_text_beside_numbers(session: Session, tiered_fmt: str) -> None:
     """'007' = 7: what is matched, what is stored, and what WHERE finds."""
     table = session.create_table(

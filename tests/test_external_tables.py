@@ -83,6 +83,7 @@ def test_another_session_of_sparks_may_be_the_active_one(session: Session, tmp_p
 # -- writes ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("connector", "write"),
     [

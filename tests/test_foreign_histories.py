@@ -115,7 +115,10 @@ def test_another_engine_appends_between_commits(shared: Shared, fmt: str) -> Non
     assert tally.coverage.counts["other upsert"] > 2
 
 
-@pytest.mark.parametrize(("fmt", "draw", "way"), [("delta", of_engine, "alter"), ("iceberg", of_deduplicate, "vacuum")])
+@pytest.mark.parametrize(
+    ("fmt", "draw", "way"),
+    [pytest.param("delta", of_engine, "alter", marks=LONG), ("iceberg", of_deduplicate, "vacuum")],
+)
 def test_another_engine_takes_steps(shared: Shared, fmt: str, draw: Draw, way: str) -> None:
     counts = played(shared, [mixed(draw(0))]).coverage.counts
     assert counts["other compact"]
@@ -129,6 +132,7 @@ def test_another_engine_takes_steps_of_many_histories(shared: Shared, fmt: str, 
     played(shared, [mixed(draw(n)) for n in numbers(fmt)])
 
 
+@pytest.mark.full
 def test_the_histories_hold_every_step_of_others_and_mean_the_same_to_the_model() -> None:
     tally = Tally()
     for draw in DRAWS:

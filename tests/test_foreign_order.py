@@ -72,7 +72,11 @@ def made(session: Session, fmt: str, engine: str, name: str = "t") -> Table:
     )
 
 
-@pytest.mark.parametrize(("fmt", "engine"), [("iceberg", "tombstone"), ("delta", "sequence_group")], indirect=["fmt"])
+@pytest.mark.parametrize(
+    ("fmt", "engine"),
+    [("iceberg", "tombstone"), pytest.param("delta", "sequence_group", marks=pytest.mark.full)],
+    indirect=["fmt"],
+)
 def test_a_rewrite_undoes_nothing(session: Session, fmt: str, engine: str) -> None:
     table = made(session, fmt, engine)
     table.upsert(rows([1, 2, 3, 4]))

@@ -39,6 +39,7 @@ def test_update_stores_the_changed_columns_alone(grouped: Table) -> None:
     assert rows(grouped)[0] == (1, 5, "new", 11, 1, 1, "b", "c2", None)
 
 
+@pytest.mark.full
 def test_update_is_refused_where_it_would_have_no_effect(grouped: Table) -> None:
     before = rows(grouped)
     changes = {

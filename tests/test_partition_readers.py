@@ -181,6 +181,7 @@ def test_iceberg_transforms_put_rows_where_icebergs_own_writer_does(session: Ses
     ]
 
 
+@pytest.mark.full
 def test_iceberg_transforms_in_a_keyed_table(session: Session) -> None:
     session.sql(
         "CREATE TABLE iceberg.default.t (id INT, ts TIMESTAMP, v STRING, PRIMARY KEY (id, ts)) "

@@ -138,7 +138,9 @@ class Killed(Exception):
     """The end of a process."""
 
 
-@pytest.mark.parametrize("step", ["truncate", "upsert", "confirm"])
+@pytest.mark.parametrize(
+    "step", ["confirm", *(pytest.param(s, marks=pytest.mark.full) for s in ("truncate", "upsert"))]
+)
 def test_a_consumer_that_dies_loses_and_doubles_nothing(
     people: Shop, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_plain_partitioned_table(lake: Session, fmt: str) -> None:
     assert "partition" in message
 
 
+@pytest.mark.full
 def test_sequence_groups_keep_what_rows_carry(session: Session, tiered_fmt: str) -> None:
     """The marks of carried columns follow the columns, not their places (P1)."""
     lake = session

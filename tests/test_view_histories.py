@@ -97,7 +97,8 @@ def played(connector: str, spark: SparkSession, folder: Path, dialect: str, numb
     return subject.seen
 
 
-@pytest.mark.parametrize(("dialect", "number"), [("duckdb", 1), pytest.param("spark", 2, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize(("dialect", "number"), [("duckdb", 1), ("spark", 2)])
 def test_views_read_as_the_model_says(spark: SparkSession, tmp_path: Path, dialect: str, number: int) -> None:
     assert played("parquet", spark, tmp_path, dialect, [number])["log"] > 0
 

@@ -184,13 +184,10 @@ def test_a_worker_s_error_comes_without_its_traceback(session: Session, tiered_f
     assert 'File "' not in message
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "condition",
-    [
-        pytest.param("v > 0 -- above\n", marks=pytest.mark.full),
-        pytest.param("v > 0 /* above */", marks=pytest.mark.full),
-        "-- one\nv > 0 -- two\nAND v < 9 -- three\n",
-    ],
+    ["v > 0 -- above\n", "v > 0 /* above */", "-- one\nv > 0 -- two\nAND v < 9 -- three\n"],
 )
 def test_a_check_that_ends_in_a_comment_comes_back(session: Session, tiered_fmt: str, condition: str) -> None:
     session.sql(f"USE {tiered_fmt}.default")

@@ -156,6 +156,7 @@ def outcome(connection: dbapi.Connection, text: str, rows: list[tuple[Any, ...]]
     return "stored"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("column", COLUMNS)
 def test_rows_together_are_stored_as_one_by_one(session: Session, warehouse: Path, column: str) -> None:
     """What an INSERT of one value stores, or refuses, executemany() does, for every type of column and value (M6)."""

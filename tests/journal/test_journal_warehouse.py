@@ -73,6 +73,7 @@ def test_statements_on_a_journalled_table(depts: dbapi.Connection, tiered_fmt: s
 BIGINT_FIRST = ["BIGINT", pytest.param("TIMESTAMP", marks=pytest.mark.full)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("versions", BIGINT_FIRST)
 def test_returning_and_on_conflict(depts: dbapi.Connection) -> None:
     upsert = """INSERT INTO depts AS d (deptno, name) VALUES (1, 'x'), (4, 'four') ON CONFLICT (deptno)

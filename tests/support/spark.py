@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Final
 
+import pytest
 from pyspark.sql import SparkSession
 
 from trinity.connecting import connect
 
-__all__ = ["spark_of_the_run"]
+__all__ = ["spark"]
 
-_SETTINGS = {
+_SETTINGS: Final = {
     "spark.master": "local[2]",
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "2",
@@ -18,15 +19,23 @@ _SETTINGS = {
     # (without that one the JVM keeps 48 MB for code, and once they are full it compiles nothing more)
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m",
 }
+_INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Expressions are evaluated as they are: to generate and compile Java for ten rows is a fifth to a third of a test.
+
+The long tier, the demo and the benchmarks run what Spark generates.
+"""
 
 
-def spark_of_the_run(folder: Path) -> SparkSession:
-    """The one that runs, or a new one, with the JARs of all formats and of object stores.
-
-    Args:
-        folder: for a new one's own files.
-    """
-    settings = {**_SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> SparkSession:
+    """The one that runs, or a new one, with the JARs of all formats and of object stores."""
+    folder = tmp_path_factory.mktemp("spark")
+    short_tier = "not full" in pytestconfig.getoption("markexpr")
+    settings = {
+        **_SETTINGS,
+        **(_INTERPRETED if short_tier else {}),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
     # a bucket brings the JARs of object stores; it is never asked for
     buckets = {"objects": {"connector": "parquet", "warehouse": "s3://nowhere/at-all"}}
     return connect(folder, catalogs=buckets, spark_settings=settings).spark

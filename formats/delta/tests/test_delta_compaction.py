@@ -97,6 +97,7 @@ def _without_lock(location: str, attempt: Callable[[], Any], timeout_s: float = 
     raise AssertionError("raced ten times")
 
 
+@pytest.mark.full
 def test_vacuum_leaves_checkpoints(lake: DeltaConnector, tmp_path: Path) -> None:
     table = lake.metadata.create_table(KEYED.with_properties({"delta.checkpointInterval": "3"}))
     for i in range(4):

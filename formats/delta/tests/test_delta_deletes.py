@@ -58,6 +58,7 @@ def test_r1_other_readers_see_the_merged_rows(
     assert read(spark, table) == [(1, "a"), (2, "b"), (3, "a"), (4, "c")]
 
 
+@pytest.mark.full
 def test_r1_a_later_resolve_takes_the_vectors_place(
     lake: DeltaConnector, table: TableHandle, spark: SparkSession
 ) -> None:

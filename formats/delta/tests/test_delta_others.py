@@ -48,6 +48,7 @@ def test_other_readers(lake: DeltaConnector, table: TableHandle, spark: SparkSes
     assert spark.read.format("delta").option("versionAsOf", 2).load(table.location).count() == 4
 
 
+@pytest.mark.full
 def test_pruning_by_other_readers_is_right(lake: DeltaConnector, spark: SparkSession) -> None:
     columns = (
         Column("id", "timestamp", nullable=False),
@@ -204,6 +205,7 @@ def test_deletion_vectors_of_others_are_honoured(
     assert spark.read.format("delta").load(table.location).count() == 2
 
 
+@pytest.mark.full
 def test_changes_of_rows_that_are_folded_from_others_are_refused(
     lake: DeltaConnector, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
