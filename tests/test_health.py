@@ -56,6 +56,26 @@ def test_many_small_commits_ask_for_a_minor_compaction(numbers: Table) -> None:
 
 
 @pytest.mark.tiered
+def test_a_table_is_resolved_that_says_so_until_much_of_its_base_is_superseded(
+    session: Session, numbers: Table
+) -> None:
+    numbers.set_properties({"compaction.trigger.log-share": "1e9", "compaction.trigger.strength": "resolve"})
+    fill(numbers, 0, 1000)
+    numbers.compact(full=True)
+    done = []
+    for ts in range(2, 8):
+        fill(numbers, 0, 100 * (ts - 1), ts)
+        # with this limit before, the writer would have compacted beside itself
+        numbers.set_properties({"compaction.trigger.log-share": "0.05"})
+        [kept] = session.maintain(str(numbers.name).rpartition(".")[0])
+        assert kept.error is None
+        done.append((kept.strength, numbers.health().superseded))
+        numbers.set_properties({"compaction.trigger.log-share": "1e9"})
+    assert done == [*(("resolve", 100 * n) for n in range(1, 6)), ("full", 0)]
+    assert numbers.to_df().where("ts = 7").count() == 600
+
+
+@pytest.mark.tiered
 def test_upkeep_does_what_health_asks_for(session: Session, numbers: Table, fmt: str) -> None:
     fill(numbers, 0, 100)
     plain = session.create_table(f"{fmt}.default.plain", [Column("k", "bigint")])

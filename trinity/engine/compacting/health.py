@@ -9,6 +9,8 @@ from typing import Final
 from trinity.calls import public
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
 from trinity.merge.options import keeps_versions
+from trinity.merge.strength import Strength
+from trinity.merge.triggers import CompactionTrigger, compaction_trigger
 from trinity.spi import DataFile, SplitSource, Tier
 
 __all__ = ["Health", "TierSize", "health_of"]
@@ -17,6 +19,10 @@ LOG_SHARE: Final = 0.1
 """Log rows by base rows from which a full compaction pays: a read then costs some 2.5 scans (docs/performance.md)."""
 COMMITS: Final = 20
 """Commits in the log from which a minor compaction pays: opening their files is then a tenth of a read."""
+SUPERSEDED: Final = 0.3
+"""Base rows deleted by position, of all, from which a full compaction pays: every read decodes them."""
+_LIMITS: Final = CompactionTrigger(LOG_SHARE, COMMITS)
+"""Of a table whose options name none."""
 
 
 @public
@@ -48,7 +54,8 @@ class Health:
         log_share: rows of the log by rows of the base; 0 without a log, infinite without a base.
         read_cost: what a merged read costs by what a scan of the base does; estimated from log share and commits by the
             measurements of docs/performance.md.
-        strength: the compaction that helps, ``minor``, ``resolve`` or ``full``; None when none does.
+        strength: the compaction that helps, ``minor``, ``resolve`` or ``full``; None when none does. The table's own
+            ``compaction.trigger.*`` say which, and from what log on.
         advice: what to do, and why, in a sentence.
     """
 
@@ -69,15 +76,16 @@ def health_of(splits: SplitSource) -> Health:
     base = _size(f for f in splits.files if f.tier is Tier.BASE)
     log_files = [f for f in splits.files if f.tier is Tier.LOG]
     log, commits = _size(log_files), len({f.commit for f in log_files})
+    superseded = sum(f.deletes.rows for f in splits.files if f.deletes)
     keyed = splits.definition.keyed
     share = log.rows / base.rows if base.rows else float("inf") if log.rows else 0.0
-    strength, advice = _advice(splits, log_files, share, commits)
+    strength, advice = _advice(splits, log_files, share, commits, superseded / (base.rows + superseded or 1))
     return Health(
         splits.version,
         base,
         log,
         _size(splits.sidecar),
-        sum(f.deletes.rows for f in splits.files if f.deletes),
+        superseded,
         commits,
         share,
         _read_cost(share, commits) if keyed else 1.0,
@@ -96,7 +104,9 @@ def _read_cost(share: float, commits: int) -> float:
     return min(5.0, 1.6 + 8 * share + 0.007 * commits) if share else 1.0
 
 
-def _advice(splits: SplitSource, log: list[DataFile], share: float, commits: int) -> tuple[str | None, str]:
+def _advice(
+    splits: SplitSource, log: list[DataFile], share: float, commits: int, superseded: float
+) -> tuple[str | None, str]:
     definition = splits.definition
     if definition.external:
         return None, "The table is external: compact it by the engine that writes it, or by compact() when that rests."
@@ -105,9 +115,15 @@ def _advice(splits: SplitSource, log: list[DataFile], share: float, commits: int
         return ("minor", f"compact(): {small} files are small.") if small else (None, "Its files have a good size.")
     if keeps_versions(definition.properties):
         return None, "The table keeps all row versions ('keep-versions'), so there is nothing to compact."
-    if share >= LOG_SHARE:
-        of_base = f"{share:.0%} of the base" if splits.files and share != float("inf") else "all there is"
-        return "full", f"compact(full=True): the log is {of_base}."
-    if commits >= COMMITS:
-        return "minor", f"compact(): the log has {commits} commits."
+    if superseded >= SUPERSEDED:
+        return "full", f"compact(full=True): {superseded:.0%} of the base is superseded, and every read passes over it."
+    strength = (compaction_trigger(definition.properties) or _LIMITS).due(share, commits)
+    of_base = f"{share:.0%} of the base" if share != float("inf") else "all there is"
+    match strength:
+        case Strength.FULL:
+            return "full", f"compact(full=True): the log is {of_base}."
+        case Strength.RESOLVE:
+            return "resolve", f'compact("resolve"): the log is {of_base}, in {commits} commits.'
+        case Strength.MINOR:
+            return "minor", f"compact(): the log has {commits} commits."
     return None, "The log is small." if log else "A read is a scan."

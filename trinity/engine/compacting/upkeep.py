@@ -21,7 +21,7 @@ class Upkeep:
 
     Attributes:
         table: its full name.
-        strength: the compaction that was due, ``minor`` or ``full``; None when none was.
+        strength: the compaction that was due, ``minor``, ``resolve`` or ``full``; None when none was.
         compacted: its commit; None when none was due, or it failed.
         vacuumed: what was removed; None when nothing was to be, or it failed.
         error: what went wrong; other tables were looked after all the same. TRANSACTION_CONFLICT when somebody else
