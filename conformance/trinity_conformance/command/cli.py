@@ -243,11 +243,11 @@ def replay(
     except ValueError as error:
         raise _fail(f"{error}") from error
     names = connectors() if connector is None else [_known("format", connector, connectors())]
-    console = _console(no_color)
-    console.print(history.table(), markup=False)
     options = _catalog_options(warehouse, option)
     if options and connector is None:
         raise _fail("--warehouse and --option are of one adapter's catalog: name it by --format.")
+    console = _console(no_color)
+    console.print(history.table(), markup=False)
     outcomes = [_replayed(console, name, history, options) for name in names]
     raise typer.Exit(0 if all(outcomes) else 1)
 
