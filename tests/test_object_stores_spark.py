@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -73,3 +74,28 @@ def test_a_resolved_table_is_read(s3: Session) -> None:
     table.vacuum("0 seconds")
     found = s3.sql("SELECT v, count(*) FROM t GROUP BY v ORDER BY v").collect()
     assert [tuple(row) for row in found] == [("a", 99), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    "lake",
+    ["parquet", pytest.param("delta", marks=pytest.mark.full), pytest.param("iceberg", marks=pytest.mark.full)],
+    indirect=True,
+)
+def test_workers_of_sources_reach_the_bucket(s3: Session, lake: BucketLake, tmp_path: Path) -> None:
+    """They have no environment of Spark's for them, and get the keys with their files, which nobody shows."""
+    s3.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
+    s3.sql("CREATE TABLE copy (k INT, v STRING, PRIMARY KEY (k))")
+    s3.table("t").upsert(pa.table({"k": pa.array([1, 2], pa.int32()), "v": ["a", "b"]}))
+    source = {"table": str(s3.table("t").name)}
+    batch = s3.spark.read.format("trinity").options(**source).load()
+    assert sorted(tuple(row) for row in batch.select("k", "v").collect()) == [(1, "a"), (2, "b")]
+    assert SECRET not in batch._jdf.queryExecution().toString()
+    stream = s3.spark.readStream.format("trinity").options(**source).load()
+    query = s3.table("copy").stream_writer(
+        stream, checkpoint=str(tmp_path / "c"), transform=lambda rows: rows.select("k", "v"), available_now=True
+    )
+    query.awaitTermination()
+    assert [tuple(row) for row in s3.sql("SELECT k, v FROM copy ORDER BY k").collect()] == [(1, "a"), (2, "b")]
+    assert SECRET not in "".join(
+        file.read_text() for file in (tmp_path / "c").rglob("*") if file.is_file() and not file.name.endswith(".crc")
+    )

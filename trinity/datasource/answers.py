@@ -25,6 +25,7 @@ from trinity.merge import ChangelogProducer, changelog_producer
 from trinity.merge.quoting import quoted
 from trinity.names import TableName
 from trinity.spi import HistoryEntry, TableDefinition
+from trinity.storage import Location, options_to_learn
 from trinity.storage.changelog import KeptChanges
 from trinity.travel import epoch_ms, version_at
 
@@ -208,10 +209,17 @@ def _files(table: Target, place: str | None, found: Batch) -> list[dict[str, Any
             "columns": as_json(changes.columns),
             "files": changes.files,
             "bytes": changes.bytes,
+            "store": _store(changes.files[0]),
         }
         for entry, changes in parts
         if changes.files
     ]
+
+
+def _store(file: str) -> str | None:
+    """The options of a file's bucket, for the workers; None on a disk."""
+    bucket = Location.of(file).bucket
+    return options_to_learn(bucket) if bucket else None
 
 
 def _history(table: Target) -> list[HistoryEntry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from trinity.spi import Column
@@ -31,6 +31,8 @@ class SourceFile:
         version: the version that all its rows belong to.
         timestamp_ms: when that was committed, milliseconds since the epoch.
         rows: True for rows of the version, which count as inserted; False for changes, each of which says what it is.
+        store: how the file's bucket is reached, for :func:`~trinity.storage.learn_options`; None on a disk. Workers
+            that read a source have nothing of the environment that Spark gives to those of functions.
     """
 
     path: str
@@ -39,6 +41,7 @@ class SourceFile:
     version: int
     timestamp_ms: int
     rows: bool
+    store: str | None = field(default=None, repr=False)
 
 
 def grouped(files: Iterable[SourceFile]) -> list[list[SourceFile]]:

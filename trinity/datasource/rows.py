@@ -11,7 +11,7 @@ from trinity.datasource.parts import CHANGE_COLUMNS, SourceFile
 from trinity.engine.appending.casts import cast_array
 from trinity.errors import TrinityError
 from trinity.spi import Column
-from trinity.storage import open_parquet
+from trinity.storage import learn_options, open_parquet
 
 __all__ = ["pages"]
 
@@ -29,6 +29,8 @@ def pages(files: Iterable[SourceFile], columns: Sequence[Column], schema: pa.Sch
             become wider than the stream's.
     """
     for file in files:
+        if file.store is not None:
+            learn_options(file.store)
         try:
             with open_parquet(file.path) as parquet:
                 for page in parquet.iter_batches():

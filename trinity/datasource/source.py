@@ -168,4 +168,6 @@ def _files_of(versions: Sequence[Mapping[str, Any]]) -> Iterator[SourceFile]:
         columns: tuple[Column, ...] = columns_of(found["columns"])
         size = found["bytes"] // len(found["files"])
         for path in found["files"]:
-            yield SourceFile(path, size, columns, found["version"], found["timestamp_ms"], found["rows"])
+            yield SourceFile(
+                path, size, columns, found["version"], found["timestamp_ms"], found["rows"], found["store"]
+            )

@@ -57,7 +57,9 @@ from trinity.storage.s3_options import (
     WORKER_OPTIONS,
     S3Options,
     claim_bucket,
+    learn_options,
     options_as_text,
+    options_to_learn,
     release_bucket,
 )
 from trinity.storage.single_table import SingleTable, not_ours
@@ -137,6 +139,7 @@ __all__ = [
     "in_bucket",
     "is_recorded",
     "is_sink_file",
+    "learn_options",
     "local_path",
     "logger",
     "make_folder",
@@ -150,6 +153,7 @@ __all__ = [
     "oldest_needed",
     "open_parquet",
     "options_as_text",
+    "options_to_learn",
     "order_with",
     "own_folder",
     "parquet_footer",

@@ -26,8 +26,10 @@ __all__ = [
     "WORKER_OPTIONS",
     "S3Options",
     "claim_bucket",
+    "learn_options",
     "options_as_text",
     "options_of",
+    "options_to_learn",
     "release_bucket",
 ]
 
@@ -154,6 +156,22 @@ def options_as_text(before: str | None, buckets: Mapping[str, S3Options]) -> str
     """The value of :data:`WORKER_OPTIONS` for some buckets, beside those of an earlier one."""
     found = {**(json.loads(before) if before else {}), **{b: o.model_dump(mode="json") for b, o in buckets.items()}}
     return json.dumps(found, sort_keys=True)
+
+
+def options_to_learn(bucket: str) -> str:
+    """How a bucket is reached from here, for :func:`learn_options`; it holds keys."""
+    return options_as_text(None, {bucket: options_of(bucket)})
+
+
+def learn_options(text: str) -> None:
+    """Has one of Spark's workers reach a bucket as the driver does; other buckets are left alone.
+
+    Args:
+        text: made there by :func:`options_to_learn`.
+    """
+    before = os.environ.get(WORKER_OPTIONS)
+    if before != text:
+        os.environ[WORKER_OPTIONS] = json.dumps({**json.loads(before or "{}"), **json.loads(text)}, sort_keys=True)
 
 
 @lru_cache(maxsize=1)
