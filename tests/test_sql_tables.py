@@ -309,7 +309,7 @@ def test_queries_are_lazy_and_pinned(sales: Session) -> None:
     sales.sql("INSERT INTO orders (id) VALUES (50)")
     assert query.where("id = 50").count() == 0
     assert sales.sql("SELECT id FROM orders").where("id = 50").count() == 1
-    views = [t.name for t in sales.spark.catalog.listTables() if t.name.startswith("_trinity")]
+    views = [t.tableName for t in sales.spark.sql("SHOW TABLES").collect() if t.tableName.startswith("_trinity")]
     assert views == []
 
 

@@ -1,4 +1,4 @@
-"""Local Spark with what the formats need: settings, JARs resolved once, and checks that name what is missing."""
+"""A Spark with what the formats need: settings, JARs resolved once, and checks that name what is missing."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ _LISTS: Final = ("spark.sql.extensions",)
 _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.log.level": "ERROR",
+}
+"""What becomes one machine; a cluster has what Spark has by default."""
+_DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timeType.enabled": "true",
     "spark.sql.variable.substitute": "false",  # as it is held for every statement (N2)
@@ -36,14 +41,14 @@ _LOCAL: Final = {
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
     # list the files of a hundred commits on the driver; a Spark job for that costs more
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
-    "spark.sql.shuffle.partitions": "4",
     # a query that is to end when all is read does so after a crash, too, for a source written in Python
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
     # what a task costs before it begins: see the module, and 40 ms of a TCP socket's delayed acknowledgements
     "spark.python.daemon.module": "trinity.engine.spark.worker_daemon",
     **({"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}),
-    "spark.log.level": "ERROR",
 }
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Variable by which spark-submit tells a program of the JVM that it has started."""
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _STACK: Final = "-Xss8m"
 """Java's stack: with the default one streams fail now and then by a StackOverflowError that no query reports."""
@@ -51,15 +56,18 @@ _starting = threading.Lock()
 
 
 def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str, str]) -> SparkSession:
-    """This process's Spark: the running one when it has what is needed, else a new local one.
+    """This process's Spark: the running one when it has what is needed, else a new one.
+
+    The new one is local, unless the settings name another master. In a program that ``spark-submit`` runs it is what
+    that was told: its JVM runs already, so that JARs are its affair.
 
     Args:
         requirements: of every format that is in use.
-        settings: the caller's own Spark settings, stronger than Trinity's.
+        settings: the caller's own Spark settings, stronger than those of ``spark-submit``, and these than Trinity's.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID with the remedy: no Java, an old one, no network for the JARs, or a
-            running Spark that lacks something.
+            running or submitted Spark that lacks something.
     """
     with _starting:
         from pyspark import SparkContext
@@ -70,10 +78,41 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
             running = SparkSession.builder.getOrCreate()
             check_spark(running, requirements)
             return running
+        if _SUBMITTED in os.environ:
+            submitted = _start(_wanted(requirements, {**_submitted_settings(), **settings}))
+            check_spark(submitted, requirements)
+            return submitted
         _check_java()
-        wanted = _with_stack({**_LOCAL, **_joined(requirements), **settings})
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        wanted = _with_stack(_wanted(requirements, {"spark.master": "local[*]", **settings}))
         packages = tuple(dict.fromkeys(p for r in requirements for p in r.packages))
-        return _start(wanted, packages)
+        if packages:
+            given = [wanted["spark.jars"]] if "spark.jars" in wanted else []
+            wanted["spark.jars"] = ",".join([*given, *_jars(packages, wanted)])
+        return _start(wanted)
+
+
+def _wanted(requirements: list[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a new Spark.
+
+    Args:
+        requirements: what formats and stores need.
+        given: settings that are stronger, the master among them; lists have both.
+    """
+    own = {**(_LOCAL if given["spark.master"].startswith("local") else {}), **_DEFAULTS, **_joined(requirements)}
+    found = {**own, **given}
+    for key in _LISTS:
+        if key in own and key in given:
+            found[key] = ",".join(dict.fromkeys(f"{own[key]},{given[key]}".split(",")))
+    return found
+
+
+def _submitted_settings() -> dict[str, str]:
+    """The settings that ``spark-submit`` has been given."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) -> None:
@@ -98,7 +137,8 @@ def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) 
         raise TrinityError(
             "CONFIGURATION_INVALID",
             f"This Spark session lacks {'; '.join(missing)}. Give them when the session is built "
-            "(spark.jars.packages and the settings), or let trinity.connect(path) start Spark.",
+            "(spark.jars.packages and the settings; by --packages and --conf of spark-submit), or let "
+            "trinity.connect(path) start Spark.",
         )
 
 
@@ -140,15 +180,10 @@ def _check_java() -> None:
         raise TrinityError("CONFIGURATION_INVALID", f"Spark needs Java {_JAVA} or newer; {java} is {found}. {remedy}")
 
 
-def _start(settings: Mapping[str, str], packages: tuple[str, ...]) -> SparkSession:
+def _start(settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[*]").appName("trinity").config(map=dict(settings))
-    if packages:
-        given = [settings["spark.jars"]] if "spark.jars" in settings else []
-        builder = builder.config("spark.jars", ",".join([*given, *_jars(packages, settings)]))
-    spark = builder.getOrCreate()
+    spark = SparkSession.builder.config(map={"spark.app.name": "trinity", **settings}).getOrCreate()
     remember_classes(spark)
     return spark
 
