@@ -54,6 +54,7 @@ def test_late_events_take_their_place(session: Session, came: list[Event]) -> No
     assert rows(target.table, "name", "__START_AT", "__END_AT") == expected
 
 
+@pytest.mark.full
 def test_a_delete_that_came_first_ends_what_comes_late(session: Session, tiered_fmt: str) -> None:
     """It is remembered through a compaction; what no version needs is written once."""
     target = versions(session, tiered_fmt)

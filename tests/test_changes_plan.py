@@ -45,6 +45,7 @@ def test_files_without_the_keys_are_not_read(session: Session, tiered_fmt: str) 
     assert feed(table, before) == defined_changes(table, before, last)
 
 
+@pytest.mark.full
 def test_base_rows_are_picked_by_their_keys(session: Session, tiered_fmt: str) -> None:
     session.sql(
         f"CREATE TABLE {tiered_fmt}.default.t (a STRING, b DECIMAL(9, 2), c DATE, ts BIGINT, n INT, at TIMESTAMP, "

@@ -30,16 +30,16 @@ BUDGET = Budget(
 
 QUICK = replace(
     BUDGET,
-    seconds=4,
+    seconds=2,
     histories=2,
-    program_seconds=4,
+    program_seconds=2,
     programs=1,
-    engine_seconds=5,
+    engine_seconds=2,
     engine_histories=1,
-    refusal_seconds=2,
+    refusal_seconds=1,
     concurrency=False,
 )
-"""Half of it, for the short tier."""
+"""A part of it, for the short tier."""
 
 
 # what the in-memory adapter consists of, Acme's does too: test_plugin.py

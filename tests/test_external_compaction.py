@@ -37,6 +37,7 @@ AFTER_LATE = LIVE - {(2, "b2")} | {(2, "b tie")}
 
 
 # a table of a catalog is compacted by its name there
+OTHERS = (("delta", delta_rs), ("iceberg", spark_iceberg))
 LOCATED = [c for c in cases(pyarrow_dataset, spark_iceberg) if c.id != "pyiceberg"]
 
 
@@ -78,7 +79,7 @@ def during_the_commit(
 
 @pytest.mark.parametrize(
     ("connector", "write"),
-    [("parquet", pyarrow_files), ("delta", delta_rs), ("iceberg", spark_iceberg)],
+    [("parquet", pyarrow_files), *(pytest.param(*case, marks=pytest.mark.full) for case in OTHERS)],
     ids=lambda p: getattr(p, "__name__", p),
 )
 def test_rows_that_come_meanwhile_are_later(

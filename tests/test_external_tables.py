@@ -265,7 +265,8 @@ def test_a_view_of_folders_with_partitions_and_names_in_another_case(session: Se
 # -- features of the formats ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["name", pytest.param("id", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("mode", ["name", "id"])
 def test_delta_deletion_vectors_and_column_mapping(session: Session, tmp_path: Path, mode: str) -> None:
     spark, name = session.spark, f"delta.`{tmp_path}/theirs`"
     spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")

@@ -113,6 +113,7 @@ def test_any_name_is_a_folder_of_its_own(guarded: Path, connector: str) -> None:
         assert {f for f in files(guarded) - before if "/_trinity" not in f and not f.endswith("/default")} == set()
 
 
+@pytest.mark.tiered
 @pytest.mark.parametrize("names", [HOSTILE[:FEW], pytest.param(HOSTILE[FEW:], marks=pytest.mark.full)])
 def test_any_name_is_taken_by_sql(guarded: Path, spark: SparkSession, fmt: str, names: list[str]) -> None:
     with trinity.connect(guarded, spark=spark) as session:

@@ -94,8 +94,8 @@ EXTERNAL = pytest.mark.parametrize("shared", [{"external": True}], indirect=True
 LONG = pytest.mark.full
 
 
+@LONG
 @EXTERNAL
-@pytest.mark.parametrize("fmt", ["delta", *(pytest.param(f, marks=LONG) for f in ("parquet", "iceberg"))])
 def test_a_table_that_another_engine_made(shared: Shared, fmt: str) -> None:
     assert played(shared, [external(0, fmt)]).coverage.counts["late-row"] > 0
 
@@ -115,9 +115,10 @@ def test_another_engine_appends_between_commits(shared: Shared, fmt: str) -> Non
     assert tally.coverage.counts["other upsert"] > 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("fmt", "draw", "way"),
-    [pytest.param("delta", of_engine, "alter", marks=LONG), ("iceberg", of_deduplicate, "vacuum")],
+    [("delta", of_engine, "alter"), ("iceberg", of_deduplicate, "vacuum")],
 )
 def test_another_engine_takes_steps(shared: Shared, fmt: str, draw: Draw, way: str) -> None:
     counts = played(shared, [mixed(draw(0))]).coverage.counts

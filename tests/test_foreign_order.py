@@ -179,6 +179,7 @@ def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
     assert {r.k: r.v for r in table.to_df().collect()} == {1: "anew", 2: "2.5", 3: "3.5"}
 
 
+@pytest.mark.full
 def test_rows_that_another_engine_added_outlive_its_snapshots(session: Session, warehouse: Path) -> None:
     """An Iceberg file tells by itself that its rows are as old as it is: only between copies of them is there doubt."""
     table = made(session, "iceberg", "arrival")

@@ -101,6 +101,7 @@ class Twins:
         assert all(r.v == f"{r.k}.{r.w}" and r.n == r.k + r.w for r in self.shared.to_df().collect())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("fmt", "kind"), CASES, indirect=["fmt"])
 def test_rewrites_and_appends_by_others(session: Session, fmt: str, kind: str) -> None:
     twins = Twins(session, fmt, KEYED[kind])

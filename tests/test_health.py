@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from trinity import Column, Session, Table, TrinityError
 from trinity.cli.main import app
+from trinity.engine.compacting import health
+from trinity.spi import TableDefinition
 
 
 @pytest.fixture
@@ -59,9 +61,9 @@ def test_many_small_commits_ask_for_a_minor_compaction(numbers: Table) -> None:
 def test_a_table_is_resolved_that_says_so_until_much_of_its_base_is_superseded(
     session: Session, numbers: Table
 ) -> None:
-    numbers.set_properties({"compaction.trigger.log-share": "1e9", "compaction.trigger.strength": "resolve"})
     fill(numbers, 0, 1000)
     numbers.compact(full=True)
+    numbers.set_properties({"compaction.trigger.log-share": "1e9", "compaction.trigger.strength": "resolve"})
     done = []
     for ts in range(2, 8):
         fill(numbers, 0, 100 * (ts - 1), ts)
@@ -73,6 +75,50 @@ def test_a_table_is_resolved_that_says_so_until_much_of_its_base_is_superseded(
         numbers.set_properties({"compaction.trigger.log-share": "1e9"})
     assert done == [*(("resolve", 100 * n) for n in range(1, 6)), ("full", 0)]
     assert numbers.to_df().where("ts = 7").count() == 600
+
+
+@pytest.mark.parametrize(
+    ("options", "share", "commits", "wanted"),
+    [
+        ({}, 0.2, 1, ("full", "is 20% of the base")),
+        ({}, 0.01, 20, ("minor", "has 20 commits")),
+        ({}, 0.01, 19, None),
+        ({"commits": "50"}, 5.0, 2, ("full", "is 500% of the base")),
+        ({"log-share": "0.5"}, 0.2, 598, ("minor", "has 598 commits")),
+        ({"log-share": "0.5"}, 0.2, 2, None),
+        ({"log-share": "0.5", "strength": "resolve"}, 0.6, 2, ("resolve", "is 60% of the base")),
+        ({"log-share": "0.5", "strength": "resolve"}, float("inf"), 2, ("resolve", "is all there is")),
+        ({"commits": "5", "strength": "full"}, 0.01, 5, ("full", "has 5 commits")),
+        ({"commits": "5", "strength": "minor"}, 0.2, 5, ("full", "is 20% of the base")),
+        (
+            {"log-share": "0.5", "strength": "resolve", "engine": "partial-update"},
+            0.6,
+            2,
+            ("full", "is 60% of the base"),
+        ),
+    ],
+)
+def test_options_that_name_one_limit_leave_the_others(
+    options: dict[str, str], share: float, commits: int, wanted: tuple[str, str] | None
+) -> None:
+    given = {f"compaction.trigger.{k}": v for k, v in options.items() if k != "engine"}
+    given |= {"merge-engine": options["engine"]} if "engine" in options else {}
+    columns = [Column("k", "bigint", nullable=False), Column("v", "bigint")]
+    definition = TableDefinition("default", "t", tuple(columns), primary_key=("k",), properties=given)
+    assert health._due(definition, share, commits) == wanted
+
+
+@pytest.mark.parametrize("fmt", ["delta"])
+def test_upkeep_compacts_fully_what_cannot_be_resolved(session: Session, numbers: Table) -> None:
+    numbers.set_properties({"delta.enableDeletionVectors": "false"})
+    fill(numbers, 0, 100)
+    numbers.compact(full=True)
+    numbers.set_properties({"compaction.trigger.log-share": "1e9", "compaction.trigger.strength": "resolve"})
+    fill(numbers, 0, 50, ts=2)
+    numbers.set_properties({"compaction.trigger.log-share": "0.1"})
+    assert numbers.health().strength == "resolve"
+    [kept] = session.maintain("delta.default")
+    assert (kept.strength, kept.error, numbers.health().strength) == ("full", None, None)
 
 
 @pytest.mark.tiered

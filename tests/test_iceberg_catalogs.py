@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
 
 import trinity
 from tests.support.bucket_lake import COLUMNS, ROWS, SERVERS, database_of, objects, refusal, stored
@@ -162,11 +164,47 @@ def test_a_commit_is_refused_by_a_catalog_that_says_nothing_more(
     assert stored(object_server, plain) == []
 
 
-@pytest.mark.parametrize("kind", ["rest", "hive"])
-def test_a_catalog_that_has_an_address_needs_it(kind: str) -> None:
-    settings = {"connector": "iceberg", "type": kind, "warehouse": "s3://nowhere/at-all"}
-    said = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": settings}))
-    assert f"'lake' of type '{kind}' lacks the option 'uri'" in said
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"type": "rest", "warehouse": ""}, "Check 'type', 'uri'"),
+        ({"type": "glue"}, "lacks the option 'warehouse'"),
+    ],
+)
+def test_what_a_catalog_needs(settings: dict[str, Any], words: str, place: str, object_server: ObjectServer) -> None:
+    given: dict[str, Any] = {"connector": "iceberg", **settings}
+    if "warehouse" in settings:
+        given |= {"warehouse": place, "storage_options": object_server.options}
+    said = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": given}))
+    assert "'lake'" in said
+    assert words in said
+
+
+class OfOnesOwn(SqlCatalog):
+    """A class that ``py-catalog-impl`` names."""
+
+
+def test_a_catalog_of_ones_own_class(tmp_path: Path) -> None:
+    implementation = {"py-catalog-impl": f"{__name__}.OfOnesOwn", "uri": f"sqlite:///{tmp_path}/c.db"}
+    settings = {"connector": "iceberg", "warehouse": f"file://{tmp_path}/w", **implementation}
+    with trinity.connect(catalogs={"lake": settings}) as session:
+        made = session.create_table("plain", COLUMNS)
+        assert made.append(ROWS).rows == 2
+        assert made.location.startswith(str(tmp_path / "w"))
+
+
+def test_tables_of_glue_that_are_none_of_icebergs(glue: str, place: str, object_server: ObjectServer) -> None:
+    settings = {"connector": "iceberg", "warehouse": place, **database_of("iceberg-glue", Path(), glue)}
+    options = {"region_name": "us-east-1", "aws_access_key_id": "k", "aws_secret_access_key": "s"}
+    client = boto3.client("glue", endpoint_url=glue, **options)
+    with trinity.connect(catalogs={"lake": {**settings, "storage_options": object_server.options}}) as session:
+        client.create_table(
+            DatabaseName="default", TableInput={"Name": "crawled", "Parameters": {"classification": "csv"}}
+        )
+        assert session.list_tables("lake", "default") == []
+        refusal("TABLE_NOT_FOUND", lambda: session.table("crawled"))
+        refusal("TABLE_ALREADY_EXISTS", lambda: session.create_table("crawled", COLUMNS))
+        assert [f for f in objects(object_server, place) if not f.endswith("/")] == []
 
 
 def test_names_are_the_catalogs(s3: Session, object_server: ObjectServer, place: str) -> None:

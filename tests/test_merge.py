@@ -226,6 +226,7 @@ def test_values_are_assigned_as_insert_does(sql: Session) -> None:
     )
 
 
+@pytest.mark.full
 def test_rows_that_no_table_may_hold(sql: Session) -> None:
     merge = "MERGE INTO t USING (VALUES (1, NULL), (8, 8)) AS s(k, id) ON t.id = s.k "
     error = refused(sql, merge + "WHEN MATCHED THEN UPDATE SET id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (8)")
@@ -324,7 +325,7 @@ def test_the_builder_takes_columns(session: Session, fmt: str) -> None:
     assert rows(session, "t") == [(1, "x"), (2, "second")]
 
 
-@pytest.mark.parametrize("key", ["", ", PRIMARY KEY (id)"])
+@pytest.mark.parametrize("key", [pytest.param("", marks=pytest.mark.full), ", PRIMARY KEY (id)"])
 def test_an_adapter_that_asks_for_no_layout(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """As the SPI has it by default: inserted rows go anywhere, changed ones by their whole row id."""
     monkeypatch.setattr(MemoryMetadata, "insert_layout", lambda *_: ())

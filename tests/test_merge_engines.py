@@ -124,6 +124,7 @@ def test_a_delete_of_a_listed_group_removes_the_row_and_leaves_a_threshold(
     assert step({"k": 1, "kind": "+U", "g": 7, "a": "new", "n": 4}) == [(7, "new", 4, None, None, None)]
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_a_threshold_has_no_values_not_even_of_a_not_null_column(session: Session, fmt: str) -> None:
     """D5, E3: what compaction keeps of a removed row; Iceberg's files say which columns have no NULL."""

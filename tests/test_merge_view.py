@@ -233,6 +233,7 @@ def test_a_view_stays_at_its_version(session: Session, tiered_fmt: str) -> None:
     assert session.spark.sql(orders.merge_view_sql("Spark")).first()["amount"] == 2.0  # type: ignore[index]
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_folders_whose_names_are_patterns(spark: SparkSession, warehouse: Path, fmt: str) -> None:
     """Spark and DuckDB would look for what the pattern matches, which is not the folder itself."""
@@ -257,6 +258,7 @@ def test_an_unknown_dialect(session: Session, dialect: str) -> None:
     assert refused.value.code == "NOT_SUPPORTED"
 
 
+@pytest.mark.full
 def test_a_view_of_changes_that_carry_some_columns(session: Session, tiered_fmt: str) -> None:
     """UPDATE stores the changed columns, DELETE a cut; a commit leaves columns out; a column changes its name."""
     columns = {**BY_COLUMN, **GROUPS}

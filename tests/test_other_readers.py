@@ -8,8 +8,7 @@ import pytest
 from tests.support.reader_matrix import KINDS, READERS, cells, on_page
 from trinity import Column, Session
 
-SHORT = (("parquet", "partitioned"), ("delta", "hidden row kind"), ("iceberg", "tombstone"))
-"""Together they run every reader."""
+SHORT = (("parquet", "partitioned"), ("iceberg", "tombstone"))
 CASES = [
     pytest.param(fmt, kind, marks=() if (fmt, kind) in SHORT else pytest.mark.full) for fmt in READERS for kind in KINDS
 ]

@@ -105,6 +105,7 @@ def test_other_engines_read_partition_values_of_every_type(session: Session, fmt
         assert found == rows
 
 
+@pytest.mark.full
 def test_l3_delta_optimize_and_appends_by_spark(session: Session) -> None:
     table = plain_table(session, "delta", "string", TEXTS)
     table.append(pa.table({"id": pa.array([100, 101], pa.int32()), "p": ["ü", None]}))

@@ -276,6 +276,7 @@ def test_toast_that_is_not_logged(shop: Shop) -> None:
         slot.follow({"shop.pages": shop.table("whole", "id INT, title STRING, body STRING, lsn BIGINT")})
 
 
+@pytest.mark.full
 def test_a_large_transaction(people: Shop) -> None:
     people.run(
         "INSERT INTO shop.people SELECT i, 'n' || i FROM generate_series(10, 10009) i",

@@ -23,7 +23,9 @@ def numbers(session: Session, request: pytest.FixtureRequest) -> Table:
     return made(session, request.param)
 
 
-@pytest.mark.parametrize("log", [False, True], ids=["resolved", "log on top"])
+@pytest.mark.parametrize(
+    "log", [pytest.param(False, id="resolved", marks=pytest.mark.full), pytest.param(True, id="log on top")]
+)
 def test_a_merge_view_leaves_the_rows_out(session: Session, numbers: Table, log: bool) -> None:
     fill(numbers, 0, 30, 1, "a")
     numbers.compact(full=True)

@@ -139,6 +139,7 @@ def test_sequence_groups_keep_what_rows_carry(session: Session, tiered_fmt: str)
     assert "sequence" in refused(lake, "NOT_SUPPORTED", "ALTER TABLE t DROP COLUMN version")
 
 
+@pytest.mark.full
 def test_nullability_defaults_and_comments(session: Session, tiered_fmt: str) -> None:
     session.use(tiered_fmt, "default")
     session.sql("CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL DEFAULT 1, n INT)")

@@ -153,13 +153,17 @@ def options_of(bucket: str) -> S3Options:
 
 
 def options_as_text(before: str | None, buckets: Mapping[str, S3Options]) -> str:
-    """The value of :data:`WORKER_OPTIONS` for some buckets, beside those of an earlier one."""
-    found = {**(json.loads(before) if before else {}), **{b: o.model_dump(mode="json") for b, o in buckets.items()}}
+    """The value of :data:`WORKER_OPTIONS` for some buckets, beside those of an earlier one.
+
+    What the driver's environment says of their place is in it, as a worker may have another one.
+    """
+    told = {bucket: options.resolved().model_dump(mode="json") for bucket, options in buckets.items()}
+    found = {**(json.loads(before) if before else {}), **told}
     return json.dumps(found, sort_keys=True)
 
 
 def options_to_learn(bucket: str) -> str:
-    """How a bucket is reached from here, for :func:`learn_options`; it holds keys."""
+    """The options of one bucket as text, keys among them, for :func:`learn_options`."""
     return options_as_text(None, {bucket: options_of(bucket)})
 
 

@@ -92,13 +92,13 @@ class IcebergConnector(Connector):
         """
         own = self._options.catalog_name or self._catalog
         given = self._options.properties()
-        settings = {"type": given["type"], "cache-enabled": "false"}
+        settings = {**_kind(given), "cache-enabled": "false"}
         if self._options.folder and not self._options.folder.on_disk:
             setting, implementation = HADOOP_S3
             settings |= {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO", f"hadoop.{setting}": implementation}
         if "warehouse" in given:
             settings["warehouse"] = given["warehouse"]
-        if given["type"] == "sql":
+        if given.get("type") == "sql":
             if name != own:
                 raise TrinityError(
                     "INVALID_ARGUMENTS",
@@ -110,6 +110,18 @@ class IcebergConnector(Connector):
             settings["uri"] = given["uri"]
         prefix = f"spark.sql.catalog.{name}"
         return {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{k}": v for k, v in settings.items()}}
+
+
+def _kind(given: Mapping[str, Any]) -> dict[str, str]:
+    """The kind of catalog, and of Amazon's which one it is; by which keys is said to Spark's machines alone (N4)."""
+    if "type" not in given:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            "Spark knows no catalog of the class that 'py-catalog-impl' names; give it settings of its own.",
+        )
+    found = {"type": str(given["type"]), **{k: str(given[k]) for k in ("glue.id", "glue.endpoint") if k in given}}
+    region = given.get("glue.region", given.get("client.region"))
+    return {**found, "client.region": str(region)} if region and found["type"] == "glue" else found
 
 
 def _jdbc(uri: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchPropertyException, NoSuchTableError, ValidationError
 from pyiceberg.table import Table
 
 from trinity.errors import TrinityError
@@ -44,7 +44,7 @@ class Tables:
         """
         try:
             loaded = self._present(table)
-        except (NoSuchTableError, NoSuchNamespaceError) as error:
+        except (NoSuchTableError, NoSuchNamespaceError, NoSuchPropertyException) as error:
             raise no_table(table.full_name) from error
         except TROUBLE as error:
             raise catalog_trouble(table.catalog, error) from error

@@ -17,8 +17,11 @@ FILE_IO: Final = {"py-io-impl": "trinity_iceberg.io.SyncedFileIO"}
 """The way in which PyIceberg reads and writes files, unless a catalog's options say otherwise."""
 BUSY_TIMEOUT_S: Final = 60
 """Seconds that a connection waits for SQLite's lock; writers hold it for a millisecond."""
-_AT_ADDRESS: Final = frozenset({"rest", "hive"})
+_IMPLEMENTATION: Final = "py-catalog-impl"
+"""Option of PyIceberg's: the class of a catalog of one's own, which has no type."""
 _NUMBERS: Final = frozenset({"glue.max-retries"})
+_RETRIES: Final = 5
+"""Times that a service of Amazon's that fails is asked again; PyIceberg's default of 10 may take a minute."""
 
 
 class IcebergOptions(CatalogOptions):
@@ -42,9 +45,13 @@ class IcebergOptions(CatalogOptions):
     catalog_name: str | None = Field(None, alias="catalog-name")
 
     @property
+    def _in_database(self) -> bool:
+        return self.type == "sql" and _IMPLEMENTATION not in (self.model_extra or {})
+
+    @property
     def folder(self) -> Location | None:
         """The warehouse, where tables are put; None where that is left to the catalog."""
-        known = self.warehouse and (self.type == "sql" or in_bucket(self.warehouse))
+        known = self.warehouse and (self._in_database or in_bucket(self.warehouse))
         return Location.of(self.warehouse) if self.warehouse and known else None
 
     def check(self, catalog: str) -> None:
@@ -54,20 +61,15 @@ class IcebergOptions(CatalogOptions):
             catalog: the catalog's name, for the message.
         """
         extra = self.model_extra or {}
-        if self.type == "sql" and not self.warehouse:
+        if (self._in_database or self.type == "glue") and not self.warehouse:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
                 f"Catalog '{catalog}' lacks the option 'warehouse', the folder of its tables and of its catalog file; "
                 f"it has: {', '.join(sorted(self.model_fields_set)) or 'none'}.",
             )
-        if self.type in _AT_ADDRESS and not self.uri:
-            raise TrinityError(
-                "CONFIGURATION_INVALID",
-                f"Catalog '{catalog}' of type '{self.type}' lacks the option 'uri', the address of its server.",
-            )
         if self.folder is None or self.folder.on_disk:
             return
-        if self.type == "sql" and not self.uri:
+        if self._in_database and not self.uri:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
                 f"Catalog '{catalog}' is at '{self.warehouse}', and lacks the option 'uri', the address of its "
@@ -84,13 +86,15 @@ class IcebergOptions(CatalogOptions):
     def properties(self) -> dict[str, Any]:
         """The properties of PyIceberg's catalog: text, but for what it takes as a number alone."""
         extra = {k: _number(v) if k in _NUMBERS else _text(v) for k, v in (self.model_extra or {}).items()}
-        found = {"type": self.type, **FILE_IO, **extra}
+        found: dict[str, Any] = {**FILE_IO, **extra}
+        if _IMPLEMENTATION not in extra:
+            found = {"type": self.type, **({"glue.max-retries": _RETRIES} if self.type == "glue" else {}), **found}
         folder = self.folder
         if self.warehouse:
-            found["warehouse"] = folder.format_uri if folder and self.type == "sql" else self.warehouse
+            found["warehouse"] = folder.format_uri if folder and self._in_database else self.warehouse
         if self.uri:
             found["uri"] = _patient(self.uri)
-        elif folder and self.type == "sql":
+        elif folder and self._in_database:
             found["uri"] = _patient(f"sqlite:///{folder.join(CATALOG_FILE)}")
         return found
 
@@ -104,5 +108,8 @@ def _number(value: Any) -> Any:
     return int(value) if str(value).isdecimal() else value
 
 
-def _text(value: Any) -> str:
+def _text(value: Any) -> Any:
+    """The value as text; what is nested, as the options of REST's ``auth``, is PyIceberg's as it is."""
+    if isinstance(value, dict | list):
+        return value
     return str(value).lower() if isinstance(value, bool) else str(value)

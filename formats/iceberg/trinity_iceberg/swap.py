@@ -10,7 +10,12 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.table import CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -102,7 +107,7 @@ def _now(catalog: Catalog, name: tuple[str, ...], failure: Exception) -> TableMe
     """
     try:
         return catalog.load_table(name).metadata
-    except NoSuchTableError:
+    except (NoSuchTableError, NoSuchPropertyException):  # Glue has tables that are none of Iceberg's
         return None
     except Exception as error:
         if isinstance(failure, TrinityError) and failure.code == "PERMISSION_DENIED":
@@ -119,7 +124,7 @@ def _errors(catalog: str, name: str) -> Iterator[None]:
     """Maps what a catalog answers to a commit."""
     try:
         yield
-    except (CommitFailedException, TableAlreadyExistsError, IntegrityError) as error:
+    except (CommitFailedException, TableAlreadyExistsError, NoSuchPropertyException, IntegrityError) as error:
         raise CommitRaced(str(error)) from error
     except TROUBLE as error:
         if isinstance(error, OperationalError) and "locked" in str(error):

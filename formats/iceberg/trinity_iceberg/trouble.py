@@ -26,11 +26,16 @@ TROUBLE: Final[tuple[type[Exception], ...]] = (RESTError, RequestException, SQLA
 _DENIED: Final = (ForbiddenError, UnauthorizedError, OAuthError, AuthorizationExpiredError)
 _DENIED_BY_AWS: Final = frozenset(
     {
+        "AccessDenied",
         "AccessDeniedException",
+        "ExpiredToken",
         "ExpiredTokenException",
+        "IncompleteSignatureException",
         "InvalidClientTokenId",
         "InvalidSignatureException",
         "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     }
 )

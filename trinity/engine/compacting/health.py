@@ -9,9 +9,10 @@ from typing import Final
 from trinity.calls import public
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
 from trinity.merge.options import keeps_versions
+from trinity.merge.parse import merge_spec
 from trinity.merge.strength import Strength
 from trinity.merge.triggers import CompactionTrigger, compaction_trigger
-from trinity.spi import DataFile, SplitSource, Tier
+from trinity.spi import DataFile, SplitSource, TableDefinition, Tier
 
 __all__ = ["Health", "TierSize", "health_of"]
 
@@ -21,8 +22,11 @@ COMMITS: Final = 20
 """Commits in the log from which a minor compaction pays: opening their files is then a tenth of a read."""
 SUPERSEDED: Final = 0.3
 """Base rows deleted by position, of all, from which a full compaction pays: every read decodes them."""
-_LIMITS: Final = CompactionTrigger(LOG_SHARE, COMMITS)
-"""Of a table whose options name none."""
+_CALLS: Final = {
+    Strength.MINOR: "compact()",
+    Strength.RESOLVE: 'compact("resolve")',
+    Strength.FULL: "compact(full=True)",
+}
 
 
 @public
@@ -76,7 +80,7 @@ def health_of(splits: SplitSource) -> Health:
     base = _size(f for f in splits.files if f.tier is Tier.BASE)
     log_files = [f for f in splits.files if f.tier is Tier.LOG]
     log, commits = _size(log_files), len({f.commit for f in log_files})
-    superseded = sum(f.deletes.rows for f in splits.files if f.deletes)
+    superseded = sum(f.deletes.rows for f in splits.files if f.deletes and f.tier is Tier.BASE)
     keyed = splits.definition.keyed
     share = log.rows / base.rows if base.rows else float("inf") if log.rows else 0.0
     strength, advice = _advice(splits, log_files, share, commits, superseded / (base.rows + superseded or 1))
@@ -117,13 +121,21 @@ def _advice(
         return None, "The table keeps all row versions ('keep-versions'), so there is nothing to compact."
     if superseded >= SUPERSEDED:
         return "full", f"compact(full=True): {superseded:.0%} of the base is superseded, and every read passes over it."
-    strength = (compaction_trigger(definition.properties) or _LIMITS).due(share, commits)
-    of_base = f"{share:.0%} of the base" if share != float("inf") else "all there is"
-    match strength:
-        case Strength.FULL:
-            return "full", f"compact(full=True): the log is {of_base}."
-        case Strength.RESOLVE:
-            return "resolve", f'compact("resolve"): the log is {of_base}, in {commits} commits.'
-        case Strength.MINOR:
-            return "minor", f"compact(): the log has {commits} commits."
-    return None, "The log is small." if log else "A read is a scan."
+    if (due := _due(definition, share, commits)) is None:
+        return None, "The log is small." if log else "A read is a scan."
+    strength, why = due
+    return strength.value, f"{_CALLS[strength]}: the log {why}."
+
+
+def _due(definition: TableDefinition, share: float, commits: int) -> tuple[Strength, str] | None:
+    """The compaction that a log of this state needs, and why: by the table's own options, or the defaults of them."""
+    own = compaction_trigger(definition.properties) or CompactionTrigger(None, None)
+    strength = own.strength
+    if strength is Strength.RESOLVE and merge_spec(definition).by_column:
+        strength = None  # which is not resolved
+    if share >= (LOG_SHARE if own.log_share is None else own.log_share):
+        why = f"is {share:.0%} of the base" if share != float("inf") else "is all there is"
+        return (Strength.FULL if strength in (None, Strength.MINOR) else strength), why
+    if commits >= (COMMITS if own.commits is None else own.commits):
+        return strength or Strength.MINOR, f"has {commits} commits"
+    return None

@@ -8,6 +8,7 @@ from typing import Protocol
 from trinity.calls import public
 from trinity.engine.compacting.health import Health
 from trinity.errors import TrinityError
+from trinity.merge.strength import Strength
 from trinity.names import TableName
 from trinity.spi import CommitResult, VacuumResult
 
@@ -66,8 +67,19 @@ def keep_up(table: Kept, retain: str | None) -> Upkeep:
     compacted: CommitResult | None = None
     try:
         strength = table.health().strength
-        compacted = table.compact(strength) if strength else None
+        if strength:
+            strength, compacted = _compacted(table, strength)
         vacuumed = table.vacuum(retain) if retain is not None else None
     except TrinityError as error:
         return Upkeep(name, strength, compacted, error=error)
     return Upkeep(name, strength, compacted, vacuumed)
+
+
+def _compacted(table: Kept, strength: str) -> tuple[str, CommitResult]:
+    """Compacts by a strength; fully where the table's format, or an option of it, knows no resolve."""
+    try:
+        return strength, table.compact(strength)
+    except TrinityError as error:
+        if strength != Strength.RESOLVE.value or error.code != "NOT_SUPPORTED":
+            raise
+    return Strength.FULL.value, table.compact(Strength.FULL.value)

@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["check_spark", "local_spark"]
 
 _JAVA: Final = 17
-_LISTS: Final = ("spark.sql.extensions",)
+_LISTS: Final = ("spark.sql.extensions", "spark.jars")
 _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.log.level": "ERROR",
+    # what a task costs before it begins: see the module, whose pyspark is that of this machine's Spark
+    "spark.python.daemon.module": "trinity.engine.spark.worker_daemon",
 }
-"""What becomes one machine; a cluster has what Spark has by default."""
+"""Settings for one machine; on a cluster they are as Spark has them."""
 _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timeType.enabled": "true",
@@ -43,8 +45,7 @@ _DEFAULTS: Final = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
     # a query that is to end when all is read does so after a crash, too, for a source written in Python
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
-    # what a task costs before it begins: see the module, and 40 ms of a TCP socket's delayed acknowledgements
-    "spark.python.daemon.module": "trinity.engine.spark.worker_daemon",
+    # 40 ms of a TCP socket's delayed acknowledgements
     **({"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}),
 }
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
@@ -79,17 +80,15 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
             check_spark(running, requirements)
             return running
         if _SUBMITTED in os.environ:
-            submitted = _start(_wanted(requirements, {**_submitted_settings(), **settings}))
+            submitted = _start(_wanted(requirements, _with(_submitted_settings(), settings)))
             check_spark(submitted, requirements)
             return submitted
         _check_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         wanted = _with_stack(_wanted(requirements, {"spark.master": "local[*]", **settings}))
         packages = tuple(dict.fromkeys(p for r in requirements for p in r.packages))
-        if packages:
-            given = [wanted["spark.jars"]] if "spark.jars" in wanted else []
-            wanted["spark.jars"] = ",".join([*given, *_jars(packages, wanted)])
-        return _start(wanted)
+        jars = {"spark.jars": ",".join(_jars(packages, wanted))} if packages else {}
+        return _start(_with(wanted, jars))
 
 
 def _wanted(requirements: list[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:
@@ -99,11 +98,16 @@ def _wanted(requirements: list[SparkRequirements], given: Mapping[str, str]) -> 
         requirements: what formats and stores need.
         given: settings that are stronger, the master among them; lists have both.
     """
-    own = {**(_LOCAL if given["spark.master"].startswith("local") else {}), **_DEFAULTS, **_joined(requirements)}
-    found = {**own, **given}
+    local = given.get("spark.master", "local").startswith("local")
+    return _with({**(_LOCAL if local else {}), **_DEFAULTS, **_joined(requirements)}, given)
+
+
+def _with(settings: Mapping[str, str], stronger: Mapping[str, str]) -> dict[str, str]:
+    """Settings, and stronger ones; lists have both."""
+    found = {**settings, **stronger}
     for key in _LISTS:
-        if key in own and key in given:
-            found[key] = ",".join(dict.fromkeys(f"{own[key]},{given[key]}".split(",")))
+        if key in settings and key in stronger:
+            found[key] = ",".join(dict.fromkeys(f"{settings[key]},{stronger[key]}".split(",")))
     return found
 
 
