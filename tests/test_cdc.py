@@ -328,6 +328,7 @@ def test_changes_of_a_table_of_trinitys_rebuild_it(session: Session) -> None:
         assert rows(table) == [(1, "a2"), (3, "c")]
 
 
+@pytest.mark.full
 def test_iceberg_changes(session: Session) -> None:
     session.sql("CREATE TABLE iceberg.default.source (id INT, name STRING)")
     spark = iceberg_spark(session)

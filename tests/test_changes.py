@@ -165,6 +165,7 @@ def test_forms(session: Session, tiered_fmt: str) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_bounds(session: Session, fmt: str) -> None:
     table = made(session, fmt, "arrival")

@@ -144,6 +144,7 @@ def test_a_threshold_has_no_values_not_even_of_a_not_null_column(session: Sessio
     assert sorted((r.k, r.v, r.a) for r in table.to_df().collect()) == [(1, 9, "again"), (2, 8, "b1")]
 
 
+@pytest.mark.full
 def test_late_rows_meet_their_order_after_compaction(session: Session, tiered_fmt: str) -> None:
     table = make(
         session,

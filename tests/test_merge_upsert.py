@@ -26,7 +26,6 @@ SOURCES = {
     "forbidden": "(1, -1, 9, false)",
     "empty": "(1, 11, 9, false) LIMIT 0",
 }
-SHORT = ("late, equal, newer, without a watermark, deleting, reviving, new",)
 
 
 @pytest.fixture
@@ -54,8 +53,9 @@ def outcome(session: Session, table: str, source: str, clauses: str) -> Any:
     return said, sorted(found.to_df().collect(), key=repr), sorted(versions, key=repr)
 
 
-@pytest.mark.parametrize("source", [s if s in SHORT else pytest.param(s, marks=pytest.mark.full) for s in SOURCES])
-@pytest.mark.parametrize("clauses", [STAR, pytest.param(NAMED, marks=pytest.mark.full)], ids=["star", "named"])
+@pytest.mark.full
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("clauses", [STAR, NAMED], ids=["star", "named"])
 def test_an_upsert_does_what_the_join_does(
     session: Session, tables: tuple[str, str], source: str, clauses: str
 ) -> None:

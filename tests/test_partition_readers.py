@@ -157,6 +157,7 @@ def transformed() -> Iterator[dict[str, Any]]:
         }
 
 
+@pytest.mark.full
 def test_iceberg_transforms_put_rows_where_icebergs_own_writer_does(session: Session) -> None:
     session.sql(f"CREATE TABLE iceberg.default.t ({COLUMNS}) PARTITIONED BY ({TRANSFORMED})")
     table = session.table("iceberg.default.t")

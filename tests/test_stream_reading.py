@@ -85,6 +85,7 @@ def inserts(version: int, *rows: tuple[Any, ...]) -> Counter[Change]:
     return Counter(("insert", version, row) for row in rows)
 
 
+@pytest.mark.full
 def test_rows_then_changes_across_restarts(reader: Reader, table: Table) -> None:
     put(table, (1, 1, "a"), (2, 1, "b"))
     begun = put(table, (1, 2, "c"))

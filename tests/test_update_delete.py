@@ -72,6 +72,7 @@ def test_update(sql: Session) -> None:
     assert affected(sql, "UPDATE t SET v = v WHERE id = 3") == 1
 
 
+@pytest.mark.full
 def test_update_with_subqueries(sql: Session) -> None:
     assert affected(sql, "UPDATE t SET v = (SELECT max(w) FROM u WHERE u.id = t.id) WHERE id <> 3") == 2
     assert rows(sql) == [(1, 101, "a"), (2, None, "b"), (3, 30, None)]
@@ -116,6 +117,7 @@ def test_delete_with_subqueries(sql: Session) -> None:
     assert affected(sql, "DELETE FROM t WHERE v = (SELECT max(v) FROM t x WHERE x.id = t.id)") == 1
 
 
+@pytest.mark.full
 def test_delete_using(sql: Session) -> None:
     assert affected(sql, "DELETE FROM t USING u WHERE u.id = t.id AND w > 7") == 1  # both rows of u match it
     assert affected(sql, "DELETE FROM t USING u a, (SELECT 2 AS k) b WHERE b.k = t.id AND a.w = 400") == 1

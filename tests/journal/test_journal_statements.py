@@ -13,6 +13,7 @@ from tests.support.journal import Rows, count, rows
 from trinity import dbapi
 
 
+@pytest.mark.parametrize("versions", ["BIGINT", "TIMESTAMP"])
 def test_the_versions_are_rows_of_the_journal(depts: dbapi.Connection, versions: str) -> None:
     count(depts, "UPDATE depts SET name = 'x' WHERE deptno = 1")
     count(depts, "DELETE FROM depts WHERE deptno = 1")
@@ -296,6 +297,7 @@ def test_unique_keys(opened: Callable[..., dbapi.Connection], model: dict[str, A
     assert count(other, "INSERT INTO depts VALUES (5, 'a', 0)") == 1
 
 
+@pytest.mark.parametrize("versions", ["BIGINT", "TIMESTAMP"])
 def test_the_past(depts: dbapi.Connection, versions: str) -> None:
     depts.autocommit = True
     if versions == "BIGINT":

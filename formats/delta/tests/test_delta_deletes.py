@@ -34,6 +34,7 @@ def actions(table: TableHandle, version: int, kind: str) -> list[dict[str, Any]]
     return [action[kind] for action in map(json.loads, lines) if kind in action]
 
 
+@pytest.mark.full
 def test_r1_other_readers_see_the_merged_rows(
     lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ SECOND_ROW = {"storageType": "i", "pathOrInlineDv": to_z85(_BITMAP), "sizeInByte
 """The deletion vector of one row, which is the second."""
 
 
+@pytest.mark.full
 def test_other_readers(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
     append(lake, table, (1, "a"), (2, "b"))
     append(lake, table, (2, "c"), (3, None))
