@@ -82,7 +82,6 @@ def test_executors_are_killed_and_nothing_is_lost_or_doubled(
 
 JOB = """
 import sys, trinity
-from pyspark import TaskContext
 session = trinity.connect(catalogs={"lake": {"connector": "delta", "warehouse": sys.argv[1]}})
 table = session.create_table("t", [trinity.Column("k", "bigint")], primary_key=["k"])
 table.upsert(session.spark.range(1000).withColumnRenamed("id", "k"))

@@ -39,7 +39,8 @@ class CompactionTrigger:
     def due(self, log_share: float, commits: int) -> Strength | None:
         """The compaction that a log of this state needs; None for none."""
         if self.log_share is not None and log_share >= self.log_share:
-            return self.strength or Strength.FULL
+            # a minor compaction leaves the share as it is
+            return Strength.FULL if self.strength in (None, Strength.MINOR) else self.strength
         if self.commits is not None and commits >= self.commits:
             return self.strength or Strength.MINOR
         return None

@@ -64,7 +64,7 @@ class IcebergOptions(CatalogOptions):
         if (self._in_database or self.type == "glue") and not self.warehouse:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"Catalog '{catalog}' lacks the option 'warehouse', the folder of its tables and of its catalog file; "
+                f"Catalog '{catalog}' lacks the option 'warehouse', the place of its tables; "
                 f"it has: {', '.join(sorted(self.model_fields_set)) or 'none'}.",
             )
         if self.folder is None or self.folder.on_disk:

@@ -128,14 +128,21 @@ def _advice(
 
 
 def _due(definition: TableDefinition, share: float, commits: int) -> tuple[Strength, str] | None:
-    """The compaction that a log of this state needs, and why: by the table's own options, or the defaults of them."""
+    """The compaction that a log of this state needs, and why."""
+    limits = _limits(definition)
+    if (strength := limits.due(share, commits)) is None:
+        return None
+    if limits.log_share is None or share < limits.log_share:
+        return strength, f"has {commits} commits"
+    return strength, f"is {share:.0%} of the base" if share != float("inf") else "is all there is"
+
+
+def _limits(definition: TableDefinition) -> CompactionTrigger:
+    """The limits that a table's options name, and the common ones where they name none."""
     own = compaction_trigger(definition.properties) or CompactionTrigger(None, None)
-    strength = own.strength
-    if strength is Strength.RESOLVE and merge_spec(definition).by_column:
-        strength = None  # which is not resolved
-    if share >= (LOG_SHARE if own.log_share is None else own.log_share):
-        why = f"is {share:.0%} of the base" if share != float("inf") else "is all there is"
-        return (Strength.FULL if strength in (None, Strength.MINOR) else strength), why
-    if commits >= (COMMITS if own.commits is None else own.commits):
-        return strength or Strength.MINOR, f"has {commits} commits"
-    return None
+    unresolved = own.strength is Strength.RESOLVE and merge_spec(definition).by_column
+    return CompactionTrigger(
+        LOG_SHARE if own.log_share is None else own.log_share,
+        COMMITS if own.commits is None else own.commits,
+        None if unresolved else own.strength,
+    )
