@@ -218,7 +218,8 @@ class ConnectorMetadata(ABC):
 
         Args:
             rewrite: the handle of ``begin_resolve``.
-            fragments: of new base files and of the new sidecar, which takes the place of the present one.
+            fragments: of new base files, of the new sidecar, which takes the place of the present one, and of log files
+                with row versions that cannot be folded yet (A4).
             deletes: of the sinks of ``create_delete_sink``; each file is named once.
 
         Raises:

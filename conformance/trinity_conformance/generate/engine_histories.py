@@ -25,13 +25,25 @@ from trinity_conformance.model.shapes import PRODUCER, Column, Group, Shape
 from trinity_conformance.model.tables import Version
 from trinity_conformance.model.values import POOLS, Json
 from trinity_conformance.play.coverage import RETRACTING
-from trinity_conformance.play.traces import Change, Compact, Delete, History, Log, Query, Read, Reopen, Step, Upsert
+from trinity_conformance.play.traces import (
+    Change,
+    Compact,
+    Delete,
+    History,
+    Log,
+    Query,
+    Read,
+    Reopen,
+    Resolve,
+    Step,
+    Upsert,
+)
 
 __all__ = ["ENGINE_GENERAL", "engine_histories", "engine_shapes", "resplit"]
 
 ENGINE_GENERAL: Final[Mapping[str, int]] = {
-    "upsert": 7, "delete": 1, "change": 4, "compact": 3, "vacuum": 1, "reopen": 1, "query": 2, "read-past": 1,
-    "read": 1, "log": 1,
+    "upsert": 7, "delete": 1, "change": 4, "compact": 2, "resolve": 1, "vacuum": 1, "reopen": 1, "query": 2,
+    "read-past": 1, "read": 1, "log": 1,
 }  # fmt: skip
 """The weight with which each kind of step is drawn."""
 
@@ -244,7 +256,7 @@ def resplit(history: History, number: int) -> History:
             steps += _pieces(step, chance)
         elif isinstance(step, Upsert) and isinstance(last, Upsert) and _joinable(last, step):
             steps[-1] = replace(last, splits=(last.rows + step.rows,))
-        elif isinstance(step, (Upsert, Delete, Change, Compact, Query, Read, Reopen)):
+        elif isinstance(step, (Upsert, Delete, Change, Compact, Resolve, Query, Read, Reopen)):
             steps.append(step)
     return replace(history, steps=tuple(steps))
 

@@ -21,6 +21,7 @@ from trinity_conformance.model.engine_model import FOLDS, EngineModel
 from trinity_conformance.model.shapes import Group
 from trinity_conformance.model.tables import Key, Row, Version
 from trinity_conformance.model.values import Value, order_form
+from trinity_conformance.mutants.engine_care import ENGINE_CARE
 
 __all__ = ["ENGINE_MUTANTS"]
 
@@ -300,40 +301,6 @@ class SequenceFieldIgnored(EngineModel):
         return versions
 
 
-class CompactionForgetsDeleted(EngineModel):
-    """Compaction keeps nothing of keys without a row (against E3)."""
-
-    forgotten: frozenset[int] = frozenset()
-
-    def compact(self, full: bool) -> None:
-        live = self.merged()
-        self.forgotten |= {id(v) for v in self.arrivals(None) if self.key_of(v.row) not in live}
-
-    def by_key(self, commits: int | None = None) -> dict[Key, list[Version]]:
-        found = super().by_key(commits)
-        if commits is not None:
-            return found
-        return {key: [v for v in versions if id(v) not in self.forgotten] for key, versions in found.items()}
-
-
-class CompactionForgetsContributions(EngineModel):
-    """Compaction keeps of each key the row that it reads (against A2, E3)."""
-
-    folded: Mapping[Key, tuple[int, list[Version]]] = {}
-
-    def compact(self, full: bool) -> None:
-        arrived, live = super().by_key(), self.merged()
-        if not self.overflows():
-            self.folded = {k: (len(v), [Version(live[k])] if k in live else []) for k, v in arrived.items()}
-
-    def by_key(self, commits: int | None = None) -> dict[Key, list[Version]]:
-        found = super().by_key(commits)
-        if commits is None:
-            for key, (count, kept) in self.folded.items():
-                found[key] = [*kept, *found[key][count:]]
-        return found
-
-
 class DeleteForgetsSequence(EngineModel):
     """A writer's delete takes its place in fold order without the row's sequence.field (against M11)."""
 
@@ -370,8 +337,7 @@ _FOLDS: Final[tuple[type[Fold], ...]] = (
     LastRow, NewestValueFirst,
 )  # fmt: skip
 _MODELS: Final[tuple[type[EngineModel], ...]] = (
-    DescendingIgnored, SequenceFieldIgnored, CompactionForgetsDeleted, CompactionForgetsContributions,
-    DeleteForgetsSequence, FilteredBelowFold,
+    DescendingIgnored, SequenceFieldIgnored, *ENGINE_CARE, DeleteForgetsSequence, FilteredBelowFold,
 )  # fmt: skip
 
 ENGINE_MUTANTS: Final[Mapping[str, type[EngineModel]]] = {c.__name__: c for c in (*map(_folding, _FOLDS), *_MODELS)}

@@ -134,7 +134,7 @@ def _full(
         return run_on_spark(replace(task, in_log=in_log), rows)
 
     if spec.by_column:
-        fragments = by_column.rewritten(spark, splits, spec, run)
+        fragments = by_column.rewritten(by_column.versions(spark, splits, spec), splits, spec, run)
     else:
         fragments = run(with_tombstones(folded(spark, splits, spec), spec))
     return connector.metadata.finish_rewrite(rewrite, fragments, replace_sidecar=True)

@@ -1,13 +1,15 @@
-"""Resolve: the log becomes deletes by position and a run of its winners; no base file is rewritten (R1).
+"""Resolve: the log becomes deletes by position and a run of rows; no base file is rewritten (R1).
 
-The run is part of the base: live rows, and of no key that another base file has a row of that is not deleted.
+The run is part of the base: live rows, and of no key that another base file has a row of that is not deleted. It has
+the log's winners, or where the engine folds by column what base rows and log come to.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,10 +20,10 @@ from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
+from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.merged_read import newest_versions, with_key
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import bucketed_scan, log_scan, plain_scan, tiers, well_bucketed
-from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine
 from trinity.merge.fold import beats
 from trinity.merge.quoting import quoted
@@ -63,23 +65,16 @@ def resolve(
         the commit, ``skipped`` when there is no log; None when there is no base beside which a run could stand.
 
     Raises:
-        TrinityError: NOT_SUPPORTED when the connector cannot delete rows by position, or for an engine that folds by
-            column.
+        TrinityError: NOT_SUPPORTED when the connector cannot delete rows by position.
     """
-    if spec.by_column:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Table '{table.full_name}' folds by column (merge-engine={spec.engine.value}), which compact('resolve') "
-            "does not know yet; use compact(full=True).",
-        )
     parts = _Parts.of(splits)
     rewrite = connector.metadata.begin_resolve(table, parts.replaced, parts.kept)
     if not parts.log:
         return CommitResult(splits.version, skipped=True)
-    if not parts.kept:
+    if not parts.kept or spec.keeps_history:  # all versions are in the sidecar then, and folded anyway
         return None
-    work = _Resolve(spark, splits, spec, parts)
-    fragments, deletes = _sorted_out(run_on_spark(work.task(connector, rewrite), work.rows()))
+    work: _Resolve = (_ByColumn if spec.by_column else _WholeRows)(spark, splits, spec, parts)
+    fragments, deletes = work.written(connector, rewrite)
     if (positions := work.superseded_beside()) is not None:
         task = _DeleteTask(connector.sinks, rewrite, _tokens(work.beside)[1])
         deletes += run_on_spark(task, positions.repartition(min(_MOST_TASKS, len(work.beside)), _FILE))
@@ -121,17 +116,95 @@ class _Parts:
 
 
 @dataclass(frozen=True)
-class _Resolve:
-    """The rows of a resolve.
-
-    Base files in buckets meet the log bucket by bucket: all superseded rows of a file come up in the task that writes
-    the bucket's part of the run. For other base files there is a second job, in which they are brought together.
-    """
+class _Resolve(ABC):
+    """The rows of a resolve."""
 
     spark: SparkSession
     splits: SplitSource
     spec: MergeSpec
     parts: _Parts
+
+    @property
+    @abstractmethod
+    def beside(self) -> list[DataFile]:
+        """The kept files whose superseded rows :meth:`superseded_beside` finds."""
+
+    @abstractmethod
+    def written(self, connector: Connector, rewrite: RewriteTableHandle) -> tuple[list[bytes], list[bytes]]:
+        """Writes run and sidecar. Returns their fragments, and those of positions that came up on the way."""
+
+    @abstractmethod
+    def superseded_beside(self) -> DataFrame | None:
+        """File and place of each superseded row of these files; None when there can be none."""
+
+    def rewriting(
+        self, connector: Connector, rewrite: RewriteTableHandle, aside: pa.Schema, keeps_aside: bool
+    ) -> RewriteTask:
+        """Writes live rows to the run, and others to a sidecar of some columns, unless nothing is to be kept there."""
+        sidecar = sidecar_target(rewrite.target, f"{rewrite.table.location}/_trinity", aside) if keeps_aside else None
+        commit = highest_commit(self.splits.files)
+        return RewriteTask(connector.sinks, rewrite.target, Tier.BASE, commit, None, sidecar)
+
+    @property
+    def tasks(self) -> int | None:
+        """The number of tasks that write the run; None for one by partition."""
+        if self.splits.definition.partition_by:
+            return None
+        return max(1, math.ceil(sum(f.size for f in self.parts.replaced) / _RUN_BYTES))
+
+    def placed(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
+        """Key and ordering columns of a scan, with file and place of each row, as ``b``."""
+        place = f"{_tokens(files)[0]} AS {_FILE}", f"_metadata.row_index AS {_PLACE}"
+        return self.narrow(rows, *place).alias("b")
+
+    def narrow(self, rows: DataFrame, *further: str) -> DataFrame:
+        """Key and ordering columns, and what else is said."""
+        names = dict.fromkeys((*self.spec.key, *self.spec.ordering))
+        return rows.selectExpr(*map(quoted, names), *further)
+
+
+class _ByColumn(_Resolve):
+    """A resolve by column: the base rows of keys in log and sidecar are folded with these, and deleted."""
+
+    @cached_property
+    def beside(self) -> list[DataFile]:
+        return may_share_keys(self.parts.kept, [*self.parts.log, *self.splits.sidecar], self.splits.definition)
+
+    def written(self, connector: Connector, rewrite: RewriteTableHandle) -> tuple[list[bytes], list[bytes]]:
+        splits, spec, parts = self.splits, self.spec, self.parts
+        base = self._touched(plain_scan(self.spark, self.beside, splits.storage))
+        if parts.runs:
+            base = base.unionByName(plain_scan(self.spark, parts.runs, splits.storage))
+        aside = by_column.sidecar_schema(rewrite.target.storage)
+        task = self.rewriting(connector, rewrite, aside, by_column.remembers(spec))
+
+        def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
+            rows = distributed(rows, splits, spec, parts.replaced, self.tasks)
+            return run_on_spark(replace(task, in_log=in_log), rows)
+
+        return by_column.rewritten(by_column.after_base(base, self._later, splits, spec), splits, spec, run), []
+
+    def superseded_beside(self) -> DataFrame | None:
+        if not self.beside:
+            return None
+        here = self.placed(plain_scan(self.spark, self.beside, self.splits.storage), self.beside)
+        return self._touched(here).select(_FILE, _PLACE)
+
+    @cached_property
+    def _later(self) -> DataFrame:
+        return by_column.later_versions(self.spark, self.splits, self.spec)
+
+    def _touched(self, rows: DataFrame) -> DataFrame:
+        keys = self._later.select(*map(quoted, self.spec.key))
+        return rows.join(keys, list(self.spec.key), "left_semi")
+
+
+class _WholeRows(_Resolve):
+    """A resolve of an engine that keeps rows whole.
+
+    Base files in buckets meet the log bucket by bucket: all superseded rows of a file come up in the task that writes
+    the bucket's part of the run. For other base files there is a second job, in which they are brought together.
+    """
 
     @cached_property
     def buckets(self) -> int | None:
@@ -153,31 +226,26 @@ class _Resolve:
         """Touched files in none."""
         return [f for f in self.touched if not (f.bucket and self.buckets)]
 
-    def task(self, connector: Connector, rewrite: RewriteTableHandle) -> _ResolveTask:
+    def written(self, connector: Connector, rewrite: RewriteTableHandle) -> tuple[list[bytes], list[bytes]]:
         """Writes live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
-        storage = sidecar_schema(rewrite.target.storage, self.spec)
-        aside = sidecar_target(rewrite.target, f"{rewrite.table.location}/_trinity", storage)
-        commit = highest_commit(self.splits.files)
-        kept = aside if self.spec.keeps_tombstones else None
-        rows = RewriteTask(connector.sinks, rewrite.target, Tier.BASE, commit, None, kept)
-        return _ResolveTask(rows, _DeleteTask(connector.sinks, rewrite, _tokens(self.inside)[1]))
+        aside = sidecar_schema(rewrite.target.storage, self.spec)
+        rows = self.rewriting(connector, rewrite, aside, self.spec.keeps_tombstones)
+        deletes = _DeleteTask(connector.sinks, rewrite, _tokens(self.inside)[1])
+        return _sorted_out(run_on_spark(_ResolveTask(rows, deletes), self.rows()))
 
     def rows(self) -> DataFrame:
         """The newest versions that no base row beats, as they are written, with what they supersede in buckets."""
         rows, spec = self.newest, self.spec
         compares = bool(spec.ordering) or spec.engine is MergeEngine.FIRST_ROW
         if compares and self.beside:
-            other = self._narrow(plain_scan(self.spark, self.beside, self.splits.storage)).alias("b")
+            other = self.narrow(plain_scan(self.spark, self.beside, self.splits.storage)).alias("b")
             beaten = F.expr(f"{self._same_key} AND {beats(spec, 'b', 'l')}")
             rows = rows.alias("l").join(other, beaten, "left_anti")
         if self.inside:
             rows = self._met_in_buckets(rows)
         rows = with_tombstones(rows, spec)
-        size = sum(f.size for f in self.parts.replaced)
-        if self.splits.definition.partition_by:
-            return distributed(rows, self.splits, spec, self.parts.replaced, None)
-        tasks = max(1, math.ceil(size / _RUN_BYTES))
-        if not self.inside:
+        tasks = self.tasks
+        if tasks is None or not self.inside:
             return distributed(rows, self.splits, spec, self.parts.replaced, tasks)
         # the tasks of the join, or fewer, as a few files of a run are better: a base file's rows stay together
         wide = math.ceil(sum(f.size for f in self.inside) / _SCAN_BYTES)
@@ -189,16 +257,15 @@ class _Resolve:
         base = bucketed_scan(self.spark, self.inside, self.splits.storage, self.spec.key, self.buckets)
         there = f"b.{quoted(self.spec.key[0])} IS NOT NULL"
         place = f"b.{_FILE}", f"b.{_PLACE}"
-        both = rows.alias("l").join(self._placed(base, self.inside), F.expr(self._same_key), "left_outer")
+        both = rows.alias("l").join(self.placed(base, self.inside), F.expr(self._same_key), "left_outer")
         return both.where(f"NOT ({there} AND {beats(self.spec, 'b', 'l')})").selectExpr("l.*", *place)
 
     def superseded_beside(self) -> DataFrame | None:
-        """File and place of each superseded base row in no bucket; None when there can be none."""
         if self.spec.engine is MergeEngine.FIRST_ROW or not self.beside:
             return None
-        here = self._placed(plain_scan(self.spark, self.beside, self.splits.storage), self.beside)
+        here = self.placed(plain_scan(self.spark, self.beside, self.splits.storage), self.beside)
         gone = f"{self._same_key} AND NOT {beats(self.spec, 'b', 'l')}"
-        met = here.join(self._narrow(self.newest).alias("l"), F.expr(gone))
+        met = here.join(self.narrow(self.newest).alias("l"), F.expr(gone))
         return met.selectExpr(f"b.{_FILE}", f"b.{_PLACE}")
 
     @cached_property
@@ -210,13 +277,6 @@ class _Resolve:
         if self.buckets:
             versions = versions.repartition(self.buckets, *map(quoted, spec.key))
         return newest_versions(versions, spec, splits.storage)
-
-    def _placed(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
-        return self._narrow(rows, f"{_tokens(files)[0]} AS {_FILE}", f"_metadata.row_index AS {_PLACE}").alias("b")
-
-    def _narrow(self, rows: DataFrame, *further: str) -> DataFrame:
-        names = dict.fromkeys((*self.spec.key, *self.spec.ordering))
-        return rows.selectExpr(*map(quoted, names), *further)
 
     @property
     def _same_key(self) -> str:

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "after_base",
     "carrying",
     "folded",
+    "later_versions",
     "needed_base",
     "placed",
     "remembers",
@@ -58,17 +60,26 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, order
         spec: the table's options.
         ordered: True for the true arrival, also where the fold does not need it.
     """
+    # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
+    base = needed_base(splits, spec)
+    earlier = plain_scan(spark, base, splits.storage) if base else None
+    return after_base(earlier, later_versions(spark, splits, spec, ordered=ordered), splits, spec)
+
+
+def later_versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
+    """The part of :func:`versions` that is in sidecar and log."""
     register_bitmap_unions(spark, spec)
     _, log = tiers(splits.files)
     in_order = ordered or _may_have(splits, ROW_KIND) or not spec.folds_without_order
     rows = log_scan(spark, splits, spec, log, splits.sidecar, ordered=True, arrival=in_order)
-    rows = carrying(rows, splits)
-    # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
-    base = needed_base(splits, spec)
-    if not base:
-        return placed(rows, None, splits, spec)
-    earlier = plain_scan(spark, base, splits.storage)
-    return placed(rows, earlier.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}"), splits, spec)
+    return carrying(rows, splits)
+
+
+def after_base(base: DataFrame | None, later: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
+    """The row versions to be folded, of base rows in storage form and what :func:`later_versions` yields."""
+    if base is not None:
+        base = base.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}")
+    return placed(later, base, splits, spec)
 
 
 def carrying(rows: AnyRows, splits: SplitSource) -> AnyRows:
@@ -158,13 +169,19 @@ Run = Callable[..., list[bytes]]
 """(rows, in_log) -> fragments: writes rows with ``DELETED``, ``LEFT``, ``SINCE`` and ``ARRIVAL``."""
 
 
-def rewritten(spark: SparkSession, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
-    """Folds everything into a new base and sidecar, and returns the fragments.
+def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
+    """Folds row versions into base and sidecar, and returns the fragments.
 
     The row versions of a key with a value out of range stay in the log, where a read meets the error and a later row
     can repair it (A4).
+
+    Args:
+        rows: all :func:`versions`, or those of some keys.
+        splits: the version.
+        spec: the table's options.
+        run: writes rows.
     """
-    rewrite = _Rewrite(spark, splits, spec)
+    rewrite = _Rewrite(rows, splits, spec)
     try:
         return run(rewrite.rows(None))
     except TrinityError as error:
@@ -175,14 +192,14 @@ def rewritten(spark: SparkSession, splits: SplitSource, spec: MergeSpec, run: Ru
 
 
 class _Rewrite:
-    """The rows of a full compaction, by where they go."""
+    """The rows of a compaction, by where they go."""
 
-    def __init__(self, spark: SparkSession, splits: SplitSource, spec: MergeSpec) -> None:
+    def __init__(self, rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> None:
         self.spec = spec
         self.storage = [quoted(f.name) for f in splits.storage]
         self.marked = [f"{_FOLDED} AS {ROW_KIND}" if f.name == ROW_KIND else quoted(f.name) for f in splits.storage]
         self.fold = replace(_fold(splits, spec), raises=False)
-        self.counted = self.fold.contributions(versions(spark, splits, spec))
+        self.counted = self.fold.contributions(rows)
         self.folded = self.fold(self.counted)
         self.now = int(time.time() * 1000)
 
