@@ -5,6 +5,7 @@ PAIMON ?= .venv-paimon
 BIN := $(VENV)/bin
 COVERAGE := $(BIN)/python -m coverage
 TESTS ?=
+WAREHOUSE ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon coverage lint docs bench lock clean
@@ -20,8 +21,8 @@ $(VENV)/.ready: pyproject.toml requirements.lock
 	$(BIN)/pip install --quiet --no-deps --editable .
 	touch $@
 
-demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg
-	$(BIN)/trinity demo
+demo: setup ## the flights of 2013 through Parquet, Delta and Iceberg; WAREHOUSE=s3://bucket/path for tables there
+	$(BIN)/trinity demo $(if $(WAREHOUSE),--warehouse '$(WAREHOUSE)')
 
 test: setup ## what every change must pass, about twenty minutes on 2 cores
 	$(COVERAGE) erase

@@ -32,6 +32,10 @@ Warehouse = Annotated[Path, typer.Option("--warehouse", "-w", help="Folder with 
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables and report.")] = Path("demo-output"),
+    warehouse: Annotated[
+        str | None,
+        typer.Option("--warehouse", "-w", help="Another place for the tables: a folder, or s3://bucket/path."),
+    ] = None,
     batches: Annotated[int, typer.Option(min=1, max=1000, help="Number of micro-batches.")] = 12,
 ) -> None:
     """Load the flights of 2013 into three formats, and show that they agree.
@@ -42,7 +46,7 @@ def demo(
     with _told():
         from trinity.demo.run import run_demo
 
-        wrong = run_demo(output, batches, console).differences()
+        wrong = run_demo(output, batches, console, warehouse).differences()
     for line in wrong:
         console.print(line, style="bold red")
     raise typer.Exit(1 if wrong else 0)

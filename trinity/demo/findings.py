@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trinity.demo.answers import Answers
-from trinity.demo.load import Figures
-from trinity.demo.readers import Seen
+from trinity.demo.load import STAGES, Figures
+from trinity.demo.readers import READERS, Seen
 from trinity.demo.streams import StreamAnswers
 
 __all__ = ["Findings", "FormatFindings"]
@@ -18,16 +18,15 @@ class FormatFindings:
 
     Attributes:
         commits: seconds of each commit that this run made; empty when an earlier run made them all.
-        compaction_s: seconds of the compaction, or None when an earlier run made it.
-        before, after: figures before and after compaction; ``before`` is None when the table was compacted already.
+        took: stage -> seconds that it took to come there, of those that this run came to.
+        figures: stage -> figures, of those that this run saw.
         answers: the answers of every read of the merged table.
         streams: what the second scene's tables say, before and after their compaction.
     """
 
     commits: list[float] = field(default_factory=list)
-    compaction_s: float | None = None
-    before: Figures | None = None
-    after: Figures | None = None
+    took: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, Figures] = field(default_factory=dict)
     answers: list[Answers] = field(default_factory=list)
     streams: list[StreamAnswers] = field(default_factory=list)
 
@@ -40,7 +39,7 @@ class Findings:
         truth: what DuckDB computed from the source.
         delivered, late, batches: rows of the change stream, how many came late, number of micro-batches.
         formats: catalog -> findings.
-        seen: reader's name -> (before, after) compaction; None where it was not looked at.
+        seen: (reader's name, stage) -> what it saw, of those that looked.
     """
 
     truth: Answers
@@ -48,7 +47,7 @@ class Findings:
     late: int
     batches: int
     formats: dict[str, FormatFindings] = field(default_factory=dict)
-    seen: dict[str, tuple[Seen | None, Seen | None]] = field(default_factory=dict)
+    seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
 
     def differences(self) -> list[str]:
         """Findings that disagree with the truth; empty when all is well."""
@@ -67,8 +66,9 @@ class Findings:
         ]
         expected = Seen(self.truth.live, sum(total for total, _ in self.truth.delays.values()))
         readers = [
-            f"{name}: sees {after.rows} rows, {expected.rows} are live"
-            for name, (_, after) in self.seen.items()
-            if after is not None and after != expected
+            f"{reader.name}: sees {seen.rows} rows of the {stage} table, {expected.rows} are live"
+            for reader in READERS
+            for stage in STAGES
+            if stage in reader.merged and (seen := self.seen.get((reader.name, stage))) not in (None, expected)
         ]
         return wrong + readers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,7 +14,10 @@ from trinity.demo.flights import COLUMNS, KEY
 from trinity.session import Session
 from trinity.table import Table
 
-__all__ = ["Figures", "create_tables", "load", "measure", "table_of"]
+__all__ = ["STAGES", "Figures", "create_tables", "load", "measure", "stage_of", "table_of"]
+
+STAGES: Final = ("log", "resolved", "compacted")
+"""States that a table goes through once it is loaded."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,6 @@ class Figures:
 
     Attributes:
         log_rows: row versions in log files.
-        base_rows: rows in compacted files.
         live_rows: rows of the merged read.
         files: data files.
         bytes: their size.
@@ -30,21 +33,23 @@ class Figures:
     """
 
     log_rows: int
-    base_rows: int
     live_rows: int
     files: int
     bytes: int
     read_s: float
 
-    @property
-    def compacted(self) -> bool:
-        """True when there is no log left."""
-        return self.log_rows == 0 and self.base_rows > 0
-
 
 def table_of(session: Session, catalog: str) -> Table:
     """The demo's table in one catalog."""
     return session.table(f"{catalog}.default.flights")
+
+
+def stage_of(table: Table) -> str:
+    """One of :data:`STAGES`: where the table is."""
+    files = table.splits().files
+    if not files or any(f.tier.value == "log" for f in files):
+        return "log"
+    return "resolved" if any(f.deletes for f in files) else "compacted"
 
 
 def create_tables(session: Session, catalogs: Sequence[str]) -> None:
@@ -61,6 +66,8 @@ def create_tables(session: Session, catalogs: Sequence[str]) -> None:
 def load(table: Table, batches: Sequence[pa.Table], advance: Callable[[], None]) -> list[float]:
     """Upserts the micro-batches, one commit each; those that an earlier run committed are skipped (L4).
 
+    After half of them the table is resolved, which gives it a base: what comes then has rows there to change.
+
     Returns:
         seconds of each commit that was made.
     """
@@ -70,14 +77,15 @@ def load(table: Table, batches: Sequence[pa.Table], advance: Callable[[], None])
         result = table.upsert(batch, txn=("flights", number))
         if not result.skipped:
             times.append(time.perf_counter() - start)
+            if number == len(batches) // 2:
+                table.compact("resolve")
         advance()
     return times
 
 
 def measure(table: Table) -> tuple[Figures, Answers]:
     """The figures and the answers of the table as it is now."""
-    splits = table.splits()
-    by_tier = {tier: sum(f.rows for f in splits.files if f.tier.value == tier) for tier in ("log", "base")}
+    files = table.splits().files
+    log = sum(f.rows for f in files if f.tier.value == "log")
     found, took = answers_of(table)
-    size = sum(f.size for f in splits.files)
-    return Figures(by_tier["log"], by_tier["base"], found.live, len(splits.files), size, took), found
+    return Figures(log, found.live, len(files), sum(f.size for f in files), took), found

@@ -1,14 +1,15 @@
-"""Engines that know nothing of Trinity, reading the demo's tables."""
+"""Engines that know nothing of Trinity, reading the demo's tables; buckets are reached as the environment says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from trinity.demo.load import table_of
+from trinity.demo.load import STAGES, table_of
 from trinity.session import Session
+from trinity.storage import Location
+from trinity.storage.s3_options import S3Options
 
 __all__ = ["READERS", "Reader", "Seen", "look"]
 
@@ -23,15 +24,27 @@ class Seen:
 
 @dataclass(frozen=True)
 class Reader:
-    """Another engine's way to read a table of ``catalog``."""
+    """Another engine's way to read a table.
+
+    Attributes:
+        catalog: the table's.
+        name: the engine's.
+        read: reads it.
+        merged: stages of the table in which it sees the merged rows.
+        in_buckets: False for one that reads files of a disk alone.
+    """
 
     catalog: str
     name: str
     read: Callable[[Session], Seen]
+    merged: tuple[str, ...] = STAGES[1:]
+    in_buckets: bool = True
 
 
 def look(session: Session, reader: Reader) -> Seen | None:
-    """The reader's result now; None when its package is not installed."""
+    """The reader's result now; None when its package is not installed, or the table is where it does not read."""
+    if not (reader.in_buckets or _location(session, reader.catalog).on_disk):
+        return None
     try:
         return reader.read(session)
     except ImportError:
@@ -44,29 +57,43 @@ def _files(session: Session, catalog: str = "parquet") -> list[str]:
     return sorted(r[0] for r in rows)
 
 
-def _location(session: Session, catalog: str) -> str:
-    return table_of(session, catalog).location
+def _location(session: Session, catalog: str) -> Location:
+    return Location.of(table_of(session, catalog).location)
 
 
 def _duckdb(session: Session) -> Seen:
+    return _by_duckdb("read_parquet(?)", [_files(session)])
+
+
+def _duckdb_view(session: Session) -> Seen:
+    return _by_duckdb(f"({table_of(session, 'parquet').merge_view_sql('duckdb')})")
+
+
+def _by_duckdb(source: str, parameters: Sequence[object] = ()) -> Seen:
     import duckdb
 
     with duckdb.connect() as connection:
-        row = connection.execute("SELECT count(*), sum(arr_delay) FROM read_parquet(?)", [_files(session)]).fetchone()
+        row = connection.execute(f"SELECT count(*), sum(arr_delay) FROM {source}", parameters).fetchone()
     assert row is not None
     return Seen(int(row[0]), int(row[1]))
 
 
 def _pyarrow(session: Session) -> Seen:
     import pyarrow.compute as pc
-    from pyarrow import dataset
+    from pyarrow import dataset, fs
 
-    rows = dataset.dataset(_files(session), format="parquet").to_table(columns=["arr_delay"])
+    files, on_disk = _files(session), _location(session, "parquet").on_disk
+    told = S3Options().resolved()
+    filesystem = (
+        fs.LocalFileSystem() if on_disk else fs.S3FileSystem(endpoint_override=told.endpoint, region=told.region)
+    )
+    source = dataset.dataset([f.removeprefix("s3://") for f in files], format="parquet", filesystem=filesystem)
+    rows = source.to_table(columns=["arr_delay"])
     return Seen(rows.num_rows, pc.sum(rows["arr_delay"]).as_py())
 
 
 def _spark_delta(session: Session) -> Seen:
-    rows = session.spark.read.format("delta").load(_location(session, "delta"))
+    rows = session.spark.read.format("delta").load(_location(session, "delta").for_spark)
     row = rows.selectExpr("count(*)", "sum(arr_delay)").collect()[0]
     return Seen(row[0], row[1])
 
@@ -75,7 +102,7 @@ def _delta_rs(session: Session) -> Seen:
     import pyarrow as pa
     from deltalake import DeltaTable, QueryBuilder
 
-    query = QueryBuilder().register("flights", DeltaTable(_location(session, "delta")))
+    query = QueryBuilder().register("flights", DeltaTable(str(_location(session, "delta"))))
     found = pa.table(query.execute("SELECT count(*) AS n, sum(arr_delay) AS d FROM flights").read_all())
     return Seen(found["n"][0].as_py(), found["d"][0].as_py())
 
@@ -84,24 +111,32 @@ def _polars(session: Session) -> Seen:
     import deltalake  # noqa: F401  what Polars reads Delta with
     import polars as pl
 
-    scan = pl.scan_delta(_location(session, "delta"))
+    scan = pl.scan_delta(str(_location(session, "delta")))
     rows = scan.select(pl.len().alias("n"), pl.col("arr_delay").cast(pl.Int64).sum().alias("d")).collect()
     return Seen(int(rows["n"][0]), int(rows["d"][0]))
+
+
+def _iceberg_settings(session: Session) -> dict[str, str]:
+    """The settings by which Spark's Iceberg runtime opens the catalog."""
+    settings: dict[str, str] = session.catalogs["iceberg"].spark_catalog_settings("iceberg")  # type: ignore[attr-defined]
+    return settings
 
 
 def _pyiceberg(session: Session) -> Seen:
     import pyarrow.compute as pc
     from pyiceberg.catalog.sql import SqlCatalog
 
-    folder = Path(_location(session, "iceberg")).parents[1]
-    catalog = SqlCatalog("iceberg", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    settings = {key.rpartition(".")[2]: value for key, value in _iceberg_settings(session).items()}
+    names = settings["uri"].removeprefix("jdbc:sqlite:")
+    told = S3Options().resolved()
+    bucket = {"s3.endpoint": told.endpoint or "", "s3.region": told.region or ""}
+    catalog = SqlCatalog("iceberg", uri=f"sqlite:///{names}", warehouse=settings["warehouse"], **bucket)
     rows = catalog.load_table("default.flights").scan(selected_fields=("arr_delay",)).to_arrow()
     return Seen(rows.num_rows, pc.sum(rows["arr_delay"]).as_py())
 
 
 def _spark_iceberg(session: Session) -> Seen:
-    settings = session.catalogs["iceberg"].spark_catalog_settings("iceberg")  # type: ignore[attr-defined]
-    for key, value in settings.items():
+    for key, value in _iceberg_settings(session).items():
         session.spark.conf.set(key, value)
     rows = session.spark.table("iceberg.default.flights")
     row = rows.selectExpr("count(*)", "sum(arr_delay)").collect()[0]
@@ -109,8 +144,9 @@ def _spark_iceberg(session: Session) -> Seen:
 
 
 READERS: Final = (
-    Reader("parquet", "DuckDB", _duckdb),
-    Reader("parquet", "pyarrow", _pyarrow),
+    Reader("parquet", "DuckDB", _duckdb, STAGES[2:], in_buckets=False),
+    Reader("parquet", "DuckDB, by the table's merge view", _duckdb_view, STAGES, in_buckets=False),
+    Reader("parquet", "pyarrow", _pyarrow, STAGES[2:]),
     Reader("delta", "Spark's Delta reader", _spark_delta),
     Reader("delta", "delta-rs", _delta_rs),
     Reader("delta", "Polars", _polars),

@@ -29,6 +29,10 @@ svg { width: 100%; height: auto; font: 13px system-ui, sans-serif } svg text { f
 .axis { stroke: var(--line) } .late { fill: var(--late) } .early { fill: var(--early) }
 """
 
+_READERS: Final = (
+    "With a log they see row versions. A resolve gives Delta deletion vectors and Iceberg position deletes, so that "
+    "their readers see the live rows, while no file is rewritten; a full compaction leaves only live rows in the files."
+)
 _STREAMS: Final = (
     "Departures and arrivals come as two streams, each out of order in its own way, each with a sequence group of its "
     "own (merge engine partial-update); a second table keeps sums by airline (aggregation)."
@@ -61,7 +65,7 @@ def write_report(findings: Findings, target: Path) -> Path:
         _table(*figures_rows(findings)),
         f"<p class='soft'>{CAVEAT}</p>",
         "<h2>What other readers see in the files</h2>",
-        "<p>Before compaction they see every row version; afterwards exactly the live rows.</p>",
+        f"<p>{_READERS}</p>",
         _table(*readers_rows(findings), text_columns=2),
         "<h2>Two streams, one row per flight</h2>",
         f"<p>{_STREAMS}</p>",

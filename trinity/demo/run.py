@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,28 +16,32 @@ from trinity.connecting import connect
 from trinity.demo.answers import truth
 from trinity.demo.findings import Findings, FormatFindings
 from trinity.demo.flights import ChangeStream, change_stream, extract_csv, read_flights
-from trinity.demo.load import create_tables, load, measure, table_of
+from trinity.demo.load import STAGES, create_tables, load, measure, stage_of, table_of
 from trinity.demo.readers import READERS, look
 from trinity.demo.report import write_report
 from trinity.demo.show import answers_table, figures_table, readers_table, streams_table
 from trinity.demo.streams import create_stream_tables, load_streams, stream_answers
 from trinity.errors import TrinityError
 from trinity.session import Session
+from trinity.storage import AlreadyExists, Location, ObjectStore
+from trinity.table import Table
 
 __all__ = ["CATALOGS", "run_demo"]
 
 CATALOGS: Final = ("parquet", "delta", "iceberg")
 
 
-def run_demo(output: Path, batches: int = 12, console: Console | None = None) -> Findings:
+def run_demo(output: Path, batches: int = 12, console: Console | None = None, warehouse: str | None = None) -> Findings:
     """Loads the flights into three formats, checks the answers, and writes ``output/report.html``.
 
     May be killed at any moment and run again with the same ``batches``: what is committed is not repeated.
 
     Args:
-        output: folder for the source, the warehouse and the report.
+        output: folder for the source and the report.
         batches: number of micro-batches.
         console: where to print.
+        warehouse: where the tables are: a folder, by default in ``output``, or ``s3://bucket/path``, which is reached
+            as the environment says; the names of Iceberg's tables are then in a file of ``output``.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID when a package is missing; whatever the tables raise.
@@ -50,12 +55,12 @@ def run_demo(output: Path, batches: int = 12, console: Console | None = None) ->
         f"{findings.delivered:,} changes to {findings.truth.live + findings.truth.cancelled:,} flights, "
         f"{findings.late:,} of them delivered after a newer one, in {batches} micro-batches"
     )
-    with connect(output / "warehouse") as session:
+    place = Location.of(warehouse or str(output / "warehouse"))
+    with connect(str(place), catalogs=_catalogs(place, output)) as session:
         create_tables(session, CATALOGS)
-        _refuse_other_split(session, batches)
+        _refuse_other_split(ObjectStore(place), batches)
         _load_all(session, stream, findings, console)
         _measure_all(session, findings, console)
-        _compact_all(session, findings, console)
         _second_scene(session, stream, findings, console)
     tables = figures_table(findings), answers_table(findings), readers_table(findings), streams_table(findings)
     for table in tables:
@@ -65,18 +70,23 @@ def run_demo(output: Path, batches: int = 12, console: Console | None = None) ->
     return findings
 
 
-def _refuse_other_split(session: Session, batches: int) -> None:
+def _catalogs(place: Location, output: Path) -> dict[str, dict[str, str]]:
+    """The catalogs that a warehouse does not have by itself."""
+    if place.on_disk:
+        return {}
+    names = f"sqlite:///{output.resolve()}/iceberg.db"
+    return {"iceberg": {"connector": "iceberg", "warehouse": str(place.join("iceberg")), "uri": names}}
+
+
+def _refuse_other_split(warehouse: ObjectStore, batches: int) -> None:
     """The number of batches is kept with the tables: batch 3 of 12 and batch 3 of 20 are not the same rows."""
-    kept = Path(table_of(session, CATALOGS[0]).handle.location).parents[2] / "batches"
-    if not kept.exists():
-        temporary = kept.with_suffix(".tmp")
-        temporary.write_text(str(batches))
-        temporary.replace(kept)
-    if (found := int(kept.read_text())) != batches:
+    with suppress(AlreadyExists):
+        warehouse.put_if_absent("batches", str(batches).encode())
+    if (found := int(warehouse.get("batches"))) != batches:
         raise TrinityError(
             "INVALID_ARGUMENTS",
-            f"The tables in '{kept.parent}' were begun with {found} batches, not {batches}; "
-            f"run with --batches {found}, or with another --output.",
+            f"The tables in '{warehouse.root}' were begun with {found} batches, not {batches}; "
+            f"run with --batches {found}, or in another place.",
         )
 
 
@@ -101,35 +111,29 @@ def _load_all(session: Session, stream: ChangeStream, findings: Findings, consol
 
 
 def _measure_all(session: Session, findings: Findings, console: Console) -> None:
-    """Reads every table, Trinity's way and the others' ways, before compaction."""
-    readers = [r for r in READERS if not _compacted(session, r.catalog)]
+    """Takes every table from stage to stage, and reads it there, Trinity's way and the others' ways."""
     with _progress(console) as progress:
-        bar = progress.add_task("reading merged", total=len(CATALOGS) + len(readers))
         for catalog, found in findings.formats.items():
-            if not _compacted(session, catalog):
-                found.before, answers = measure(table_of(session, catalog))
-                found.answers.append(answers)
-            progress.advance(bar)
-        for reader in READERS:
-            findings.seen[reader.name] = (look(session, reader) if reader in readers else None, None)
-            progress.advance(bar, int(reader in readers))
-
-
-def _compact_all(session: Session, findings: Findings, console: Console) -> None:
-    """Compacts every table, and reads everything again."""
-    with _progress(console) as progress:
-        bar = progress.add_task("compacting", total=len(CATALOGS) + len(READERS))
-        for catalog, found in findings.formats.items():
+            readers = [r for r in READERS if r.catalog == catalog]
             table = table_of(session, catalog)
-            start = time.perf_counter()
-            if not table.compact(full=True).skipped:
-                found.compaction_s = time.perf_counter() - start
-            found.after, answers = measure(table)
-            found.answers.append(answers)
-            progress.advance(bar)
-        for reader in READERS:
-            findings.seen[reader.name] = (findings.seen[reader.name][0], look(session, reader))
-            progress.advance(bar)
+            left = STAGES[STAGES.index(stage_of(table)) :]
+            bar = progress.add_task(f"reading {catalog}", total=len(left) * (1 + len(readers)))
+            for stage in left:
+                _come_to(stage, table, found)
+                found.figures[stage], answers = measure(table)
+                found.answers.append(answers)
+                progress.advance(bar)
+                for reader in readers:
+                    if (seen := look(session, reader)) is not None:
+                        findings.seen[reader.name, stage] = seen
+                    progress.advance(bar)
+
+
+def _come_to(stage: str, table: Table, found: FormatFindings) -> None:
+    start = time.perf_counter()
+    if stage != stage_of(table):
+        table.compact("resolve" if stage == "resolved" else "full")
+        found.took[stage] = time.perf_counter() - start
 
 
 def _second_scene(session: Session, stream: ChangeStream, findings: Findings, console: Console) -> None:
@@ -150,8 +154,3 @@ def _second_scene(session: Session, stream: ChangeStream, findings: Findings, co
                 session.table(f"{catalog}.default.{name}").compact(full=True)
             found.streams.append(stream_answers(session, catalog))
             advance()
-
-
-def _compacted(session: Session, catalog: str) -> bool:
-    files = table_of(session, catalog).splits().files
-    return bool(files) and all(f.tier.value == "base" for f in files)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from trinity.demo.flights import airlines
+from trinity.demo.load import STAGES
 from trinity.demo.readers import READERS, Seen
 
 if TYPE_CHECKING:
@@ -39,17 +40,19 @@ def figures_rows(findings: Findings) -> tuple[list[str], Rows]:
 
 
 def _figures(found: FormatFindings) -> dict[str, str]:
-    before, after = found.before, found.after
+    log, resolved, compacted = stages = [found.figures.get(stage) for stage in STAGES]
     return {
-        "rows in the log": f"{before.log_rows:,}" if before else _NONE,
-        "rows merged": f"{after.live_rows:,}" if after else _NONE,
+        "rows in the log": f"{log.log_rows:,}" if log else _NONE,
+        "rows merged": f"{compacted.live_rows:,}" if compacted else _NONE,
         "one commit (median)": _seconds(median(found.commits) if found.commits else None),
         "all commits": _seconds(sum(found.commits) if found.commits else None),
-        "merged read": _seconds(before.read_s if before else None),
-        "compaction": _seconds(found.compaction_s),
-        "read after compaction": _seconds(after.read_s if after else None),
-        "files": " → ".join(f"{f.files}" if f else _NONE for f in (before, after)),
-        "size": " → ".join(f"{f.bytes / 1e6:.1f} MB" if f else _NONE for f in (before, after)),
+        "merged read": _seconds(log.read_s if log else None),
+        "resolve": _seconds(found.took.get("resolved")),
+        "read after it": _seconds(resolved.read_s if resolved else None),
+        "full compaction": _seconds(found.took.get("compacted")),
+        "read after that": _seconds(compacted.read_s if compacted else None),
+        "files": " → ".join(f"{f.files}" if f else _NONE for f in stages),
+        "size": " → ".join(f"{f.bytes / 1e6:.1f} MB" if f else _NONE for f in stages),
     }
 
 
@@ -69,12 +72,12 @@ def answers_rows(findings: Findings) -> tuple[list[str], Rows]:
 
 
 def readers_rows(findings: Findings) -> tuple[list[str], Rows]:
-    """(head, rows): what each other reader sees before and after compaction."""
-    rows = []
-    for reader in READERS:
-        before, after = findings.seen[reader.name]
-        rows.append([reader.catalog, reader.name, _seen(before), _seen(after)])
-    return ["table", "reader", "rows before compaction", "rows after"], rows
+    """(head, rows): what each other reader sees of the log, after the resolve and after the full compaction."""
+    rows = [
+        [reader.catalog, reader.name, *(_seen(findings.seen.get((reader.name, stage))) for stage in STAGES)]
+        for reader in READERS
+    ]
+    return ["table", "reader", "rows with a log", "resolved", "compacted"], rows
 
 
 def figures_table(findings: Findings) -> Table:

@@ -1,0 +1,73 @@
+"""The demo finds what the source says, in every format, on a disk and in a bucket, and does nothing twice."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.support.object_store import ObjectServer
+from trinity import TrinityError
+from trinity.demo.findings import Findings
+from trinity.demo.load import STAGES
+from trinity.demo.readers import READERS
+from trinity.demo.run import CATALOGS, run_demo
+
+pytestmark = pytest.mark.full
+BATCHES = 4
+
+
+@pytest.mark.usefixtures("spark")
+def test_all_formats_agree_with_the_source(tmp_path: Path) -> None:
+    found, said = run(tmp_path)
+    assert found.differences() == []
+    assert found.seen.keys() == {(reader.name, stage) for reader in READERS for stage in STAGES}
+    for told in found.formats.values():
+        assert len(told.commits) == BATCHES
+        assert list(told.figures) == list(STAGES)
+        assert list(told.took) == ["resolved", "compacted"]
+    before = {reader.name: found.seen[reader.name, "log"] for reader in READERS}
+    assert {name for name, seen in before.items() if seen.rows == found.truth.live} == {
+        "DuckDB, by the table's merge view"
+    }
+    assert "all the same" in said
+    again, _ = run(tmp_path)  # what an earlier run did is not repeated
+    assert again.differences() == []
+    assert [told.commits for told in again.formats.values()] == [[]] * len(CATALOGS)
+    assert [list(told.figures) for told in again.formats.values()] == [["compacted"]] * len(CATALOGS)
+    with pytest.raises(TrinityError, match=f"begun with {BATCHES} batches, not 5"):
+        run(tmp_path, batches=5)
+
+
+def test_in_a_bucket(tmp_path: Path, object_server: ObjectServer, place: str) -> None:
+    options = object_server.options
+    told = {
+        "AWS_ENDPOINT_URL": options["endpoint"],
+        "AWS_REGION": options["region"],
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": options["access_key_id"],
+        "AWS_SECRET_ACCESS_KEY": options["secret_access_key"],
+        "COLUMNS": "200",
+    }
+    words = ("-o", str(tmp_path), "-w", place, "--batches", str(BATCHES))
+    command = [sys.executable, "-c", "from trinity.cli.main import app; app()", "demo", *words]
+    done = subprocess.run(command, env={**os.environ, **told}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert "The same questions to each: all the same" in done.stdout
+    for reader in READERS:
+        row = rf"│ {reader.catalog} +│ {re.escape(reader.name)} +│.*"
+        [line] = re.findall(row, done.stdout)
+        assert len(re.findall(r"\d[\d,]{3,}", line)) == (len(STAGES) if reader.in_buckets else 0), line
+    assert {file.name for file in tmp_path.iterdir()} == {"flights.csv", "iceberg.db", "report.html"}
+
+
+def run(folder: Path, batches: int = BATCHES) -> tuple[Findings, str]:
+    """What the demo finds, and prints."""
+    said = io.StringIO()
+    return run_demo(folder, batches, Console(file=said, width=160)), said.getvalue()
