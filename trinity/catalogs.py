@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from trinity.buckets import Buckets
@@ -152,7 +155,7 @@ def _connector_name(catalog: str, options: dict[str, Any]) -> str:
 
 
 def _load(catalog: str, connector: str) -> Format:
-    found = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    found = _formats(tuple(map(_last_changed, sys.path)))
     if connector not in found:
         raise TrinityError(
             "CONFIGURATION_INVALID",
@@ -164,6 +167,20 @@ def _load(catalog: str, connector: str) -> Format:
     except ModuleNotFoundError as error:
         raise _not_installed(connector, error) from error
     return made
+
+
+@lru_cache(maxsize=4)
+def _formats(path: tuple[tuple[str, int], ...]) -> Mapping[str, EntryPoint]:
+    """The installed formats, of a Python path as it is now: to look at all packages takes most of a connect."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _last_changed(folder: str) -> tuple[str, int]:
+    """A folder with the time of its last change, by which packages are found that are installed meanwhile."""
+    try:
+        return folder, os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return folder, 0
 
 
 def _not_installed(connector: str, error: ModuleNotFoundError) -> TrinityError:
