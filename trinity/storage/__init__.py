@@ -12,7 +12,7 @@ from trinity.storage.checkpoints import checkpoint_step
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
 from trinity.storage.errors import AlreadyExists, after_commit, system_trouble
 from trinity.storage.folder_names import escaped, folder_name, own_folder, unescaped
-from trinity.storage.folders import FolderCatalog, FolderMetadata, folders_of
+from trinity.storage.folders import FolderCatalog, FolderMetadata, Folders, folders_of
 from trinity.storage.foreign import (
     adopted_definition,
     adopted_properties,
@@ -89,6 +89,7 @@ __all__ = [
     "FileChange",
     "FolderCatalog",
     "FolderMetadata",
+    "Folders",
     "Location",
     "ObjectStore",
     "ParquetPageSink",

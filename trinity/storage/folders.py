@@ -26,21 +26,29 @@ __all__ = ["FolderCatalog", "FolderMetadata", "Folders", "folders_of"]
 class Folders(Protocol):
     """The names of a catalog whose tables lie below one location; :class:`FolderCatalog` says what the methods mean."""
 
-    def list_schemas(self) -> list[str]: ...
+    def list_schemas(self) -> list[str]:
+        """Names of the schemas, sorted."""
 
-    def create_schema(self, schema: str) -> None: ...
+    def create_schema(self, schema: str) -> None:
+        """Makes a schema."""
 
-    def drop_schema(self, schema: str) -> None: ...
+    def drop_schema(self, schema: str) -> None:
+        """Removes a schema that has no tables."""
 
-    def list_tables(self, schema: str) -> list[str]: ...
+    def list_tables(self, schema: str) -> list[str]:
+        """Names of the tables of a schema, sorted."""
 
-    def get_table(self, schema: str, table: str) -> TableHandle | None: ...
+    def get_table(self, schema: str, table: str) -> TableHandle | None:
+        """The handle of a table, or None."""
 
-    def new_table(self, schema: str, table: str) -> TableHandle: ...
+    def new_table(self, schema: str, table: str) -> TableHandle:
+        """The handle of a table that is about to be made."""
 
-    def name_table(self, table: TableHandle) -> TableHandle: ...
+    def name_table(self, table: TableHandle) -> TableHandle:
+        """Gives a table of :meth:`new_table` that has been made its name."""
 
-    def drop_table(self, table: TableHandle) -> None: ...
+    def drop_table(self, table: TableHandle) -> None:
+        """Removes a table, or nothing of it."""
 
 
 def folders_of(catalog: str, warehouse: str, is_table: Callable[[Location], bool]) -> Folders:

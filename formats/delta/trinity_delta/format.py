@@ -14,8 +14,9 @@ from trinity.spi import (
     SparkRequirements,
     TableHandle,
 )
-from trinity.storage import Location
+from trinity.storage import Location, folders_of
 from trinity_delta.metadata import DeltaMetadata
+from trinity_delta.names import SparkNames
 from trinity_delta.options import DeltaOptions
 from trinity_delta.sink import DeltaSinkProvider
 from trinity_delta.snapshot import is_table
@@ -27,10 +28,15 @@ DELTA_JAR: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
 
 
 class DeltaConnector(Connector):
-    """One catalog of Delta tables."""
+    """One catalog of Delta tables, in a location or under the names of a Spark catalog."""
 
     def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
-        self._own = DeltaMetadata(catalog, options.warehouse, context)
+        folders = (
+            SparkNames(catalog, options.spark_catalog, context)
+            if options.spark_catalog
+            else folders_of(catalog, str(options.warehouse), is_table)
+        )
+        self._own = DeltaMetadata(folders, context)
         super().__init__(self._own, DeltaSinkProvider())
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:

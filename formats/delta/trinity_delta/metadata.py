@@ -29,6 +29,7 @@ from trinity.spi import (
 from trinity.storage import (
     Entry,
     FolderMetadata,
+    Folders,
     Location,
     ObjectStore,
     as_read,
@@ -40,7 +41,6 @@ from trinity.storage import (
     commit_result,
     delete_around,
     delete_orphans,
-    folders_of,
     is_recorded,
     oldest_needed,
     order_with,
@@ -66,7 +66,7 @@ from trinity_delta.schema import (
     evolved,
     needs,
 )
-from trinity_delta.snapshot import Snapshots, is_table
+from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
 from trinity_delta.target import target_of
 from trinity_delta.transaction import Transaction
@@ -79,8 +79,8 @@ _T = TypeVar("_T")
 class DeltaMetadata(FolderMetadata):
     """See :class:`~trinity.spi.ConnectorMetadata`."""
 
-    def __init__(self, catalog: str, warehouse: str, context: ConnectorContext) -> None:
-        super().__init__(folders_of(catalog, warehouse, is_table))
+    def __init__(self, folders: Folders, context: ConnectorContext) -> None:
+        super().__init__(folders)
         self._logs = Logs(context)
         self._snapshots = Snapshots(self._logs)
 

@@ -1,0 +1,134 @@
+"""Names of Delta tables in a catalog of Spark's: its own, of a Hive metastore, Unity's.
+
+They are read with SQL. What is made or dropped there is Spark's to make and drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from trinity.errors import TrinityError
+from trinity.spi import ConnectorContext, TableHandle
+from trinity.storage import Location, no_schema, quoted
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import Row
+
+__all__ = ["SparkNames"]
+
+_NO_CATALOG: Final = ("CATALOG_NOT_FOUND", "SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
+"""Conditions of Spark's errors for a catalog that it does not have: it takes the name for a schema's then."""
+_MISSING: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TABLE")
+_DETAILS: Final = "# Detailed Table Information"
+"""Line of DESCRIBE's between a table's columns and what else is known of it."""
+
+
+class SparkNames:
+    """The schemas and tables of a Spark catalog; :class:`~trinity.storage.FolderCatalog` says what methods mean.
+
+    Args:
+        catalog: the Trinity catalog's name, for handles and messages.
+        spark_catalog: the name that Spark knows the catalog by.
+        context: lends Spark.
+
+    Raises, from every method:
+        TrinityError: CONFIGURATION_INVALID where Spark has no such catalog; FILESYSTEM_ERROR where it does not answer.
+    """
+
+    def __init__(self, catalog: str, spark_catalog: str, context: ConnectorContext) -> None:
+        self._catalog, self._spark_catalog, self._context = catalog, spark_catalog, context
+
+    def list_schemas(self) -> list[str]:
+        return sorted(_plain(row[0]) for row in self._rows("SHOW NAMESPACES IN"))
+
+    def list_tables(self, schema: str) -> list[str]:
+        """Names of the Delta tables of a schema, sorted; views and tables of other formats are none."""
+        known = self.list_schemas()
+        if schema not in known:
+            raise no_schema(self._catalog, schema, known)
+        shown = [row.tableName for row in self._rows("SHOW TABLES IN", schema) if not row.isTemporary]
+        return sorted(name for name in shown if _provider(self._details(schema, name) or {}) == "delta")
+
+    def get_table(self, schema: str, table: str) -> TableHandle | None:
+        """The handle of a table, or None. Raises NOT_SUPPORTED for a view, and for a table that is none of Delta's."""
+        details = self._details(schema, table)
+        if details is None:
+            return None
+        if (provider := _provider(details)) != "delta":
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"'{self._catalog}.{schema}.{table}' is no Delta table: in Spark's catalog '{self._spark_catalog}' it "
+                f"is a {'table of ' + provider if provider else 'view'}.",
+            )
+        return TableHandle(self._catalog, schema, table, str(Location.of_uri(details["Location"])))
+
+    def new_table(self, schema: str, table: str) -> NoReturn:
+        raise self._not_ours(f"{schema}.{table}", f"CREATE TABLE {schema}.{table} … USING delta")
+
+    def name_table(self, table: TableHandle) -> NoReturn:
+        raise self._not_ours(f"{table.schema}.{table.table}", "CREATE TABLE")
+
+    def drop_table(self, table: TableHandle) -> NoReturn:
+        raise self._not_ours(f"{table.schema}.{table.table}", f"DROP TABLE {table.schema}.{table.table}")
+
+    def create_schema(self, schema: str) -> NoReturn:
+        raise self._not_ours(schema, f"CREATE SCHEMA {schema}")
+
+    def drop_schema(self, schema: str) -> NoReturn:
+        raise self._not_ours(schema, f"DROP SCHEMA {schema}")
+
+    def _not_ours(self, name: str, statement: str) -> TrinityError:
+        return TrinityError(
+            "NOT_SUPPORTED",
+            f"'{self._catalog}.{name}': this catalog has the names of Spark's catalog '{self._spark_catalog}', and "
+            f'makes or drops none; say it to Spark: spark.sql("{statement}").',
+        )
+
+    def _details(self, schema: str, table: str) -> dict[str, str] | None:
+        """Facts about a table, such as ``Provider`` and ``Location``; None when it is not there."""
+        from pyspark.errors import PySparkException
+
+        try:
+            rows = self._ask("DESCRIBE TABLE EXTENDED", schema, table)
+        except PySparkException as error:
+            if (error.getCondition() or "").startswith(_MISSING):
+                return None
+            raise self._trouble(error) from error
+        lines = [(row.col_name, row.data_type) for row in rows]
+        names = [name for name, _ in lines]
+        # (columns come first, and may have any name)
+        return dict(lines[names.index(_DETAILS) + 1 :]) if _DETAILS in names else {}
+
+    def _rows(self, words: str, *names: str) -> Iterable[Row]:
+        from pyspark.errors import PySparkException
+
+        try:
+            return self._ask(words, *names)
+        except PySparkException as error:
+            raise self._trouble(error) from error
+
+    def _ask(self, words: str, *names: str) -> list[Row]:
+        place = ".".join(map(quoted, (self._spark_catalog, *names)))
+        return self._context.spark().sql(f"{words} {place}").collect()
+
+    def _trouble(self, error: PySparkException) -> TrinityError:
+        said = next(iter(str(error).splitlines()), type(error).__name__).rstrip(" .")
+        if (error.getCondition() or "").startswith(_NO_CATALOG):
+            return TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Catalog '{self._catalog}': Spark has no catalog '{self._spark_catalog}'; 'spark_catalog' names one "
+                "of its settings spark.sql.catalog.…, or spark_catalog, its own.",
+            )
+        return TrinityError("FILESYSTEM_ERROR", f"Catalog '{self._catalog}' cannot be read: {said}.")
+
+
+def _plain(name: str) -> str:
+    """A name without the quotes that Spark shows it in."""
+    return name[1:-1].replace("``", "`") if name.startswith("`") and name.endswith("`") else name
+
+
+def _provider(details: Mapping[str, str]) -> str:
+    """The format of a table, lower-case; empty for a view."""
+    return str(details.get("Provider") or "").lower()
