@@ -51,13 +51,21 @@ class Result:
         return {**asdict(self), "ratio": round(self.ratio, 3), "within": self.within}
 
 
-def in_turns(runs: int, ours: Callable[[], object], reference: Callable[[], object]) -> tuple[float, float]:
+def in_turns(
+    runs: int, ours: Callable[[], object], reference: Callable[[], object], *, warm: bool = False
+) -> tuple[float, float]:
     """Medians of ``runs`` timings of each, in seconds; one round before, to warm up, is not counted.
 
     The order changes from round to round, so that neither always runs on what the other left in the caches.
+
+    Args:
+        runs: how many rounds count.
+        ours: what is timed.
+        reference: what it is timed beside.
+        warm: True where both have run already, so that there is no round before.
     """
     times: tuple[list[float], list[float]] = ([], [])
-    for number in range(runs + 1):
+    for number in range(int(warm), runs + 1):
         pair = [(0, ours), (1, reference)]
         for which, call in pair if number % 2 else pair[::-1]:
             start = time.perf_counter()
