@@ -155,6 +155,7 @@ def test_what_is_no_change_is_dropped_on_request(session: Session) -> None:
     assert cdc.debezium(given, ID_NAME, ["id"], invalid="drop").count() == 1
 
 
+@pytest.mark.full
 def test_unknown_values_of_debezium_keep_what_is_stored(session: Session) -> None:
     session.sql("""
         CREATE TABLE parquet.default.people (id INT, name STRING, body STRING, lsn BIGINT, body_lsn BIGINT, kind STRING,
@@ -268,6 +269,7 @@ def test_canal(session: Session) -> None:
         table.upsert(cdc.canal(messages(session, change("UPSERT", 1, [texts])), table))
 
 
+@pytest.mark.full
 def test_flink_rows(session: Session) -> None:
     table = people(session)
     log = [(1, "a", 1, "INSERT"), (2, "b", 1, "+I"), (1, "a", 1, "update_before"), (1, "a2", 2, "2"), (2, "b", 1, "-D")]

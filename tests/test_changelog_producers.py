@@ -145,6 +145,7 @@ def shown(table: Table, after: int) -> list[tuple[int, str, int, int | None]]:
     return sorted((version, kind, row[0], row[2]) for kind, version, row in feed(table, after).elements())
 
 
+@pytest.mark.full
 def test_full_compaction_shows_rounds(session: Session, tiered_fmt: str) -> None:
     options = {"changelog_producer": "full-compaction", "full_compaction__delta_commits": "2"}
     table = made(session, tiered_fmt, watermark_key="ts", changelog_producer__row_deduplicate="true", **options)

@@ -217,6 +217,7 @@ def test_a_column_of_the_feeds_name_is_refused(session: Session, fmt: str) -> No
         session.table(f"{fmt}.default.c").changes("2020-01-01")
 
 
+@pytest.mark.full
 def test_sql(session: Session, tiered_fmt: str) -> None:
     table = made(session, tiered_fmt, "arrival")
     put(table, (1, 1, "a", 1))

@@ -62,6 +62,7 @@ WAYS: dict[str, Callable[[Session, Table], object]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_every_way_in_is_checked(session: Session, stock: Table) -> None:
     """M6 and L8: the error names constraint, condition and values, and nothing of the statement is stored."""

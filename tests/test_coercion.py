@@ -156,6 +156,7 @@ def check_pairs(session: Session, fmt: str, kind: str, others: Sequence[str]) ->
             session.sql(f"DROP TABLE {name}")
 
 
+@pytest.mark.full
 def test_a_merge_matches_what_spark_joins(session: Session) -> None:
     check_pairs(session, "parquet", "bigint", ["double"])
 

@@ -133,6 +133,7 @@ def test_delta_deletion_vectors_go_with_their_files(
     refused("NOT_SUPPORTED", "appendOnly", table.compact)
 
 
+@pytest.mark.full
 def test_iceberg_deletes_go_with_their_files(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spark, name, folder = hadoop_catalog(tmp_path), "files.ns.theirs", tmp_path / "ns" / "theirs"
     spark.sql(

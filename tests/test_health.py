@@ -57,6 +57,7 @@ def test_many_small_commits_ask_for_a_minor_compaction(numbers: Table) -> None:
     assert (numbers.health().commits, numbers.health().strength) == (20, "minor")
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_a_table_is_resolved_that_says_so_until_much_of_its_base_is_superseded(
     session: Session, numbers: Table

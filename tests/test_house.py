@@ -211,6 +211,7 @@ def test_pages_name_files_that_are_there(page: Path) -> None:
 
 
 LOCAL_DISK: Final = {
+    "trinity/catalogs.py": "asks when folders of the Python path have changed",
     "trinity/cli/main.py": "reads the SQL of the file that it is given",
     "trinity/cli/shell.py": "tells a warehouse from a model by a look at it",
     "trinity/datasource/rendezvous.py": "processes of one machine meet over a socket, which a folder of Spark's names",

@@ -116,6 +116,7 @@ def test_clauses_after_an_unconditional_one_are_dead(sql: Session) -> None:
     assert rows(sql) == [(1, 11, "x"), (2, 20, "b"), (3, 30, None)]
 
 
+@pytest.mark.full
 def test_sources(sql: Session) -> None:
     sql.sql("CREATE TABLE parquet.default.elsewhere (id INT, w INT)")
     sql.sql("INSERT INTO parquet.default.elsewhere VALUES (1, 100), (7, 700)")
@@ -209,6 +210,7 @@ def test_right_hand_sides_see_old_values(sql: Session) -> None:
     assert (10, None, "none") in rows(sql)
 
 
+@pytest.mark.full
 def test_values_are_assigned_as_insert_does(sql: Session) -> None:
     merge = "MERGE INTO t USING (SELECT {} AS x) s ON t.id = 1 WHEN MATCHED THEN UPDATE SET v = x"
     for value in ("CAST(7 AS BIGINT)", "CAST(8 AS DOUBLE)", "CAST(9 AS DECIMAL(10, 2))"):

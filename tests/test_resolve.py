@@ -82,6 +82,7 @@ def test_a_resolve_keeps_every_later_fold_and_the_base_is_not_exchanged(numbers:
     assert numbers.compact("resolve").skipped
 
 
+@pytest.mark.full
 def test_small_runs_are_folded_and_large_ones_stay(numbers: Table) -> None:
     fill(numbers, 0, 400, 1, "a")
     numbers.compact(full=True)
@@ -102,6 +103,7 @@ def test_small_runs_are_folded_and_large_ones_stay(numbers: Table) -> None:
     assert sum(f.live_rows for f in base(numbers)) == 400
 
 
+@pytest.mark.full
 def test_versions_of_before_read_as_they_did_and_nothing_has_changed(numbers: Table) -> None:
     fill(numbers, 0, 20, 1, "a")
     numbers.compact(full=True)

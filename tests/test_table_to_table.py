@@ -73,6 +73,7 @@ def summed(totals: Table) -> dict[str, tuple[int, int]]:
     return {customer: sums for customer, sums in found.items() if sums[1]}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_totals_take_back_what_changed(session: Session, source: str, target: str) -> None:
     orders, totals = orders_of(session, source), totals_of(session, target)

@@ -85,6 +85,7 @@ def test_update_with_subqueries(sql: Session) -> None:
     assert error.code == "SUBQUERY_MULTIPLE_ROWS"
 
 
+@pytest.mark.full
 def test_update_from(sql: Session) -> None:
     assert affected(sql, "UPDATE t SET v = w, n = n || '!' FROM u WHERE u.id = t.id AND w < 101") == 1
     assert rows(sql) == [(1, 100, "a!"), (2, 20, "b"), (3, 30, None)]
@@ -156,6 +157,7 @@ def test_refused_values(sql: Session) -> None:
     assert "'id'" in error.message
 
 
+@pytest.mark.full
 def test_keys_and_literals(sql: Session, kind: str) -> None:
     assert affected(sql, "UPDATE t SET n = 'it''s'") == 3
     assert affected(sql, "UPDATE t SET id = id + 1 WHERE n = 'it''s'") == 3

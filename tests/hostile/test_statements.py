@@ -19,7 +19,7 @@ from trinity import Session, TrinityError
 from trinity.sql.parsing.parameters import literal, with_literals
 from trinity.sql.parsing.parse import parse
 
-FEW: Final = 30
+FEW: Final = 20
 MANY: Final = int(os.environ.get("HOSTILE_EXAMPLES", "3000"))
 LONGEST: Final = 2000
 """Characters of a message: names of 255 are shown whole."""

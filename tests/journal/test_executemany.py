@@ -39,6 +39,7 @@ def refused(connection: dbapi.Connection, text: str, rows: Any) -> dbapi.Error:
     return caught.value
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_many_rows_are_one_commit_or_none(items: Table, warehouse: Path) -> None:
     with dbapi.connect(warehouse=warehouse) as connection:

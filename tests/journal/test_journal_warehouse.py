@@ -276,6 +276,7 @@ def test_a_model_meets_the_tables(empty: dbapi.Connection, warehouse: Path, tier
             dbapi.connect(given, warehouse=warehouse)
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 @pytest.mark.parametrize("versions", ["BIGINT"])
 def test_the_seeds_session(
