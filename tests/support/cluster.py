@@ -26,6 +26,8 @@ __all__ = ["Cluster", "running_cluster"]
 _HOME: Final = Path(pyspark.__file__).parent
 _DEPLOY: Final = "org.apache.spark.deploy"
 _EXECUTOR: Final = b"CoarseGrainedExecutorBackend"
+_PATIENCE_S: Final = 120
+"""Time in which workers report."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,11 @@ def running_cluster(workers: int = 2) -> Iterator[Cluster]:
             size = ("--cores", "1", "--memory", "1g", "--host", host, "--webui-port", str(own_page))
             words = (*size, "--work-dir", str(own), address)
             started.append(running.enter_context(_process(own, host, f"{_DEPLOY}.worker.Worker", *words)))
+        until = time.monotonic() + _PATIENCE_S
         while _alive(page) < workers:
-            assert all(worker.poll() is None for worker in started), (folder / "worker-0" / "log").read_text()[-2000:]
+            log = (folder / "worker-0" / "log").read_text()
+            assert time.monotonic() < until, log[-2000:]
+            assert all(worker.poll() is None for worker in started), log[-2000:]
             time.sleep(0.1)
         yield Cluster(address, tuple(started))
 

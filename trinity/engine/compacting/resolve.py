@@ -62,7 +62,8 @@ def resolve(
     """Resolves the log of the pinned version; commits that come meanwhile stay in it.
 
     Returns:
-        the commit, ``skipped`` when there is no log; None when there is no base beside which a run could stand.
+        the commit, ``skipped`` when there is no log; None when there is no base beside which a run could stand, or all
+            row versions are kept aside, so that it takes a full compaction.
 
     Raises:
         TrinityError: NOT_SUPPORTED when the connector cannot delete rows by position.
@@ -71,7 +72,7 @@ def resolve(
     rewrite = connector.metadata.begin_resolve(table, parts.replaced, parts.kept)
     if not parts.log:
         return CommitResult(splits.version, skipped=True)
-    if not parts.kept or spec.keeps_history:  # all versions are in the sidecar then, and folded anyway
+    if not parts.kept or spec.keeps_history:
         return None
     work: _Resolve = (_ByColumn if spec.by_column else _WholeRows)(spark, splits, spec, parts)
     fragments, deletes = work.written(connector, rewrite)
