@@ -134,6 +134,15 @@ def test_a_batch_that_spark_has_not_noted_is_not_written_twice(
     assert rows_at(plain) == {(1, 1, 0): 2, (2, 2, 0): 2, (3, 3, 0): 2}
 
 
+def test_a_crash_while_the_first_batch_is_planned_does_not_spoil_the_checkpoint(source: Source, plain: Table) -> None:
+    source.put("1.json", row(1, 1))
+    offsets = source.checkpoint / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.9b753c21-e00f-48e8-869e-9802b0c32316.tmp").touch()  # as a kill leaves it
+    source.run(plain)
+    assert rows_at(plain) == {(1, 1, 0): 1}
+
+
 def test_a_checkpoint_put_back_loses_no_rows_in_silence(source: Source, plain: Table) -> None:
     source.put("1.json", row(1, 1))
     source.run(plain)

@@ -92,11 +92,18 @@ def _observed(table: Target, frame: DataFrame) -> DataFrame:
 
 
 def _planned(spark: SparkSession, checkpoint: str) -> int:
-    """The highest batch that a checkpoint has planned already, -1 for none: it may have been committed, too."""
+    """The highest batch that a checkpoint has planned already, -1 for none: it may have been committed, too.
+
+    What a crash has left of the plan of a first batch is deleted: Spark refuses a checkpoint that has such a file.
+    """
     jvm: Any = spark._jvm
     offsets = jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")
     files = offsets.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
     if not files.exists(offsets):
         return -1
-    names = [str(status.getPath().getName()) for status in files.listStatus(offsets)]
-    return max((int(name) for name in names if name.isdigit()), default=-1)
+    paths = {str(status.getPath().getName()): status.getPath() for status in files.listStatus(offsets)}
+    planned = max((int(name) for name in paths if name.isdigit()), default=-1)
+    for name, path in paths.items():
+        if planned < 0 and name.startswith("."):
+            files.delete(path, False)
+    return planned
