@@ -129,7 +129,7 @@ def _pyiceberg(session: Session) -> Seen:
     settings = {key.rpartition(".")[2]: value for key, value in _iceberg_settings(session).items()}
     names = settings["uri"].removeprefix("jdbc:sqlite:")
     told = S3Options().resolved()
-    bucket = {"s3.endpoint": told.endpoint or "", "s3.region": told.region or ""}
+    bucket = {f"s3.{name}": said for name in ("endpoint", "region") if (said := getattr(told, name))}
     catalog = SqlCatalog("iceberg", uri=f"sqlite:///{names}", warehouse=settings["warehouse"], **bucket)
     rows = catalog.load_table("default.flights").scan(selected_fields=("arr_delay",)).to_arrow()
     return Seen(rows.num_rows, pc.sum(rows["arr_delay"]).as_py())
