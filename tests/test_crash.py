@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -23,33 +22,23 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.support.changes import defined_changes, feed
 from tests.support.crash import built_shim, run_until_killed
+from tests.support.crash_rows import (
+    BATCH,
+    FIRST,
+    LATER,
+    MERGE,
+    PLAIN_MERGE,
+    SECOND,
+    arrow,
+    merged,
+    plainly_merged,
+    read,
+)
 from trinity import Column, Session
 from trinity.table import Table
 
 HERE = Path(__file__).parent
 
-Row = tuple[int, int, bool, str]
-"""id, ts, deleted, v."""
-
-FIRST: list[Row] = [(i, 10, False, f"first {i}") for i in range(40)]
-SECOND: list[Row] = [(i, 20, i % 4 == 0, f"second {i}") for i in range(0, 60, 2)]
-BATCH: list[Row] = [
-    *[(i, 30, i % 5 == 0, f"batch {i}") for i in range(0, 70, 3)],
-    *[(i, 15, False, f"late {i}") for i in range(1, 30, 3)],  # loses where ts 20 is there
-]
-LATER: list[Row] = [
-    (0, 5, False, "too late"),
-    (8, 19, False, "too late"),
-    (7, 40, False, "newest"),
-    (99, 1, False, "new"),
-]
-
-MERGE = """MERGE INTO {table} t USING parquet.`{rows}` s ON t.id = s.id
-           WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
-PLAIN_MERGE = """MERGE INTO {table} t USING parquet.`{rows}` s ON t.id = s.id
-                 WHEN MATCHED AND s.deleted THEN DELETE
-                 WHEN MATCHED THEN UPDATE SET v = s.v
-                 WHEN NOT MATCHED AND NOT s.deleted THEN INSERT *"""
 STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
 
 # the operation by which the commit becomes visible, as the shim prints it
@@ -58,35 +47,6 @@ COMMIT = {
     "delta": "rename */_delta_log/*.json",
     "iceberg": "unlink */catalog.db-journal",
 }
-
-
-def merged(*commits: list[Row]) -> list[Row]:
-    """U1 and U4, said again in the plainest way: the largest (ts, arrival) wins, tombstones are left out."""
-    newest: dict[int, Row] = {}
-    for row in (row for commit in commits for row in commit):
-        if row[0] not in newest or row[1] >= newest[row[0]][1]:
-            newest[row[0]] = row
-    return sorted(row for row in newest.values() if not row[2])
-
-
-def plainly_merged() -> list[Row]:
-    """What PLAIN_MERGE makes of FIRST."""
-    batch = {row[0]: row for row in BATCH}
-    updated = [(*row[:3], batch[row[0]][3]) if row[0] in batch else row for row in FIRST]
-    kept = [row for row in updated if row[0] not in batch or not batch[row[0]][2]]
-    ids = {row[0] for row in FIRST}
-    return sorted([*kept, *(row for row in BATCH if row[0] not in ids and not row[2])])
-
-
-def arrow(rows: list[Row]) -> pa.Table:
-    schema = pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("deleted", pa.bool_()), ("v", pa.string())])
-    return pa.Table.from_arrays(
-        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), schema, strict=True)], schema=schema
-    )
-
-
-def read(table: Table) -> list[Row]:
-    return sorted(tuple(row) for row in table.to_df().collect())
 
 
 @dataclass(frozen=True)
@@ -123,7 +83,12 @@ class Crash:
         if action == "append":
             words.append(self.rows)
         elif action in STATEMENTS:
-            words = ["sql", self.warehouse, table, STATEMENTS[action].format(table=table, rows=self.rows)]
+            words = [
+                "sql",
+                self.warehouse,
+                table,
+                STATEMENTS[action].format(table=table, rows=f"parquet.`{self.rows}`"),
+            ]
         return run_until_killed(HERE / "crash" / "child.py", words, environment, self.folder)
 
     @property

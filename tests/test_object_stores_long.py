@@ -38,11 +38,8 @@ def table(s3: Session) -> Table:
 
 def appends(lake: BucketLake, first: int, count: int) -> subprocess.Popen[bytes]:
     """A process that appends rows, a commit for each; it is told of the store by its environment."""
-    names = {"endpoint": "AWS_ENDPOINT_URL", "allow_http": "AWS_ALLOW_HTTP", "region": "AWS_REGION"}
-    told = {names.get(name, f"AWS_{name.upper()}"): str(value) for name, value in lake.server.options.items()}
-    settings = {name: value for name, value in lake.settings().items() if name != "storage_options"}
-    command = [sys.executable, "-c", APPENDS, json.dumps(settings), str(first), str(count)]
-    return subprocess.Popen(command, env={**os.environ, **told})
+    command = [sys.executable, "-c", APPENDS, json.dumps(lake.named), str(first), str(count)]
+    return subprocess.Popen(command, env={**os.environ, **lake.environment})
 
 
 def keys(server: ObjectServer, table: Table) -> list[int]:

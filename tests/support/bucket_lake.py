@@ -68,6 +68,17 @@ class BucketLake:
         given = {**self.server.options, **options}
         return {"connector": self.fmt, "warehouse": self.place, **self.database, "storage_options": given}
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What tells another process of the store."""
+        names = {"endpoint": "AWS_ENDPOINT_URL", "allow_http": "AWS_ALLOW_HTTP", "region": "AWS_REGION"}
+        return {names.get(name, f"AWS_{name.upper()}"): str(value) for name, value in self.server.options.items()}
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The catalog's settings for a process that is told of the store by :attr:`environment`."""
+        return {name: value for name, value in self.settings().items() if name != "storage_options"}
+
     def connect(self, **options: Any) -> Session:
         """A session that has this catalog alone; options as of :meth:`settings`."""
         return trinity.connect(catalogs={"lake": self.settings(**options)})

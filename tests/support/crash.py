@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["KILLED", "built_shim", "run_until_killed"]
+__all__ = ["KILLED", "built_shim", "kill_session", "run_until_killed"]
 
 KILLED = -9
 """The return code of a process that was killed."""
@@ -53,3 +55,19 @@ def run_until_killed(
     )
     assert done.returncode in (0, KILLED), done.stderr[-6000:]
     return done.returncode == KILLED
+
+
+def kill_session(leader: int) -> None:
+    """Kills a process that leads a session, and all that are in it, workers with groups of their own, too."""
+    while found := [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _is_in(pid, leader)]:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _is_in(pid: int, session: int) -> bool:
+    """True for a process of a session that has not ended yet."""
+    with contextlib.suppress(OSError):
+        state, _, _, number = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
+        return int(number) == session and state not in "ZX"
+    return False

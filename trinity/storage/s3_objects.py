@@ -7,7 +7,6 @@ are those of the newest state; each is one request, but for listings of many obj
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -138,20 +137,21 @@ class S3Objects:
             return False
 
     def _prove(self) -> None:
-        """Refuses a store that would put over what is there. Once for each bucket and way to reach it."""
+        """Refuses a store that would put over what is there. Once for each bucket and way to reach it.
+
+        The object that shows it stays: the next process finds it there, and one that is killed leaves nothing else.
+        """
         known = self._root.bucket, options_of(self._root.bucket).resolved()
         with _proving:
             if known in _proven:
                 return
-            probe = str(self._root.join("_trinity", f"probe-{uuid.uuid4().hex}"))
+            probe = str(self._root.join("_trinity", "probe"))
             try:
-                if not (self._put_new(probe, b"1") and not self._put_new(probe, b"2")):
+                if self._put_new(probe, b"1") and self._put_new(probe, b"2"):
+                    self.remove([probe])
                     raise without_conditional_put(probe)
             except TrinityError as error:
                 raise _lacking(error, probe) from error
-            finally:
-                with suppress(TrinityError):  # who may not delete may still commit
-                    self.remove([probe])
             _proven.add(known)
 
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:

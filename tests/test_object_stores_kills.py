@@ -1,0 +1,199 @@
+"""L6 in a bucket of S3: a process is killed around each of its requests; the table reads as before or as after.
+
+One run gets through, and the states that it leads the bucket through are put back one by one: what a kill there would
+have left. Real kills, drawn at random, come on top.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, stored
+from tests.support.bucket_moments import Moment, watched
+from tests.support.bucket_use import unneeded
+from tests.support.crash import KILLED, kill_session
+from tests.support.crash_rows import (
+    BATCH,
+    FIRST,
+    LATER,
+    MERGE,
+    PLAIN_MERGE,
+    SECOND,
+    arrow,
+    merged,
+    plainly_merged,
+    read,
+    values,
+)
+from tests.support.fault_proxy import LOST, Answer, Request
+from tests.support.object_store import ObjectServer
+from trinity import Column, Session
+
+ELSEWHERE: Final = {"region": "eu-west-1"}
+"""Another way to the same store: the process has not tried yet that it puts if absent."""
+CHECKPOINTS: Final = {"delta.checkpointInterval": "2"}
+"""Delta writes a checkpoint with the append that is killed."""
+INTERVALS: Final = {"parquet": {"checkpoint-interval": 2}}
+"""So does Parquet."""
+CHILD: Final = Path(__file__).parent / "crash" / "in_bucket.py"
+FEWEST: Final = 3
+"""Requests that write which each of what is killed makes."""
+COMPACTIONS: Final = ("minor", "resolve", "full")
+
+
+@pytest.fixture(autouse=True)
+def hasty_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vacuum as ten minutes later: it spares the metadata of the last ones."""
+    for module in ("trinity_iceberg.expire", "trinity_parquet.metadata"):
+        monkeypatch.setattr(f"{module}.COMMIT_TIMEOUT_S", -1)
+
+
+def test_an_append_that_is_killed_at_any_request(lake: BucketLake, object_server: ObjectServer) -> None:
+    lake = replace(
+        lake, place=f"s3://{object_server.new_bucket()}/w", database={**lake.database, **INTERVALS.get(lake.fmt, {})}
+    )
+    with lake.connect() as session:
+        session.create_table("t", COLUMNS, properties=CHECKPOINTS if lake.fmt == "delta" else {}).append(ROWS)
+    with lake.connect(**ELSEWHERE) as session, watched(lake) as moments:
+        session.table("t").append(ROWS, txn=("crash", 1))
+    seen = [check_plain_append(lake, object_server, moments.put_back(moment)) for moment in moments.found]
+    assert sorted(seen) == seen  # as before up to the commit, as after from then on
+    assert {seen[0], seen[-1]} == {2, 4}
+    assert len(seen) > 2
+
+
+def check_plain_append(lake: BucketLake, server: ObjectServer, moment: Moment) -> int:
+    """As before or as after; the same append again gives after; the rows that there were."""
+    with lake.connect() as session:
+        table = session.table("t")
+        count = len(stored(server, table))
+        assert table.append(ROWS, txn=("crash", 1)).skipped == (count == 4), moment.where
+        table.append(ROWS)
+        table.vacuum("0 seconds")
+        assert unneeded(lake, table) == [], moment.where
+        assert len(stored(server, table)) == 6, moment.where
+        return count
+
+
+# -- through Spark ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tables(spark: SparkSession, lake: BucketLake) -> None:
+    """A keyed table with a base and two commits since, and a plain one of two commits."""
+    columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
+    options = {"watermark-key": "ts", "tombstone-key": "deleted"}
+    with lake.connect() as session:
+        table = session.create_table("t", columns, primary_key=["id"], properties=options)
+        table.upsert(arrow(FIRST))
+        table.compact(full=True)
+        table.upsert(arrow(SECOND[:10]))
+        table.upsert(arrow(SECOND[10:]))
+        plain = session.create_table("plain", columns)
+        plain.append(arrow(FIRST[:25]))
+        plain.append(arrow(FIRST[25:]))
+
+
+def act(session: Session, action: str) -> None:
+    """Does what is killed."""
+    if action == "append":
+        session.table("t").upsert(arrow(BATCH), txn=("crash", 1))
+    elif action == "merge":
+        session.sql(MERGE.format(table="t", rows=values(BATCH)))
+    elif action == "plain merge":
+        session.sql(PLAIN_MERGE.format(table="plain", rows=values(BATCH)))
+    else:
+        assert not session.table("t").compact(action).skipped
+
+
+def check(lake: BucketLake, action: str, where: str, number: int) -> bool:
+    """As before or as after, and all that follows does what it ever does; True where it is as after."""
+    with lake.connect() as session:
+        return (check_plain if action == "plain merge" else check_keyed)(session, action, where, number, lake)
+
+
+def check_keyed(session: Session, action: str, where: str, number: int, lake: BucketLake) -> bool:
+    table, before, after = session.table("t"), merged(FIRST, SECOND), merged(FIRST, SECOND, BATCH)
+    tiers = {file.tier.value for file in table.splits().files}
+    found = read(table)
+    assert found in ([before, after] if action in ("append", "merge") else [before]), where
+    table.upsert(arrow(BATCH), txn=("crash", 1))
+    assert read(table) == after, where
+    session.sql(MERGE.format(table="t", rows=values(LATER)))
+    assert read(table) == merged(FIRST, SECOND, BATCH, LATER), where
+    table.compact(action if action in COMPACTIONS else COMPACTIONS[number % 3])
+    table.vacuum("0 seconds")
+    assert unneeded(lake, table) == [], where
+    assert read(table) == merged(FIRST, SECOND, BATCH, LATER), where
+    return found == after if action in ("append", "merge") else tiers == {"base"}
+
+
+def check_plain(session: Session, action: str, where: str, number: int, lake: BucketLake) -> bool:
+    table, before, after = session.table("plain"), sorted(FIRST), plainly_merged()
+    found = read(table)
+    assert found in (before, after), where
+    table.append(arrow(LATER))
+    session.sql(PLAIN_MERGE.format(table="plain", rows=values(BATCH)))
+    expected = plainly_merged([*found, *LATER])
+    assert read(table) == expected, where
+    table.compact(full=True)
+    table.vacuum("0 seconds")
+    assert unneeded(lake, table) == [], where
+    assert read(table) == expected, where
+    return found == after
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("action", ["append", "merge", "plain merge", *COMPACTIONS])
+def test_a_process_that_is_killed_at_any_request(tables: None, lake: BucketLake, action: str) -> None:
+    with lake.connect(**ELSEWHERE) as session, watched(lake) as moments:
+        act(session, action)
+    seen = []
+    for number, moment in enumerate(moments.found):
+        moments.put_back(moment)
+        seen.append(check(lake, action, f"{action} killed {moment.where}", number))
+    assert sorted(seen) == seen  # as before up to the commit, as after from then on
+    assert seen[0] < seen[-1] or action == "minor"
+    assert len(seen) > 2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("action", ["merge", *COMPACTIONS])
+def test_a_process_that_is_killed(tables: None, lake: BucketLake, action: str) -> None:
+    """SIGKILL at a drawn request that writes, for the process, its JVM and its workers."""
+    drawn = random.Random(f"{lake.fmt} {action}")
+    last, forwarded = drawn.randint(1, FEWEST), drawn.random() < 0.5
+    writing, mutex = list[Request](), threading.Lock()
+    words = ("sql", MERGE.format(table="t", rows=values(BATCH))) if action == "merge" else ("compact", action)
+
+    def kills(request: Request, ask: Callable[[], Answer]) -> Answer | None:
+        if request.method in ("GET", "HEAD"):
+            return LOST if len(writing) == last else None
+        with mutex:
+            if len(writing) < last:
+                writing.append(request)
+                if len(writing) < last:
+                    return None
+                if forwarded:
+                    ask()
+                kill_session(child.pid)
+            return LOST
+
+    with lake.server.proxy.faulty(kills):
+        command = [sys.executable, str(CHILD), json.dumps(lake.named), *words]
+        child = subprocess.Popen(command, env={**os.environ, **lake.environment}, start_new_session=True)
+        assert child.wait() == KILLED
+    where = f"{action} killed {'after' if forwarded else 'before'} {writing[-1]}"
+    check(lake, action, where, last)
