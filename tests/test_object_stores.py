@@ -193,7 +193,7 @@ def test_requests_are_few_and_do_not_grow(plain: Table, object_server: ObjectSer
             table.splits()
     assert (len(append), len(look), len(find)) == {
         "parquet": (6, 1, 3),
-        "delta": (6, 1, 3),
+        "delta": (7, 1, 3),
         "iceberg": (7, 0, 1),
     }[lake.fmt]
     assert len(first) <= 2 + 10  # the log's names, a checkpoint, and what was committed since

@@ -126,14 +126,20 @@ def _key(file: Mapping[str, Any]) -> _File:
     return file["path"], vector.get("pathOrInlineDv"), vector.get("offset")
 
 
-def replayed(store: ObjectStore, table: str, version: int) -> Replayed:
+def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str]) -> Replayed:
     """The sum of the log by a version: from the newest checkpoint below it, and the commits since.
+
+    Args:
+        store: the table's folder.
+        table: its name, for messages.
+        version: its version.
+        names: the names of the log's objects.
 
     Raises:
         TrinityError: BAD_DATA naming the commit file that is damaged.
     """
     found, start = Replayed(), -1
-    numbers = [int(match[1]) for name in store.names(LOG) if (match := _CHECKPOINT.fullmatch(name))]
+    numbers = [int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))]
     for number in sorted((n for n in numbers if n <= version), reverse=True):
         if actions := _read(store, number):
             found.add(actions)
@@ -147,7 +153,7 @@ def replayed(store: ObjectStore, table: str, version: int) -> Replayed:
     return found
 
 
-def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int) -> None:
+def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int, names: Iterable[str]) -> None:
     """Writes the checkpoint of a version, and the hint at it.
 
     Args:
@@ -155,8 +161,9 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
         table: its name, for messages.
         version: its version.
         removed_since_ms: files that were removed before are not in it, milliseconds since the epoch.
+        names: the names of the log's objects.
     """
-    found = replayed(store, table, version)
+    found = replayed(store, table, version, names)
     removed = [a for a in found.removed.values() if a["remove"].get("deletionTimestamp", 0) >= removed_since_ms]
     rows = [_row(action) for action in (*found.actions(), *removed) if "commitInfo" not in action]
     columns = {kind: [row.get(kind) for row in rows] for kind in _SCHEMA.names}

@@ -56,7 +56,7 @@ def _started(snapshots: Snapshots, logs: Logs, table: TableHandle, state: State)
     """A transaction on the newest version, which is told."""
     if Location.of(table.location).on_disk:
         return _of_delta(logs.jvm(), table, state)
-    return ObjectTransaction(table, state, partial(snapshots.keep, table, state))
+    return ObjectTransaction(table, state, partial(snapshots.keep, table))
 
 
 def _of_delta(jvm: DeltaJvm, table: TableHandle, state: State) -> DeltaTransaction:

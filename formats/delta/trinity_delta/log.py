@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any, Final
 
 from trinity.errors import TrinityError
@@ -12,17 +14,43 @@ from trinity_delta.actions import LOG, commit_name
 from trinity_delta.repair import damaged
 
 __all__ = [
+    "Listing",
     "commit_numbers",
     "commit_stamp",
     "commits",
     "earliest",
     "earliest_commit",
-    "listed_commits",
+    "listed",
     "no_commits",
     "read_commit",
 ]
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A log, or the end of one, as a listing shows it.
+
+    Attributes:
+        commits: version -> facts about its commit file.
+        checkpoints: the versions that have a checkpoint.
+    """
+
+    commits: dict[int, Stat]
+    checkpoints: frozenset[int]
+
+    @property
+    def first(self) -> int | None:
+        """The oldest version that can be read; 0 also where a commit is missing, None for no table, or no more of one.
+
+        A checkpoint stands for what was before it; the commit file of its version stays with it.
+        """
+        first = _unbroken(self.commits) if self.commits else 0
+        if first and first - 1 not in self.checkpoints:
+            first = min((n for n in self.checkpoints if n >= first), default=0)
+        return first if first in self.commits else None
 
 
 def commit_numbers(store: ObjectStore) -> list[int]:
@@ -62,16 +90,25 @@ def commits(store: ObjectStore, table: str) -> list[int]:
     return found
 
 
-def listed_commits(store: ObjectStore, known: int | None = None) -> dict[int, Stat]:
-    """The versions whose commit files are there, by one listing: all, or a known one and those behind it."""
-    after = commit_name(known - 1) if known else None
-    named = ((_COMMIT.fullmatch(e.path.removeprefix(f"{LOG}/")), e) for e in store.list(LOG, after=after))
-    return {int(match[1]): Stat(e.size, e.modified_ms * 10**6, "") for match, e in named if match}
+def listed(store: ObjectStore, known: int | None = None) -> Listing:
+    """The log by one listing: all of it, or a known version and those behind it."""
+    commits, checkpoints = dict[int, Stat](), set[int]()
+    for entry in store.list(LOG, after=commit_name(known - 1) if known else None):
+        name = entry.path.removeprefix(f"{LOG}/")
+        if match := _COMMIT.fullmatch(name):
+            commits[int(match[1])] = Stat(entry.size, entry.modified_ms * 10**6, "")
+        elif match := _CHECKPOINT.fullmatch(name):
+            checkpoints.add(int(match[1]))
+    return Listing(commits, frozenset(checkpoints))
 
 
 def earliest_commit(store: ObjectStore, table: str) -> int:
     """The first version from which every commit file up to the newest is there."""
-    found = set(commits(store, table))
+    return _unbroken(set(commits(store, table)))
+
+
+def _unbroken(found: Collection[int]) -> int:
+    """The first of the numbers that lead to the highest one without a gap."""
     at = max(found)
     while at - 1 in found:
         at -= 1

@@ -17,13 +17,15 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
-from trinity_delta.actions import Action, commit_name
+from trinity_delta.actions import LOG, Action, commit_name
 from trinity_delta.checkpoint import replayed, write_checkpoint
+from trinity_delta.checksum import write_checksum
+from trinity_delta.cleanup import clean_up
 from trinity_delta.column_mapping import numbered
 from trinity_delta.features import CONDITIONAL_PUT, SUPPORTED, protocol_of
 from trinity_delta.schema import DEFINITION, MODE, renamed_columns
 from trinity_delta.settings import checked_settings, checkpoint_interval, retention_ms
-from trinity_delta.state import State
+from trinity_delta.state import State, apply
 
 __all__ = ["ObjectLog", "ObjectTransaction"]
 
@@ -58,15 +60,15 @@ class ObjectLog:
             "isManaged": "false",
             "properties": _text(settled["configuration"]),
         }
-        actions = [
-            _commit_info("CREATE TABLE", parameters, next_timestamp_ms(0), blind=True),
-            {"protocol": protocol_of(settled["schemaString"], settled["configuration"], further=further)},
-            {"metaData": settled},
-        ]
-        _put(ObjectStore(location), 0, actions)
+        protocol = protocol_of(settled["schemaString"], settled["configuration"], further=further)
+        info = _commit_info("CREATE TABLE", parameters, next_timestamp_ms(0), blind=True)
+        store = ObjectStore(location)
+        _put(store, 0, [{"commitInfo": info}, {"protocol": protocol}, {"metaData": settled}])
+        after_commit("Version 0 has no checksum", lambda: write_checksum(store, 0, info, settled, protocol, ()))
 
     def snapshot(self, name: str, location: str, version: int) -> list[Action]:
-        return replayed(ObjectStore(location), name, version).actions()
+        store = ObjectStore(location)
+        return replayed(store, name, version, store.names(LOG)).actions()
 
     def forget(self, location: str) -> None:
         """Nothing: nothing is remembered here."""
@@ -80,10 +82,10 @@ class ObjectTransaction:
     Args:
         table: the table.
         state: the version that the transaction has seen.
-        keep: told the number, the actions and the bytes of what was committed.
+        keep: told the version that a commit made, and the bytes of that.
     """
 
-    def __init__(self, table: TableHandle, state: State, keep: Callable[[int, list[Action], int], None]) -> None:
+    def __init__(self, table: TableHandle, state: State, keep: Callable[[State, int], None]) -> None:
         self._table, self._state, self._keep = table, state, keep
         self._metadata: Mapping[str, Any] = state.metadata
         self._further: set[str] = set()
@@ -132,10 +134,15 @@ class ObjectTransaction:
     ) -> int:
         number, at = self._state.version + 1, next_timestamp_ms(self._state.timestamp_ms)
         info = _commit_info(operation, parameters, at, tags, read=self._state.version)
-        wanted = [info, *self._described(), *map(dict, actions)]
-        size = _put(ObjectStore(self._table.location), number, wanted)
-        after_commit(f"Version {number} will be read back", lambda: self._keep(number, wanted, size))
-        after_commit(f"Version {number} has no checkpoint", lambda: self._checkpoint(number))
+        wanted = [{"commitInfo": info}, *self._described(), *map(dict, actions)]
+        made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
+        size = _put(store, number, wanted)
+        after_commit(f"Version {number} will be read back", lambda: self._keep(made, size))
+        after_commit(
+            f"Version {number} has no checksum",
+            lambda: write_checksum(store, number, info, made.metadata, made.protocol, made.files.values()),
+        )
+        after_commit(f"Version {number} has no checkpoint", lambda: self._checkpoint(store, made))
         return number
 
     def _described(self) -> list[Action]:
@@ -147,12 +154,16 @@ class ObjectTransaction:
         same = all(set(protocol.get(key, ())) == set(present.get(key) or ()) for key in _FEATURES)
         return [*([] if same else [{"protocol": protocol}]), {"metaData": self._metadata}]
 
-    def _checkpoint(self, number: int) -> None:
-        settings = self._metadata["configuration"]
-        step = min(checkpoint_step(checkpoint_interval(settings), len(self._state.files)), _MOST_COMMITS)
-        if number % step == 0:
-            since = int(time.time() * 1000) - retention_ms(settings)
-            write_checkpoint(ObjectStore(self._table.location), self._table.full_name, number, since)
+    def _checkpoint(self, store: ObjectStore, made: State) -> None:
+        """Writes the checkpoint of a version that is to have one, and deletes what the log does not need any more."""
+        settings = made.metadata["configuration"]
+        step = min(checkpoint_step(checkpoint_interval(settings), len(made.files)), _MOST_COMMITS)
+        if made.version % step:
+            return
+        log, now = store.list(LOG), int(time.time() * 1000)
+        names = [entry.path.removeprefix(f"{LOG}/") for entry in log]
+        write_checkpoint(store, self._table.full_name, made.version, now - retention_ms(settings), names)
+        clean_up(store, settings, log, now)
 
 
 def _asked(settings: Mapping[str, str]) -> set[str]:
@@ -187,8 +198,8 @@ def _commit_info(
     *,
     read: int | None = None,
     blind: bool = False,
-) -> Action:
-    info = {
+) -> dict[str, Any]:
+    return {
         "inCommitTimestamp": timestamp_ms,
         "timestamp": timestamp_ms,
         "operation": operation,
@@ -201,7 +212,6 @@ def _commit_info(
         "engineInfo": _engine(),
         "txnId": str(uuid.uuid4()),
     }
-    return {"commitInfo": info}
 
 
 @cache

@@ -28,14 +28,14 @@ def damaged(table: str, commit: str, what: str) -> TrinityError:
 
 
 def made_by_trinity(location: str) -> bool:
-    """True when any commit that can be read says so."""
-    actions = _actions(ObjectStore(location))
-    return any(DEFINITION in action.get("metaData", {}).get("configuration", {}) for action in actions)
+    """True when any commit or checksum that can be read says so."""
+    said = (action.get("metaData") or action.get("metadata") or {} for action in _actions(ObjectStore(location)))
+    return any(DEFINITION in metadata.get("configuration", {}) for metadata in said)
 
 
 def _actions(store: ObjectStore) -> Iterator[dict[str, Any]]:
-    for commit in sorted(name for name in store.names(LOG) if name.endswith(".json")):
-        for line in store.get(f"{LOG}/{commit}").splitlines():
+    for name in sorted(name for name in store.names(LOG) if name.endswith((".json", ".crc"))):
+        for line in store.get(f"{LOG}/{name}").splitlines():
             try:
                 found = json.loads(line)
             except ValueError:

@@ -11,10 +11,12 @@ from trinity.storage import duration_ms
 from trinity_delta.features import KEPT, SUPPORTED
 from trinity_delta.schema import CONSTRAINT, MODE
 
-__all__ = ["checked_settings", "checkpoint_interval", "retention_ms"]
+__all__ = ["checked_settings", "checkpoint_interval", "cleans_up", "log_retention_ms", "retention_ms"]
 
 _INTERVAL: Final = "delta.checkpointInterval"
 _RETENTION: Final = "delta.deletedFileRetentionDuration"
+_LOG_RETENTION: Final = "delta.logRetentionDuration"
+_CLEANUP: Final = "delta.enableExpiredLogCleanup"
 _UNITS: Final = ("week", "day", "hour", "minute", "second", "millisecond")
 _DURATION: Final = re.compile(rf"interval((?:\s+\d+\s+(?:{'|'.join(_UNITS)})s?)+)", re.IGNORECASE)
 
@@ -37,6 +39,7 @@ _KNOWN: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
             "delta.appendOnly",
             "delta.enableChangeDataFeed",
             "delta.enableDeletionVectors",
+            _CLEANUP,
             "delta.enableInCommitTimestamps",
             "delta.enableMaterializePartitionColumnsFeature",
             "delta.enableTypeWidening",
@@ -44,7 +47,7 @@ _KNOWN: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
         (_is_flag, "'true' or 'false'"),
     ),
     _INTERVAL: (_is_count, "a positive number of commits"),
-    _RETENTION: (_is_duration, "an interval such as 'interval 7 days'"),
+    **dict.fromkeys((_RETENTION, _LOG_RETENTION), (_is_duration, "an interval such as 'interval 7 days'")),
     MODE: (lambda value: value in ("none", "name"), "'none' or 'name'"),
     "delta.dataSkippingNumIndexedCols": (lambda value: value == "-1" or value.isdecimal(), "a number of columns"),
     "delta.dataSkippingStatsColumns": (bool, "names of columns"),
@@ -85,6 +88,20 @@ def checkpoint_interval(settings: Mapping[str, str]) -> int:
 
 def retention_ms(settings: Mapping[str, str]) -> int:
     """The time for which Delta's own VACUUM spares a removed file, milliseconds; Delta's default is a week."""
-    words = settings.get(_RETENTION, "7 days").lower().removeprefix("interval").split()
+    return _interval_ms(settings, _RETENTION, "7 days")
+
+
+def log_retention_ms(settings: Mapping[str, str]) -> int:
+    """The time for which the log keeps versions, milliseconds; Delta's default is 30 days."""
+    return _interval_ms(settings, _LOG_RETENTION, "30 days")
+
+
+def cleans_up(settings: Mapping[str, str]) -> bool:
+    """True where the log is to be cleaned up, which is Delta's default."""
+    return settings.get(_CLEANUP, "true").lower() == "true"
+
+
+def _interval_ms(settings: Mapping[str, str], name: str, default: str) -> int:
+    words = settings.get(name, default).lower().removeprefix("interval").split()
     parts = zip(words[::2], words[1::2], strict=True)
-    return sum(duration_ms(f"{number} {unit}", _RETENTION) for number, unit in parts)
+    return sum(duration_ms(f"{number} {unit}", name) for number, unit in parts)

@@ -23,7 +23,7 @@ from trinity_delta.log import (
     commits,
     earliest,
     earliest_commit,
-    listed_commits,
+    listed,
     no_commits,
     read_commit,
 )
@@ -60,6 +60,7 @@ class _Known:
 
     Attributes:
         newest: the newest version seen.
+        first: in an object store the oldest version that could be read when the whole log was listed.
         stamp: tells the commit file of ``newest`` from that of another table under the same name.
         states: versions used last.
         kept: versions that were committed from here and not listed since, and the bytes of their commits.
@@ -67,6 +68,7 @@ class _Known:
 
     newest: int
     stamp: Stat
+    first: int = 0
     states: Cache[int, State] = field(default_factory=lambda: Cache(_CACHED))
     kept: dict[int, int] = field(default_factory=dict)
 
@@ -110,7 +112,13 @@ class Snapshots:
             def oldest(newest: State) -> int:
                 return self._oldest(store, table.full_name, newest)
 
-            return _named(table, version_at(table, known.newest, read, oldest))
+            try:
+                return _named(table, version_at(table, known.newest, read, oldest))
+            except TrinityError as error:  # another process may have cleaned up the log since it was listed
+                if error.code != "BAD_DATA" or store.on_disk or listed(store).first in (None, known.first):
+                    raise
+                self._known.pop(store.root)
+            return self.state(table)
 
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
@@ -148,8 +156,10 @@ class Snapshots:
 
     def readable(self, table: TableHandle) -> Iterable[State]:
         """The states of the versions that no vacuum of Trinity's took, oldest first."""
-        newest = self.state(replace(table, version=None))
-        first = self._oldest(ObjectStore(table.location), table.full_name, newest)
+        newest, store = self.state(replace(table, version=None)), ObjectStore(table.location)
+        if not store.on_disk:  # another process may have cleaned up the log since
+            self._known[store.root].first = listed(store).first or 0
+        first = self._oldest(store, table.full_name, newest)
         for version in range(first, newest.version + 1):
             yield self.state(replace(table, version=version))
 
@@ -172,7 +182,13 @@ class Snapshots:
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
         """The commits since a version, compactions left out; None once a commit file of these is gone."""
         store, versions = ObjectStore(pinned.location), range((pinned.version or 0) + 1, newest.version + 1)
-        if store.on_disk and any(commit_stamp(store, version) is None for version in versions):
+        if not versions:
+            return []
+        if store.on_disk:
+            gone = any(commit_stamp(store, version) is None for version in versions)
+        else:
+            gone = versions[0] < (listed(store).first or 0)
+        if gone:
             return None
         return [file_change(pinned, newest.definition, v, read_commit(store, pinned.full_name, v)) for v in versions]
 
@@ -194,30 +210,27 @@ class Snapshots:
         with self._mutex:
             self._known.pop(ObjectStore(table.location).root, None)
 
-    def keep(self, table: TableHandle, state: State, version: int, actions: list[dict[str, Any]], size: int) -> None:
+    def keep(self, table: TableHandle, made: State, size: int) -> None:
         """Remembers a version that this process has committed, so that it is not read back.
 
         Args:
             table: the table.
-            state: the version before it.
-            version: its number.
-            actions: its commit.
+            made: the version.
             size: bytes of its commit file.
         """
         with self._mutex:
             if (known := self._known.get(ObjectStore(table.location).root)) is not None:
-                known.states.put(version, apply(table, state, version, actions))
-                known.kept[version] = size
+                known.states.put(made.version, made)
+                known.kept[made.version] = size
 
     def is_behind(self, table: TableHandle, state: State) -> bool:
         """True when this process knows of a version behind a state."""
         known = self._known.get(ObjectStore(table.location).root)
         return known is not None and known.states.peek(state.version + 1) is not None
 
-    @staticmethod
-    def _oldest(store: ObjectStore, table: str, newest: State) -> int:
-        """The oldest readable version; nobody cleans up a log in an object store."""
-        return max(newest.oldest, earliest(store, table) if store.on_disk else 0)
+    def _oldest(self, store: ObjectStore, table: str, newest: State) -> int:
+        """The oldest readable version."""
+        return max(newest.oldest, earliest(store, table) if store.on_disk else self._known[store.root].first)
 
     def _refresh(self, store: ObjectStore, table: TableHandle) -> _Known:
         """The memory of the table, with the newest version counted on from there, else found by listing."""
@@ -235,16 +248,17 @@ class Snapshots:
     def _listed(self, store: ObjectStore, table: TableHandle, known: _Known | None) -> _Known:
         """The memory of a table in an object store: forgotten once the commit that it ended with is another one.
 
-        A table that was dropped has no first commit, whatever others may still put there.
+        A table that was dropped has neither a first commit nor a checkpoint, whatever others may still put there.
         """
-        found = listed_commits(store, known.newest) if known else {}
+        found = listed(store, known.newest).commits if known else {}
         if known is None or found.get(known.newest) != known.stamp or not known.has_kept(found):
-            found, known = listed_commits(store), None
-            if 0 not in found:
+            log = listed(store)
+            if log.first is None:
                 raise no_commits(table.full_name)
-        newest = max(found)
-        known = self._known[store.root] = known or _Known(newest, found[newest])
-        known.newest, known.stamp = newest, found[newest]
+            found, newest = log.commits, max(log.commits)
+            known = self._known[store.root] = _Known(newest, found[newest], log.first)
+        known.newest = max(found)
+        known.stamp = found[known.newest]
         known.kept.clear()
         return known
 
@@ -256,7 +270,8 @@ class Snapshots:
         at, state = version, None
         most = _MOST_REPLAYED if store.on_disk else _MOST_FETCHED
         while at >= 0 and (state := known.states.peek(at)) is None:
-            if version - at >= most or (store.on_disk and commit_stamp(store, at) is None):
+            gone = commit_stamp(store, at) is None if store.on_disk else at < known.first
+            if gone or version - at >= most:
                 return self._rebuild(table, version)
             at -= 1
         for number in range(at + 1, version + 1):

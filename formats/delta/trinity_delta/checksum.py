@@ -1,0 +1,58 @@
+"""Version checksums: what a version adds up to, beside its commit, as Delta's protocol has it.
+
+Readers compare it with what they have read, and find the protocol and the metadata of a version in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from trinity.spi import DataFile
+from trinity.storage import AlreadyExists, ObjectStore
+from trinity_delta.actions import LOG
+
+__all__ = ["write_checksum"]
+
+_TIMED: Final = "delta.enableInCommitTimestamps"
+_VECTORS: Final = "deletionVectors"
+
+
+def write_checksum(
+    store: ObjectStore,
+    version: int,
+    info: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    protocol: Mapping[str, Any],
+    files: Collection[DataFile],
+) -> None:
+    """Writes the checksum of a version; one that is there says the same.
+
+    Args:
+        store: the table's folder.
+        version: its number.
+        info: the ``commitInfo`` of its commit.
+        metadata: the ``metaData`` action of the version.
+        protocol: its ``protocol`` action.
+        files: its live files, not those of the sidecar.
+    """
+    found: dict[str, Any] = {
+        "txnId": info["txnId"],
+        "tableSizeBytes": sum(file.size for file in files),
+        "numFiles": len(files),
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "metadata": metadata,
+        "protocol": protocol,
+    }
+    if metadata["configuration"].get(_TIMED, "").lower() == "true":
+        found["inCommitTimestampOpt"] = info["inCommitTimestamp"]
+    if _VECTORS in (protocol.get("readerFeatures") or ()):
+        vectors = [file.deletes.rows for file in files if file.deletes]
+        found |= {"numDeletedRecordsOpt": sum(vectors), "numDeletionVectorsOpt": len(vectors)}
+    data = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        store.put_if_absent(f"{LOG}/{version:020d}.crc", data)
+    except AlreadyExists:
+        return
