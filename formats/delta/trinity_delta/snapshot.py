@@ -146,7 +146,8 @@ class Snapshots:
         """The readable versions, oldest first."""
         table, store = replace(table, version=None), ObjectStore(table.location)
         newest = self.state(table)
-        first = max(newest.oldest, earliest_commit(store, table.full_name))
+        kept = earliest_commit(store, table.full_name) if store.on_disk else listed(store).first or 0
+        first = max(newest.oldest, kept)
         entries: list[HistoryEntry] = []
         for version in range(first, newest.version + 1):
             actions = read_commit(store, table.full_name, version)
