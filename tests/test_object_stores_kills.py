@@ -87,6 +87,60 @@ def check_plain_append(lake: BucketLake, server: ObjectServer, moment: Moment) -
         return count
 
 
+def define(session: Session, action: str) -> None:
+    """Does what is killed, to a table of three commits or to one that is not there yet."""
+    if action == "create":
+        session.create_table("u", COLUMNS)
+    elif action == "drop":
+        session.drop_table("t")
+    elif action == "alter":
+        session.table("t").add_column(Column("more", "int"))
+    else:
+        session.table("t").vacuum("0 seconds")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("action", ["create", "drop", "alter", "vacuum"])
+def test_a_table_is_defined_or_not(lake: BucketLake, object_server: ObjectServer, action: str) -> None:
+    with lake.connect() as session:
+        table = session.create_table("t", COLUMNS)
+        for _ in range(2):
+            table.append(ROWS)
+        table.connector.metadata.truncate(table.handle)
+        table.append(ROWS)
+    with lake.connect(**ELSEWHERE) as session, watched(lake) as moments:
+        define(session, action)
+    seen = []
+    for moment in moments.found:
+        moments.put_back(moment)
+        with lake.connect() as session:
+            seen.append(check_defined(session, lake, action, f"{action} killed {moment.where}"))
+    assert sorted(seen) == seen  # as before up to some request, as after from then on
+    assert seen[0] < seen[-1]
+
+
+def check_defined(session: Session, lake: BucketLake, action: str, where: str) -> bool:
+    """As before or as after, and the same may be done again; True where it is as after."""
+    names = session.list_tables("lake", "default")
+    if action == "create":
+        done = "u" in names
+    elif action == "drop":
+        done = names == []
+    elif action == "alter":
+        done = len(session.table("t").definition.columns) == 3
+    else:
+        done = unneeded(lake, session.table("t")) == []
+    if not done:
+        define(session, action)
+    table = session.create_table("t", COLUMNS) if action == "drop" else session.table("t")
+    assert len(stored(lake.server, table)) == (0 if action == "drop" else 2), where
+    table.append(ROWS)
+    table.vacuum("0 seconds")
+    assert len(stored(lake.server, table)) == (2 if action == "drop" else 4), where
+    assert unneeded(lake, table) == [], where
+    return done
+
+
 # -- through Spark ----------------------------------------------------------------------------------------
 
 
