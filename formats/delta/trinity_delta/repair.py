@@ -34,7 +34,7 @@ def made_by_trinity(location: str) -> bool:
 
 
 def _actions(store: ObjectStore) -> Iterator[dict[str, Any]]:
-    for name in sorted(name for name in store.names(LOG) if name.endswith((".json", ".crc"))):
+    for name in sorted(name for name in store.names(LOG) if name[:20].isdigit() and name.endswith((".json", ".crc"))):
         for line in store.get(f"{LOG}/{name}").splitlines():
             try:
                 found = json.loads(line)
