@@ -13,7 +13,9 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import trinity
+from tests.support.azure_server import AzureServer, running_azure_server
 from tests.support.bucket_lake import COLUMNS, SERVERS, BucketLake, bucket_lake, database_of
+from tests.support.google_server import GoogleServer, running_google_server
 from tests.support.object_store import ObjectServer, running_object_server
 from tests.support.postgres import RunningServer, running_server
 from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
@@ -46,6 +48,20 @@ def postgres_server() -> Iterator[RunningServer]:
 def object_server() -> Iterator[ObjectServer]:
     """The S3 server of the whole run, started by its first use."""
     with running_object_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def azure_server() -> Iterator[AzureServer]:
+    """The Azure of the whole run, started by its first use."""
+    with running_azure_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def google_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
+    """The Cloud Storage of the whole run, started by its first use."""
+    with running_google_server(tmp_path_factory.mktemp("google")) as running:
         yield running
 
 

@@ -219,6 +219,7 @@ LOCAL_DISK: Final = {
     "trinity/engine/spark/local.py": "Spark's JARs are in a cache of the user's",
     "trinity/journal/model.py": "reads the model's file",
     "trinity/memory.py": "its files are in a temporary folder for as long as it is open",
+    "trinity/storage/gcs.py": "tells of which kind a file of Google's credentials is, which Hadoop has to be told",
     "trinity/storage/local_files.py": "the seam's answers for a local disk",
     "trinity/storage/local_folders.py": "the same",
     "trinity/storage/local_hold.py": "the same",

@@ -127,7 +127,9 @@ def test_relative_paths_begin_at_the_working_directory(tmp_path: Path, monkeypat
     assert str(Location.of("/~/b")) == "/~/b"
 
 
-@pytest.mark.parametrize("elsewhere", ["hdfs://host/a", "gs://b"])
+@pytest.mark.parametrize(
+    "elsewhere", ["hdfs://host/a", "az://container/a", "https://account.blob.core.windows.net/c/a"]
+)
 def test_other_stores_are_refused(elsewhere: str) -> None:
     with pytest.raises(TrinityError, match="only local paths") as caught:
         Location.of(elsewhere)

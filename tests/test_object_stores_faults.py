@@ -145,7 +145,7 @@ def test_an_endpoint_that_is_down_is_named(lake: BucketLake) -> None:
 def test_what_cannot_be_in_a_store_is_refused_at_connect(object_server: ObjectServer, place: str) -> None:
     lake = {"lake": {"connector": "memory", "warehouse": place, "storage_options": object_server.options}}
     assert "'lake'" in refusal("NOT_SUPPORTED", lambda: trinity.connect(catalogs=lake))
-    assert "gs://b/w" in refusal("NOT_SUPPORTED", lambda: trinity.connect("gs://b/w"))
+    assert "hdfs://b/w" in refusal("NOT_SUPPORTED", lambda: trinity.connect("hdfs://b/w"))
     assert "names no bucket" in refusal("CONFIGURATION_INVALID", lambda: trinity.connect("s3:///w"))
     refusal("CONFIGURATION_INVALID", lambda: trinity.connect("/tmp/w", storage_options=object_server.options))
 

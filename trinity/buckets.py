@@ -11,7 +11,7 @@ from trinity.spi import Format, SparkRequirements
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from trinity.storage import S3Options
+    from trinity.storage import StoreOptions
 
 __all__ = ["Buckets"]
 
@@ -35,7 +35,7 @@ class Buckets:
         self, catalogs: Mapping[str, dict[str, Any]], formats: Mapping[str, Format], storage: Mapping[str, Any] | None
     ) -> None:
         own = {name: options.pop(STORAGE_OPTIONS, None) for name, options in catalogs.items()}
-        self._of = {name: bucket for name, options in catalogs.items() if (bucket := _bucket(options))}
+        self._of: dict[str, str] = {name: bucket for name, options in catalogs.items() if (bucket := _bucket(options))}
         for name in self._of:
             if not formats[name].in_object_stores:
                 raise TrinityError(
@@ -61,9 +61,11 @@ class Buckets:
 
     def requirements(self) -> list[SparkRequirements]:
         """The requirements of Spark: none without buckets."""
-        from trinity.engine.spark.object_stores import S3A
+        if not self._of:
+            return []
+        from trinity.engine.spark.object_stores import requirements_of
 
-        return [S3A] if self._of else []
+        return requirements_of(self._of.values())
 
     def prepare(self, spark: SparkSession) -> None:
         """Has Spark reach the buckets as they are reached from here."""
@@ -79,23 +81,23 @@ class Buckets:
         while self._claimed:
             release_bucket(self._claimed.pop())
 
-    def _wanted(self, own: Mapping[str, Any], storage: Mapping[str, Any] | None) -> dict[str, S3Options]:
-        from trinity.storage import S3Options
+    def _wanted(self, own: Mapping[str, Any], storage: Mapping[str, Any] | None) -> dict[str, StoreOptions]:
+        from trinity.storage import kind_of
 
         for name in own:
             if own[name] is not None and name not in self._of:
                 raise _needless(f"catalog '{name}' is in no object store")
         if storage is not None and not self._of:
             raise _needless("the session has no catalog in an object store")
-        found: dict[str, S3Options] = {}
+        found: dict[str, StoreOptions] = {}
         for name, bucket in self._of.items():
             given = storage if own[name] is None else own[name]
-            options = S3Options.of(given or {})
+            options = kind_of(bucket).options.of(given or {})
             if found.setdefault(bucket, options) != options:
                 raise TrinityError(
                     "CONFIGURATION_INVALID",
-                    f"Catalog '{name}' has other storage_options for bucket '{bucket}' than another catalog has; "
-                    "a bucket is reached in one way.",
+                    f"Catalog '{name}' has other storage_options for '{bucket}' than another catalog has; "
+                    "it is reached in one way.",
                 )
         return found
 
@@ -107,10 +109,10 @@ def _needless(why: str) -> TrinityError:
 
 
 def _bucket(options: Mapping[str, Any]) -> str:
-    """The bucket of a catalog's warehouse; empty for one elsewhere."""
+    """The bucket of a catalog's warehouse, as the text of its store; empty for one elsewhere."""
     warehouse = str(options.get("warehouse") or "")
-    if not warehouse.startswith(("s3:", "s3a:", "s3n:")):
+    if ":" not in warehouse:
         return ""
-    from trinity.storage import Location
+    from trinity.storage import Location, in_bucket
 
-    return Location.of(warehouse).bucket
+    return Location.of(warehouse).store if in_bucket(warehouse) else ""

@@ -38,17 +38,19 @@ def connect(
 
     Args:
         warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each; or
-            ``s3://bucket/path``, for ``parquet`` and ``delta`` alone, since a catalog of Iceberg's there needs an
-            address, too (docs/object-stores.md).
+            ``s3://bucket/path``, ``gs://bucket/path`` or ``abfss://container@account.dfs.core.windows.net/path``, for
+            ``parquet`` and ``delta`` alone, since a catalog of Iceberg's there needs an address, too
+            (docs/object-stores.md).
         spark: the caller's Spark session; else one is started when first needed.
         catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
         catalog: current catalog; by default ``parquet``, else the first one given.
         schema: current schema.
         spark_settings: settings for the Spark that is started, such as ``{"spark.driver.memory": "4g"}``; it is local
             unless ``spark.master`` names a cluster (docs/clusters.md).
-        storage_options: how the object store of the warehouse, or of catalogs, is reached: ``endpoint``, ``region``,
-            ``access_key_id``, ``secret_access_key``, ``session_token``, ``allow_http``, ``virtual_hosted_style``,
-            ``anonymous``; the environment is asked for what they leave out. A catalog may have its own.
+        storage_options: how the object store of the warehouse, or of catalogs, is reached: the options of
+            :class:`~trinity.storage.S3Options`, :class:`~trinity.storage.GcsOptions` or
+            :class:`~trinity.storage.AzureOptions`; the environment is asked for what they leave out. A catalog may
+            have its own.
         allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
 
     Raises:

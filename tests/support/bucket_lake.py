@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.fs as pf
@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import trinity
-from tests.support.object_store import ObjectServer
+from tests.support.fault_proxy import Proxy
 from trinity import Column, Session
 from trinity.errors import TrinityError
+from trinity.storage import Location
 from trinity.table import Table
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ROWS",
     "SERVERS",
     "BucketLake",
+    "Server",
     "bucket_lake",
     "database_of",
     "objects",
@@ -47,6 +49,26 @@ _ODD = {"parquet": "some where/100%", "delta": "some where/100%", "iceberg": "so
 """A path that others would misread, as far as the format's readers do not."""
 
 
+class Server(Protocol):
+    """A store of any kind; see :class:`~tests.support.object_store.ObjectServer`."""
+
+    @property
+    def proxy(self) -> Proxy: ...
+
+    @property
+    def options(self) -> dict[str, Any]: ...
+
+    @property
+    def secret(self) -> str: ...
+
+    def new_bucket(self) -> str: ...
+
+    def store(self, bucket: str) -> str: ...
+
+    @property
+    def files(self) -> pf.FileSystem: ...
+
+
 @dataclass(frozen=True)
 class BucketLake:
     """A catalog ``lake``.
@@ -60,7 +82,7 @@ class BucketLake:
 
     fmt: str
     place: str
-    server: ObjectServer = field(repr=False)
+    server: Server = field(repr=False)
     database: Mapping[str, Any]
 
     def settings(self, **options: Any) -> dict[str, Any]:
@@ -84,9 +106,9 @@ class BucketLake:
         return trinity.connect(catalogs={"lake": self.settings(**options)})
 
 
-def bucket_lake(fmt: str, server: ObjectServer, bucket: str, database: Mapping[str, Any]) -> BucketLake:
+def bucket_lake(fmt: str, server: Server, bucket: str, database: Mapping[str, Any]) -> BucketLake:
     """A catalog of which nobody else knows."""
-    return BucketLake(fmt, f"s3://{bucket}/{_ODD[fmt]}/{uuid.uuid4().hex}", server, database)
+    return BucketLake(fmt, f"{server.store(bucket)}/{_ODD[fmt]}/{uuid.uuid4().hex}", server, database)
 
 
 SERVERS = {"iceberg-postgres": "server", "iceberg-rest": "rest_catalog", "iceberg-glue": "glue"}
@@ -114,16 +136,16 @@ def database_of(kind: str, folder: Path, server: Any = None) -> dict[str, Any]:
     return {}
 
 
-def stored(server: ObjectServer, table: Table, version: int | None = None) -> list[dict[str, Any]]:
+def stored(server: Server, table: Table, version: int | None = None) -> list[dict[str, Any]]:
     """The rows of a plain table as another program reads its listed files."""
-    files = [f.path.removeprefix("s3://") for f in table.splits(version).files]
+    files = [Location.of(f.path).for_arrow for f in table.splits(version).files]
     rows = [row for file in files for row in pq.read_table(file, filesystem=server.files).to_pylist()]
     return sorted(rows, key=lambda row: str(row["k"]))
 
 
-def objects(server: ObjectServer, place: str) -> list[str]:
+def objects(server: Server, place: str) -> list[str]:
     """The names of the objects below a place."""
-    selected = pf.FileSelector(place.removeprefix("s3://"), recursive=True, allow_not_found=True)
+    selected = pf.FileSelector(Location.of(place).for_arrow, recursive=True, allow_not_found=True)
     return [str(found.path) for found in server.files.get_file_info(selected) if found.type == pf.FileType.File]
 
 

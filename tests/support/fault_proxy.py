@@ -23,7 +23,8 @@ class Request:
     @property
     def conditional(self) -> bool:
         """True for a put that is to find nothing."""
-        return self.method == "PUT" and self.headers.get("if-none-match") == "*"
+        known = self.headers.get("if-none-match"), self.headers.get("x-goog-if-generation-match")
+        return self.method == "PUT" and ("*" in known or "0" in known)
 
 
 @dataclass(frozen=True)

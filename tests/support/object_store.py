@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyarrow.fs import S3FileSystem
+from pyarrow.fs import FileSystem, S3FileSystem
 
 from tests.support.fault_proxy import Proxy, running_proxy
 
@@ -39,10 +39,12 @@ class ObjectServer:
     Attributes:
         proxy: what stands before it.
         options: the ``storage_options`` by which it is reached, through the proxy.
+        secret: the key among them, which nobody is told.
     """
 
     proxy: Proxy
     options: dict[str, Any] = field(repr=False)
+    secret: str = field(default=SECRET, repr=False)
 
     def new_bucket(self) -> str:
         """The name of a bucket that nobody else has."""
@@ -50,8 +52,12 @@ class ObjectServer:
         self.files.create_dir(name)
         return name
 
+    def store(self, bucket: str) -> str:
+        """The beginning of the URIs of what is in a bucket."""
+        return f"s3://{bucket}"
+
     @property
-    def files(self) -> S3FileSystem:
+    def files(self) -> FileSystem:
         """The server as another program sees it."""
         return S3FileSystem(
             access_key=_KEY,

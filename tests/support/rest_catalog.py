@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 import pyspark
 
 from tests.support.object_store import free_ports, wait_for
-from trinity.engine.spark.object_stores import S3A
+from trinity.storage.s3 import S3
 from trinity_iceberg.format import SQLITE_JAR
 
 __all__ = ["fetch_rest_catalog", "running_rest_catalog"]
@@ -26,7 +26,7 @@ _DEPENDENCIES: Final = (
     ("org.eclipse.jetty.ee10", "jetty-ee10-servlet", _JETTY),
     ("org.eclipse.jetty.compression", "jetty-compression-gzip", _JETTY),
     ("org.eclipse.jetty.compression", "jetty-compression-server", _JETTY),
-    *(package.split(":") for package in (SQLITE_JAR, *S3A.packages)),
+    *(package.split(":") for package in (SQLITE_JAR, *S3.spark.packages)),
 )
 _EXCLUDED: Final = ("bundle", "hadoop-client-api", "hadoop-client-runtime")
 _JARS: Final = Path(pyspark.__file__).parent / "jars"

@@ -218,8 +218,8 @@ def _files(table: Target, place: str | None, found: Batch) -> list[dict[str, Any
 
 def _store(file: str) -> str | None:
     """The options of a file's bucket, for the workers; None on a disk."""
-    bucket = Location.of(file).bucket
-    return options_to_learn(bucket) if bucket else None
+    store = Location.of(file).store
+    return options_to_learn(store) if store else None
 
 
 def _history(table: Target) -> list[HistoryEntry]:

@@ -8,8 +8,7 @@ from typing import Final
 
 from trinity.demo.load import STAGES, table_of
 from trinity.session import Session
-from trinity.storage import Location
-from trinity.storage.s3_options import S3Options
+from trinity.storage import Location, S3Options
 
 __all__ = ["READERS", "Reader", "Seen", "look"]
 

@@ -7,6 +7,7 @@ of tables and catalogs, quoting, logs and messages that show no secrets (N4).
 from trinity.merge import commit_timeout_s, duration_ms, quoted, statistics_columns
 from trinity.options import CatalogOptions
 from trinity.secrets import logger, scrubbed_warnings, shown
+from trinity.storage.azure import AzureOptions
 from trinity.storage.cache import Cache
 from trinity.storage.checkpoints import checkpoint_step
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
@@ -21,6 +22,7 @@ from trinity.storage.foreign import (
     keeps_aside,
     split_key,
 )
+from trinity.storage.gcs import GcsOptions
 from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, remove_empty, sweep
 from trinity.storage.local_hold import held
@@ -52,21 +54,24 @@ from trinity.storage.row_changes import (
     check_replaced,
     check_scope,
 )
-from trinity.storage.s3_options import (
-    HADOOP_S3,
+from trinity.storage.s3 import HADOOP_S3, S3Options
+from trinity.storage.single_table import SingleTable, not_ours
+from trinity.storage.sink_provider import ParquetSinkProvider
+from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
+from trinity.storage.stamping import order_with, stamped, stamps_missing
+from trinity.storage.store import Entry, ObjectStore, Stat
+from trinity.storage.store_kind import StoreKind
+from trinity.storage.store_kinds import PYICEBERG_PREFIXES, kind_of
+from trinity.storage.store_options import StoreOptions
+from trinity.storage.store_reach import (
     WORKER_OPTIONS,
-    S3Options,
+    buckets_in_use,
     claim_bucket,
     learn_options,
     options_as_text,
     options_to_learn,
     release_bucket,
 )
-from trinity.storage.single_table import SingleTable, not_ours
-from trinity.storage.sink_provider import ParquetSinkProvider
-from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
-from trinity.storage.stamping import order_with, stamped, stamps_missing
-from trinity.storage.store import Entry, ObjectStore, Stat
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.txns import is_recorded, with_txn
 from trinity.storage.versions import TableVersion, VersionedMetadata
@@ -76,11 +81,13 @@ __all__ = [
     "FIELD_ID",
     "HADOOP_S3",
     "KEEPS_ROWS",
+    "PYICEBERG_PREFIXES",
     "READ_BY_ID",
     "READ_OPTIONS",
     "ROW_ID",
     "WORKER_OPTIONS",
     "AlreadyExists",
+    "AzureOptions",
     "Cache",
     "CatalogOptions",
     "CommitRaced",
@@ -90,6 +97,7 @@ __all__ = [
     "FolderCatalog",
     "FolderMetadata",
     "Folders",
+    "GcsOptions",
     "Location",
     "ObjectStore",
     "ParquetPageSink",
@@ -103,12 +111,15 @@ __all__ = [
     "SingleTable",
     "SinkFile",
     "Stat",
+    "StoreKind",
+    "StoreOptions",
     "TableVersion",
     "VersionedMetadata",
     "adopted_definition",
     "adopted_properties",
     "after_commit",
     "as_read",
+    "buckets_in_use",
     "bury",
     "check_calendar",
     "check_free",
@@ -140,6 +151,7 @@ __all__ = [
     "in_bucket",
     "is_recorded",
     "is_sink_file",
+    "kind_of",
     "learn_options",
     "local_path",
     "logger",

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.secrets import logger
+from trinity.storage.location import in_bucket
+from trinity.storage.store_kinds import kind_of
 
 __all__ = ["AlreadyExists", "after_commit", "storage_errors", "store_trouble", "system_trouble"]
 
@@ -62,11 +64,12 @@ def system_trouble(error: BaseException, path: str) -> TrinityError | None:
 
 def store_trouble(error: BaseException, path: str) -> TrinityError | None:
     """For an error of Arrow's about an object: the trouble with its store; None for others and for a missing object."""
-    if not path.startswith("s3://") or not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
+    if not in_bucket(path) or not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
         return None
-    from trinity.storage.s3_errors import s3_trouble
+    from trinity.storage.store_errors import object_trouble
 
-    return s3_trouble(error, path) if "AWS Error" in str(error) else None
+    sign = kind_of(path).arrow_sign
+    return object_trouble(error, path) if sign and sign in str(error) else None
 
 
 def after_commit(what: str, work: Callable[[], object]) -> None:

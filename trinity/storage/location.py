@@ -12,13 +12,15 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from trinity.errors import TrinityError
+from trinity.storage.store_kind import StoreKind
+from trinity.storage.store_kinds import KINDS, by_scheme, kind_of
 
 __all__ = ["Location", "file_uri", "in_bucket", "is_absolute", "local_path", "path_sql", "spark_path"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:(/|.*://)")
 """The beginning of a URI; ``pathlib`` makes one slash of two."""
-_S3: Final = re.compile(r"s3[an]?://?(?P<bucket>[^/]*)(?P<path>/.*)?", re.DOTALL)
-_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
+_STORED: Final = re.compile(r"(?P<scheme>[a-z0-9]+)://?(?P<authority>[^/]*)(?P<path>/.*)?", re.DOTALL)
+_EXAMPLES: Final = ", ".join(kind.example.replace("/path", "/…") for kind in KINDS)
 _NOT_IN_URI: Final = re.compile(r"""[\x00-\x20"#%<>?\[\\\]^`{|}\x7f]""")
 _PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 
@@ -27,13 +29,14 @@ _PATTERN: Final = re.compile(r"([\[\]{}*?\\])")
 class Location:
     """A place in a store, in normal form: made by :meth:`of` or :meth:`of_uri`, equal when it is the same place.
 
-    As a text, which handles and lists of files have, it is an absolute path, or an ``s3:`` URI with nothing escaped;
-    :meth:`of` makes it of that again.
+    As a text, which handles and lists of files have, it is an absolute path, or a URI with nothing escaped, as
+    ``s3://bucket/path``; :meth:`of` makes it of that again.
 
     Attributes:
         path: from the root of the store: ``/``, or ``/`` before each part and none at the end; no part is ``.`` or
             ``..``.
-        store: ``s3://`` and a bucket; empty for the local disk.
+        store: the beginning of the URIs of a bucket, as ``s3://bucket``, ``gs://bucket`` or
+            ``abfss://container@account.dfs.core.windows.net``; empty for the local disk.
     """
 
     path: str
@@ -46,18 +49,19 @@ class Location:
         A relative path begins at the working directory, ``~`` at a home.
 
         Raises:
-            TrinityError: NOT_SUPPORTED for schemes other than ``file``, ``s3``, ``s3a`` and ``s3n``;
+            TrinityError: NOT_SUPPORTED for schemes that are neither ``file`` nor those of object stores;
                 CONFIGURATION_INVALID for what cannot be a bucket.
         """
-        if (found := _S3.fullmatch(text)) is not None:
-            return cls(_normal(os.path.normpath(found["path"] or "/")), f"s3://{_bucket(text, found['bucket'])}")
+        if (found := _stored(text)) is not None:
+            kind, authority, path = found
+            return cls(_normal(os.path.normpath(path)), f"{kind.scheme}://{authority}")
         if text.startswith("file:"):
             text = "/" + text.removeprefix("file:").lstrip("/")
         elif _SCHEME.match(text):
             raise TrinityError(
                 "NOT_SUPPORTED",
-                f"Location '{text}': only local paths, file: URIs and s3://bucket/… are supported. Mount the store as "
-                "a folder, or write there by the format's own writers.",
+                f"Location '{text}': only local paths, file: URIs, {_EXAMPLES} are supported. Mount the store as a "
+                "folder, or write there by the format's own writers.",
             )
         return cls(_normal(os.path.abspath(os.path.expanduser(text))))
 
@@ -81,9 +85,14 @@ class Location:
         return not self.store
 
     @property
+    def kind(self) -> StoreKind:
+        """The kind of object store. Raises KeyError for the local disk."""
+        return kind_of(self.store)
+
+    @property
     def bucket(self) -> str:
-        """The name of the bucket; empty for the local disk."""
-        return self.store.removeprefix("s3://")
+        """The name of the bucket, or of what a kind of store calls otherwise; empty for the local disk."""
+        return self.kind.bucket(self.store) if self.store else ""
 
     @property
     def key(self) -> str:
@@ -141,30 +150,38 @@ class Location:
     @property
     def _hadoop(self) -> str:
         """The store as Hadoop's file systems know it; empty for the local disk."""
-        return f"s3a://{self.bucket}" if self.store else ""
+        return f"{self.kind.hadoop_scheme}:{self.store.partition(':')[2]}" if self.store else ""
 
 
 def _normal(path: str) -> str:
     return "/" + path.lstrip("/")  # two slashes at the beginning stay two in POSIX's normal form
 
 
-def _bucket(text: str, name: str) -> str:
-    if not _BUCKET.fullmatch(name):
+def _stored(text: str) -> tuple[StoreKind, str, str] | None:
+    """The kind of store, the authority in normal form and the path; None for what is in no object store."""
+    found = _STORED.fullmatch(text)
+    kind = by_scheme(found["scheme"]) if found else None
+    if found is None or kind is None:
+        return None
+    authority = kind.authority(found["authority"])
+    if authority is None:
         raise TrinityError(
             "CONFIGURATION_INVALID",
-            f"Location '{text}' names no bucket. Write s3://bucket/path, and give credentials by storage_options.",
+            f"Location '{text}' names no {kind.container}. Write {kind.example}, and give credentials by "
+            "storage_options.",
         )
-    return name
+    return kind, authority, found["path"] or "/"
 
 
 def is_absolute(text: str) -> bool:
     """True for a path or a URI of its own, False for names below another location."""
-    return text.startswith(("/", "file:", "s3://"))
+    return text.startswith(("/", "file:")) or in_bucket(text)
 
 
 def in_bucket(text: str) -> bool:
     """True for a location in an object store, as :meth:`Location.of` takes it."""
-    return _S3.match(text) is not None
+    found = None if text.startswith("/") else _STORED.match(text)
+    return found is not None and by_scheme(found["scheme"]) is not None
 
 
 def local_path(location: str) -> str:

@@ -2,7 +2,8 @@
 
 Whatever is read or written of a table goes through here. Names are relative to the store's location, ``/`` between
 parts. What a local disk alone has, hard links, renames, syncs and locks, is in the modules ``local_…`` of this package,
-what S3 alone has in those named ``s3_…``.
+what all object stores have in those named ``bucket_…`` and ``store_…``, what one kind alone has in ``s3``, ``gcs``,
+``azure``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from trinity.storage.entries import Entry, Objects, Stat
 from trinity.storage.errors import storage_errors
 from trinity.storage.local_objects import LocalObjects
-from trinity.storage.location import Location, is_absolute
+from trinity.storage.location import Location, in_bucket, is_absolute
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -43,9 +44,9 @@ class ObjectStore:
         """The kind of store, asked for by the first use: a store of a table that is never read costs nothing."""
         if self.location.on_disk:
             return _DISK
-        from trinity.storage.s3_objects import S3Objects
+        from trinity.storage.bucket_objects import BucketObjects
 
-        return S3Objects(self.location)
+        return BucketObjects(self.location)
 
     @property
     def on_disk(self) -> bool:
@@ -61,7 +62,7 @@ class ObjectStore:
 
     def path(self, name: str) -> str:
         """Absolute path of an object, as lists of files have it; an absolute path stays as it is."""
-        if name.startswith(("/", "s3://")):
+        if name.startswith("/") or in_bucket(name):
             return name
         return f"{self.root}/{name}" if name else self.root
 

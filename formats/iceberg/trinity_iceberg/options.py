@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import ConfigDict, Field
 
 from trinity.errors import TrinityError
-from trinity.storage import CatalogOptions, Location, in_bucket
+from trinity.storage import PYICEBERG_PREFIXES, CatalogOptions, Location, in_bucket
 
 __all__ = ["CATALOG_FILE", "DEFAULT_SCHEMA", "FILE_IO", "IcebergOptions"]
 
@@ -76,7 +76,7 @@ class IcebergOptions(CatalogOptions):
                 "database: SQLite's file on a disk, 'sqlite:////folder/catalog.db', or "
                 "'postgresql+psycopg://user@host/database'.",
             )
-        if "py-io-impl" not in extra and (found := [name for name in extra if name.startswith("s3.")]):
+        if "py-io-impl" not in extra and (found := [name for name in extra if name.startswith(PYICEBERG_PREFIXES)]):
             raise TrinityError(
                 "CONFIGURATION_INVALID",
                 f"Catalog '{catalog}' has the option '{found[0]}': how its bucket is reached is said by "

@@ -26,6 +26,8 @@ __all__ = ["check_spark", "local_spark"]
 
 _JAVA: Final = 17
 _LISTS: Final = ("spark.sql.extensions", "spark.jars")
+_JOINED: Final = (*_LISTS, "spark.jars.excludes")
+"""Comma lists, of which a Spark that is started gets what everybody has in it."""
 _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -105,7 +107,7 @@ def _wanted(requirements: list[SparkRequirements], given: Mapping[str, str]) -> 
 def _with(settings: Mapping[str, str], stronger: Mapping[str, str]) -> dict[str, str]:
     """Settings, and stronger ones; lists have both."""
     found = {**settings, **stronger}
-    for key in _LISTS:
+    for key in _JOINED:
         if key in settings and key in stronger:
             found[key] = ",".join(dict.fromkeys(f"{settings[key]},{stronger[key]}".split(",")))
     return found
@@ -161,7 +163,7 @@ def _joined(requirements: list[SparkRequirements]) -> dict[str, str]:
     settings: dict[str, str] = {}
     for need in requirements:
         for key, value in need.settings.items():
-            settings[key] = f"{settings[key]},{value}" if key in _LISTS and key in settings else value
+            settings[key] = f"{settings[key]},{value}" if key in _JOINED and key in settings else value
     return settings
 
 

@@ -1,4 +1,4 @@
-"""The objects of an S3 bucket, by obstore; data files are opened by Arrow's own client.
+"""The objects of a bucket, by obstore; data files are opened by the file system of the bucket's kind of store.
 
 There are no folders, nothing is renamed and nothing synced: an object that was put is there for everybody. All answers
 are those of the newest state; each is one request, but for listings of many objects.
@@ -8,37 +8,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from datetime import timedelta
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn
-from urllib.parse import urlsplit
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from trinity.errors import TrinityError
 from trinity.storage.entries import Entry, Stat
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.location import Location
-from trinity.storage.s3_errors import plain_text, s3_trouble, without_conditional_put
-from trinity.storage.s3_options import S3Options, options_of
+from trinity.storage.store_errors import object_trouble, plain_text, told_of, without_conditional_put
+from trinity.storage.store_options import StoreOptions
+from trinity.storage.store_reach import options_of
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
+    from obstore.store import ObjectStore
     from pyarrow.fs import FileSystem
 
-__all__ = ["S3Objects"]
+__all__ = ["BucketObjects"]
 
-_ATTEMPTS: Final = 6
-_PATIENCE: Final = timedelta(seconds=18)
-"""The time for which a request is made again, so that an error is told within half a minute."""
-_SILENCE: Final = timedelta(seconds=10)
-_AT_ONCE: Final = 1000
-"""Objects that one request deletes."""
-
-_proven: set[tuple[str, S3Options]] = set()
+_proven: set[tuple[str, StoreOptions]] = set()
 _proving = threading.Lock()
 
 
-class S3Objects:
+class BucketObjects:
     """See :class:`~trinity.storage.entries.Objects`; paths are the texts of locations.
 
     Args:
@@ -49,12 +40,22 @@ class S3Objects:
         self._root = root
 
     @property
-    def _client(self) -> S3Store:
-        return _client(self._root.bucket, options_of(self._root.bucket).resolved())
+    def _client(self) -> ObjectStore:
+        with told_of(str(self._root)):
+            return self._root.kind.client(self._root.store, self._options)
 
     @property
     def filesystem(self) -> FileSystem:
-        return _filesystem(options_of(self._root.bucket).resolved())
+        found = self._root.kind.filesystem(self._options)
+        if found is None:
+            from trinity.storage.bucket_files import bucket_files
+
+            found = bucket_files(self._root.store, self._client)
+        return found
+
+    @property
+    def _options(self) -> StoreOptions:
+        return options_of(self._root.store).resolved()
 
     # -- reading ----------------------------------------------------------------------------------------
 
@@ -62,14 +63,14 @@ class S3Objects:
         return self.stat(path) is not None
 
     def is_folder(self, path: str) -> bool:
-        with _told(path):
+        with told_of(path):
             pages = self._client.list(f"{_key(path)}/".lstrip("/") or None, chunk_size=1)
             return any(len(page) for page in pages)
 
     def stat(self, path: str) -> Stat | None:
         import obstore
 
-        with _told(path), suppress(FileNotFoundError):
+        with told_of(path), suppress(FileNotFoundError):
             found = obstore.head(self._client, _key(path))
             return Stat(found["size"], int(found["last_modified"].timestamp()) * 10**9, found["e_tag"] or "")
         return None
@@ -77,20 +78,22 @@ class S3Objects:
     def read(self, path: str) -> bytes:
         import obstore
 
-        with _told(path):
+        with told_of(path):
             return bytes(obstore.get(self._client, _key(path)).bytes())
 
     def list(self, root: str, prefix: str, after: str | None) -> Iterator[Entry]:
         below = _key(f"{root}/{prefix}" if prefix else root)
         top = f"{_key(root)}/".lstrip("/")
-        with _told(root):
+        with told_of(root):
             for page in self._client.list(below or None, offset=f"{top}{after}" if after else None):
                 for meta in page:
                     name = str(meta["path"]).removeprefix(top)
+                    if after and name <= after:  # Azure begins with it, and Azurite at the beginning
+                        continue
                     yield Entry(name, meta["size"], int(meta["last_modified"].timestamp() * 1000))
 
     def names_in(self, folder: str) -> Sequence[str]:
-        with _told(folder):
+        with told_of(folder):
             found = self._client.list_with_delimiter(_key(folder) or None)
         objects = [str(meta["path"]) for meta in found["objects"]]
         return [path.rpartition("/")[2] for path in (*objects, *found["common_prefixes"])]
@@ -123,10 +126,12 @@ class S3Objects:
             obstore.put(self._client, _key(path), data, mode="create")
         except AlreadyExistsError:
             return False
+        except FileNotFoundError as error:  # not the object: what it was to be put into
+            raise object_trouble(error, path) from error
         except BaseError as error:
             if "ConditionalRequestConflict" in plain_text(error):  # another one is being put at this moment
                 return False
-            raise s3_trouble(error, path) from error
+            raise object_trouble(error, path) from error
         return True
 
     def _is_ours(self, path: str, data: bytes) -> bool:
@@ -141,7 +146,7 @@ class S3Objects:
 
         The object that shows it stays: the next process finds it there, and one that is killed leaves nothing else.
         """
-        known = self._root.bucket, options_of(self._root.bucket).resolved()
+        known = self._root.store, self._options
         with _proving:
             if known in _proven:
                 return
@@ -157,17 +162,28 @@ class S3Objects:
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:
         import obstore
 
-        with _told(path):
-            obstore.put(self._client, _key(path), data)
+        try:
+            with told_of(path):
+                obstore.put(self._client, _key(path), data)
+        except FileNotFoundError as error:
+            raise object_trouble(error, path) from error
 
     def remove(self, paths: Iterable[str]) -> None:
+        left, at_once = list(paths), self._root.kind.at_once
+        for start in range(0, len(left), at_once):
+            some = left[start : start + at_once]
+            try:
+                self._delete(some)
+            except FileNotFoundError:  # one was missing, which some stores tell of, and have left others then
+                for path in some:
+                    with suppress(FileNotFoundError):
+                        self._delete([path])
+
+    def _delete(self, paths: Sequence[str]) -> None:
         import obstore
 
-        left = list(paths)
-        for start in range(0, len(left), _AT_ONCE):
-            some = left[start : start + _AT_ONCE]
-            with _told(some[0]), suppress(FileNotFoundError):
-                obstore.delete(self._client, [_key(path) for path in some])
+        with told_of(paths[0]):
+            obstore.delete(self._client, [_key(path) for path in paths])
 
     def remove_below(self, folder: str) -> None:
         with suppress(TrinityError):
@@ -196,72 +212,11 @@ def _key(path: str) -> str:
     return Location.of(path).key
 
 
-@contextmanager
-def _told(path: str) -> Iterator[None]:
-    """Tells obstore's errors as Trinity's; a missing object is a FileNotFoundError."""
-    from obstore.exceptions import BaseError
-
-    try:
-        yield
-    except BaseError as error:
-        raise s3_trouble(error, path) from error
-
-
 def _lacking(error: TrinityError, probe: str) -> TrinityError:
     known = "NotImplemented" in error.message or "501" in error.message
     return without_conditional_put(probe) if known else error
 
 
 def _unsupported(path: str, what: str) -> NoReturn:
-    raise TrinityError("NOT_SUPPORTED", f"'{path}': S3 does not have {what}, which this would need.")
-
-
-@lru_cache(maxsize=64)
-def _client(bucket: str, options: S3Options) -> S3Store:
-    from obstore.store import S3Store
-
-    given: dict[str, Any] = {
-        "endpoint": options.endpoint,
-        "region": options.region or "us-east-1",
-        "access_key_id": options.access_key_id,
-        "secret_access_key": options.secret_access_key,
-        "session_token": options.session_token,
-        "virtual_hosted_style_request": options.virtual_hosted_style,
-        "skip_signature": options.anonymous or None,
-    }
-    return S3Store(
-        bucket,
-        config={name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
-        client_options={
-            "allow_http": bool(options.allow_http),
-            "connect_timeout": timedelta(seconds=5),
-            "read_timeout": _SILENCE,
-            "timeout": timedelta(minutes=10),
-        },
-        retry_config={
-            "max_retries": _ATTEMPTS,
-            "retry_timeout": _PATIENCE,
-            "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=3), "base": 2},
-        },
-    )
-
-
-@lru_cache(maxsize=64)
-def _filesystem(options: S3Options) -> FileSystem:
-    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
-
-    address = urlsplit(options.endpoint or "")
-    return S3FileSystem(
-        access_key=options.access_key_id,
-        secret_key=options.secret_access_key,
-        session_token=options.session_token,
-        anonymous=options.anonymous,
-        region=options.region or "us-east-1",
-        scheme=address.scheme or "https",
-        endpoint_override=f"{address.netloc}{address.path.rstrip('/')}" or None,
-        force_virtual_addressing=options.virtual_hosted_style,
-        connect_timeout=5,
-        request_timeout=_SILENCE.total_seconds(),
-        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
-        allow_delayed_open=True,  # a small file is one request instead of three
-    )
+    name = Location.of(path).kind.name
+    raise TrinityError("NOT_SUPPORTED", f"'{path}': {name} does not have {what}, which this would need.")

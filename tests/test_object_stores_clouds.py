@@ -1,0 +1,290 @@
+"""Tables in Google's buckets and Azure's containers: the same code as for S3, on the stores' own protocols."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import trinity
+from tests.support.bucket_lake import (
+    COLUMNS,
+    FIRST,
+    ROWS,
+    BucketLake,
+    Server,
+    bucket_lake,
+    database_of,
+    objects,
+    stored,
+)
+from tests.support.bucket_lake import refusal as refused
+from tests.support.fault_proxy import LOST, Answer, Request
+from tests.support.google_server import GoogleServer
+from trinity import Session
+from trinity.errors import TrinityError
+from trinity.spi import SinkId
+from trinity.storage import AlreadyExists, Location, ObjectStore
+from trinity.table import Table
+
+SERVERS = {"gcs": "google_server", "azure": "azure_server"}
+LAKES = ["gcs-parquet", *(pytest.param(f"gcs-{fmt}", marks=pytest.mark.full) for fmt in ("delta", "iceberg"))]
+LAKES += [pytest.param(f"azure-{fmt}", marks=pytest.mark.full) for fmt in FIRST]
+PARQUET = ["gcs-parquet", pytest.param("azure-parquet", marks=pytest.mark.full)]
+
+
+@pytest.fixture(params=LAKES)
+def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
+    """A catalog of each format in a bucket of each of these stores; Azure's server comes from npm, in the long tier."""
+    kind, _, fmt = str(request.param).partition("-")
+    server: Server = request.getfixturevalue(SERVERS[kind])
+    return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))
+
+
+@pytest.fixture
+def there(cloud: BucketLake) -> Iterator[Session]:
+    """A session that has this catalog alone."""
+    with cloud.connect() as opened:
+        yield opened
+
+
+@pytest.fixture
+def table(there: Session) -> Table:
+    """A plain table in the bucket."""
+    return there.create_table("plain", COLUMNS)
+
+
+# -- tables -----------------------------------------------------------------------------------------------
+
+
+def test_a_table_lives_there(there: Session, cloud: BucketLake) -> None:
+    there.connector("lake").metadata.create_schema("sales_~x")
+    table = there.create_table('lake."sales_~x".orders', COLUMNS, partition_by=["v"])
+    table.append(ROWS, txn=("load", 1))
+    table.append(pa.table({"k": [3], "v": ["a/b c"]}))
+    assert table.append(ROWS, txn=("load", 1)).skipped
+    assert [row["k"] for row in stored(cloud.server, table)] == [1, 2, 3]
+    assert [row["k"] for row in stored(cloud.server, table, version=FIRST[cloud.fmt] + 1)] == [1, 2]
+    keyed = there.create_table("keyed", COLUMNS, primary_key=["k"])
+    for text in "xy":
+        keyed.upsert(pa.table({"k": [1], "v": [text]}))
+    assert sorted(row["v"] for row in stored(cloud.server, keyed)) == ["x", "y"]
+    with cloud.connect() as other:
+        seen = other.table('"sales_~x".orders')
+        assert stored(cloud.server, seen) == stored(cloud.server, table)
+        other.drop_table('"sales_~x".orders')
+    refused("TABLE_NOT_FOUND", lambda: table.append(ROWS))
+    assert objects(cloud.server, table.location) == []
+    there.connector("lake").metadata.drop_schema("sales_~x")
+
+
+@pytest.mark.parametrize("cloud", LAKES[:1] + LAKES[3:], indirect=True)
+def test_vacuum_forgets_versions_and_orphans(there: Session, cloud: BucketLake, table: Table) -> None:
+    table.append(ROWS)
+    folder = Location.of(table.splits().files[0].path).parent
+    orphan = folder.join(f"{'0' * 32}-000000-00000000.parquet")
+    pq.write_table(ROWS, orphan.for_arrow, filesystem=ObjectStore(folder).filesystem)
+    there.connector("lake").metadata.truncate(table.handle)
+    table.append(ROWS)
+    assert table.vacuum("0 seconds").files == 2
+    kept = [Location.of(file.path).for_arrow for file in table.splits().files]
+    assert [name for name in objects(cloud.server, table.location) if name.endswith(".parquet")] == kept
+    assert len(stored(cloud.server, table)) == 2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_a_large_file_goes_up_in_parts_and_is_there_whole(table: Table, cloud: BucketLake) -> None:
+    rows = pa.table(
+        {"k": pa.array(range(3_000_000), pa.int32()), "v": [f"{n * 7919 % 1_000_003}" for n in range(3_000_000)]}
+    )
+    with cloud.server.proxy.counting() as asked:
+        table.append(rows)
+    assert len([r for r in asked if "partNumber=" in r.path or "comp=block&" in r.path]) > 1
+    [file] = table.splits().files
+    place = Location.of(file.path)
+    assert pq.read_table(place.for_arrow, filesystem=cloud.server.files).select(["k", "v"]).sort_by("k") == rows
+    assert ObjectStore(place).filesystem.get_file_info(place.for_arrow).size == file.size
+
+
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_objects_that_are_gone_keep_no_others_from_being_deleted(there: Session, cloud: BucketLake) -> None:
+    """Of a request that deletes some hundreds, Azure tells that one was missing; Google is asked for each."""
+    store = ObjectStore(f"{cloud.place}/many")
+    names = [f"{number:03d}" for number in range(300)]
+    with ThreadPoolExecutor(8) as puts:
+        list(puts.map(lambda name: store.put(name, b"x"), names[::3]))
+    store.delete(names)
+    assert store.list() == []
+
+
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_listings_begin_behind_a_name(there: Session, cloud: BucketLake) -> None:
+    store = ObjectStore(f"{cloud.place}/listed")
+    for name in ("a/1", "a/2", "a b/3", "b", "a/2x"):
+        store.put(name, b"x")
+    assert [entry.path for entry in store.list(after="a/2")] == ["a/2x", "b"]
+    assert [entry.path for entry in store.list("a")] == ["a/1", "a/2", "a/2x"]
+    assert sorted(store.names()) == ["a", "a b", "b"]
+    assert store.is_folder("a")
+    assert not store.is_folder("a/1")
+    assert store.stat("b") == store.stat("b")
+    assert store.stat("c") is None
+
+
+# -- one winner -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_of_writers_of_one_name_one_wins(there: Session, cloud: BucketLake) -> None:
+    store = ObjectStore(f"{cloud.place}/race")
+
+    def wins(number: int) -> bool:
+        try:
+            store.put_if_absent("name", b"%d" % number)
+        except AlreadyExists:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as writers:
+        won = list(writers.map(wins, range(8)))
+    assert won.count(True) == 1
+    assert store.get("name") == b"%d" % won.index(True)
+
+
+@pytest.mark.full
+def test_sessions_that_append_at_once_lose_nothing(table: Table, cloud: BucketLake) -> None:
+    def append(number: int) -> None:
+        with cloud.connect() as session:
+            session.table("plain").append(pa.table({"k": [number], "v": ["x"]}))
+
+    with ThreadPoolExecutor(8) as writers:
+        list(writers.map(append, range(16)))
+    assert sorted(row["k"] for row in stored(cloud.server, table)) == list(range(16))
+    assert table.splits().version == FIRST[cloud.fmt] + 16
+
+
+def test_a_commit_whose_answer_is_lost_is_made_once(table: Table, cloud: BucketLake) -> None:
+    lost: list[str] = []
+
+    def loses(request: Request, ask: Any) -> Answer | None:
+        if request.method == "PUT" and "json" in request.path and not lost:
+            lost.append(request.path)
+            ask()
+            return LOST
+        return None
+
+    with cloud.server.proxy.faulty(loses):
+        assert table.append(ROWS).version == FIRST[cloud.fmt] + 1
+    assert lost
+    assert len(stored(cloud.server, table)) == 2
+    assert table.append(ROWS).version == FIRST[cloud.fmt] + 2
+
+
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_a_store_that_puts_over_what_is_there_is_refused(cloud: BucketLake) -> None:
+    lake = bucket_lake(cloud.fmt, cloud.server, cloud.server.new_bucket(), {})
+
+    def forgets_the_condition(request: Request, ask: Any) -> Answer | None:
+        if not request.conditional:
+            return None
+        found: Answer = ask()
+        return Answer(201, b"", (("ETag", '"x"'),)) if found.status in (409, 412) else found
+
+    with lake.connect() as session, lake.server.proxy.faulty(forgets_the_condition):
+        said = refused("CONFIGURATION_INVALID", lambda: session.create_table("t", COLUMNS))
+    assert "conditional put" in said
+    assert Location.of(lake.place).bucket in said
+    assert objects(lake.server, lake.place) == []
+
+
+# -- refusals ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_wrong_is_said_by_name(cloud: BucketLake) -> None:
+    nowhere = bucket_lake(cloud.fmt, cloud.server, "no-such-bucket", cloud.database)
+    said = refused("FILESYSTEM_ERROR", lambda: nowhere.connect().list_tables("lake", "default"))
+    assert "'no-such-bucket'" in said
+    assert cloud.server.options["endpoint"] in said
+    elsewhere = bucket_lake(cloud.fmt, cloud.server, "at-another-place", cloud.database)
+    said = refused(
+        "FILESYSTEM_ERROR",
+        lambda: elsewhere.connect(endpoint="http://127.0.0.1:1").list_tables("lake", "default"),
+    )
+    assert "http://127.0.0.1:1" in said
+    assert "does not answer" in said
+
+
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_a_wrong_key_is_refused(cloud: BucketLake) -> None:
+    azure = "account_key" in cloud.server.options
+    wrong = {"account_key": "AAAA" + cloud.server.secret[4:]} if azure else {"bearer_token": "ya29.wrong-token-0002"}
+    others = {name: value for name, value in cloud.server.options.items() if name in ("endpoint", "allow_http")}
+    lake = {"lake": {**cloud.settings(), "storage_options": {**others, **wrong}}}
+    said = refused("PERMISSION_DENIED", lambda: trinity.connect(catalogs=lake).list_tables("lake", "default"))
+    assert "the key was refused" in said
+    assert next(iter(wrong.values())) not in said
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_a_busy_store_is_asked_again(table: Table, cloud: BucketLake) -> None:
+    refusals: list[str] = []
+
+    def slow_down(request: Request, ask: Any) -> Answer | None:
+        if len(refusals) < 3:
+            refusals.append(request.path)
+            return Answer(503, b"<Error><Code>ServerBusy</Code></Error>")
+        return None
+
+    with cloud.server.proxy.faulty(slow_down):
+        table.append(ROWS)
+    assert len(stored(cloud.server, table)) == 2
+
+
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_the_environment_says_what_options_leave_out(cloud: BucketLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {
+        "account_key": "AZURE_STORAGE_ACCOUNT_KEY",
+        "service_account": "GOOGLE_APPLICATION_CREDENTIALS",
+        "endpoint": "AZURE_STORAGE_ENDPOINT" if "account_key" in cloud.server.options else "GOOGLE_BASE_URL",
+        "allow_http": "AZURE_ALLOW_HTTP" if "account_key" in cloud.server.options else "GOOGLE_ALLOW_HTTP",
+    }
+    for name, value in cloud.server.options.items():
+        monkeypatch.setenv(names[name], str(value))
+    with trinity.connect(catalogs={"lake": {**cloud.settings(), "storage_options": None}}) as session:
+        table = session.create_table("t", COLUMNS)
+        table.append(ROWS)
+        assert len(stored(cloud.server, table)) == 2
+
+
+def test_keys_are_told_to_nobody(cloud: BucketLake, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    key = cloud.server.key if isinstance(cloud.server, GoogleServer) else None  # of its file nobody here reads it
+    with cloud.connect(**({"service_account": None, "service_account_key": key} if key else {})) as there:
+        texts = said_with_a_key(there, cloud)
+    texts += [record.getMessage() for record in caplog.records]
+    texts += [str(cloud.server.files.open_input_stream(path).read()) for path in objects(cloud.server, cloud.place)]
+    assert [text for text in texts if cloud.server.secret in text] == []
+
+
+def said_with_a_key(there: Session, cloud: BucketLake) -> list[str]:
+    """What is shown and pickled of all that knows a key, and what an error tells that has it."""
+    table = there.create_table("plain", COLUMNS)
+    table.append(ROWS)
+    insert = table.connector.metadata.begin_insert(table.handle)
+    sink = table.connector.sinks.create_page_sink(insert.target, SinkId())
+    texts = [repr(x) for x in (there, table, table.handle, table.splits(), insert, sink, there.catalogs)]
+    texts += [str(pickle.dumps((insert, table.connector.sinks)))]
+    denied = Answer(403, f"<Error><Code>AuthenticationFailed</Code><K>{cloud.server.secret}</K></Error>".encode())
+    with cloud.server.proxy.faulty(lambda request, ask: denied), pytest.raises(TrinityError) as caught:
+        table.append(ROWS)
+    return texts + traceback.format_exception(caught.value)

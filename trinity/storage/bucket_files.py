@@ -1,0 +1,176 @@
+"""A bucket as a file system of pyarrow's, by the obstore client that everything else goes through.
+
+For the kinds of store for which Arrow has no client of its own that takes the options. Files are opened and written;
+what else a file system does, nobody here asks for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyarrow import PythonFile
+from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType, PyFileSystem
+
+from trinity.errors import TrinityError
+from trinity.storage.location import Location
+from trinity.storage.store_errors import told_of
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+__all__ = ["bucket_files"]
+
+
+def bucket_files(store: str, client: ObjectStore) -> PyFileSystem:
+    """The file system; paths are ``bucket/key``, as :attr:`~trinity.storage.Location.for_arrow` writes them.
+
+    Args:
+        store: the bucket, as text of a location's ``store``.
+        client: reaches it.
+    """
+    return PyFileSystem(_Files(store, client))
+
+
+class _Files(FileSystemHandler):  # type: ignore[misc]
+    def __init__(self, store: str, client: ObjectStore) -> None:
+        self._store = store
+        self._client = client
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Files) and (self._store, self._client) == (other._store, other._client)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def get_type_name(self) -> str:
+        return "trinity"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[FileInfo]:
+        return [self._info(path) for path in paths]
+
+    def open_input_file(self, path: str) -> PythonFile:
+        return PythonFile(_Reading(self._place(path), self._client), mode="r")
+
+    def open_input_stream(self, path: str) -> PythonFile:
+        return self.open_input_file(path)
+
+    def open_output_stream(self, path: str, metadata: Any) -> PythonFile:
+        return PythonFile(_Writing(self._place(path), self._client), mode="w")
+
+    def _place(self, path: str) -> Location:
+        return Location(f"/{path.partition('/')[2]}", self._store)
+
+    def _info(self, path: str) -> FileInfo:
+        import obstore
+
+        place = self._place(path)
+        try:
+            with told_of(str(place)):
+                found = obstore.head(self._client, place.key)
+        except FileNotFoundError:
+            return FileInfo(path, FileType.NotFound)
+        return FileInfo(path, FileType.File, size=found["size"], mtime=found["last_modified"])
+
+    def get_file_info_selector(self, selector: FileSelector) -> NoReturn:
+        _unasked(selector)
+
+    def create_dir(self, path: str, recursive: bool) -> NoReturn:
+        _unasked(path, recursive)
+
+    def delete_dir(self, path: str) -> NoReturn:
+        _unasked(path)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> NoReturn:
+        _unasked(path, missing_dir_ok)
+
+    def delete_root_dir_contents(self) -> NoReturn:
+        _unasked()
+
+    def delete_file(self, path: str) -> NoReturn:
+        _unasked(path)
+
+    def move(self, src: str, dest: str) -> NoReturn:
+        _unasked(src, dest)
+
+    def copy_file(self, src: str, dest: str) -> NoReturn:
+        _unasked(src, dest)
+
+    def open_append_stream(self, path: str, metadata: Any) -> NoReturn:
+        _unasked(path, metadata)
+
+
+def _unasked(*args: object) -> NoReturn:
+    raise NotImplementedError(*args)
+
+
+class _Reading:
+    """An object that is read in parts, as pyarrow asks for them."""
+
+    def __init__(self, place: Location, client: ObjectStore) -> None:
+        import obstore
+
+        self._path = str(place)
+        with told_of(self._path):
+            self._file = obstore.open_reader(client, place.key)
+        self.closed = False
+
+    def read(self, size: int = -1) -> Any:
+        with told_of(self._path):
+            return memoryview(self._file.readall() if size < 0 else self._file.read(size))
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        with told_of(self._path):
+            return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def size(self) -> int:
+        return self._file.size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._file.close()
+
+
+class _Writing:
+    """An object that is there, whole, once it is closed."""
+
+    def __init__(self, place: Location, client: ObjectStore) -> None:
+        import obstore
+
+        self._path = str(place)
+        with told_of(self._path):
+            self._file = obstore.open_writer(client, place.key)
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        with told_of(self._path):
+            return self._file.write(bytes(data))
+
+    def flush(self) -> None:
+        """Nothing: parts go out when they are large enough."""
+
+    def tell(self) -> int:
+        raise NotImplementedError
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            try:
+                with told_of(self._path):
+                    self._file.close()
+            except FileNotFoundError as error:
+                raise TrinityError("FILESYSTEM_ERROR", f"'{self._path}' cannot be written: {error}.") from error

@@ -1,0 +1,217 @@
+"""Buckets of S3, and of the stores that speak its protocol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from trinity.spi import SparkRequirements
+from trinity.storage.store_kind import ATTEMPTS, SILENCE, Cause, StoreKind, patience
+from trinity.storage.store_options import StoreOptions, invalid
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+    from pyarrow.fs import FileSystem
+
+__all__ = ["HADOOP_S3", "S3", "S3Options"]
+
+HADOOP_S3: Final = "fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem"
+"""Setting of Hadoop's, and its value, by which ``s3:`` URIs, as Iceberg's metadata has them, are read by S3A."""
+
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
+_SDK: Final = "2.29.52"
+_HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
+_CREDENTIALS: Final = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
+
+
+class S3Options(StoreOptions):
+    """Options of a bucket of S3.
+
+    Attributes:
+        endpoint: URL of the service, for another one than Amazon's: ``http://127.0.0.1:9000``.
+        region: the bucket's; ``us-east-1`` where nothing says another.
+        access_key_id: with ``secret_access_key`` the key; without it the environment's usual chain is asked:
+            ``AWS_ACCESS_KEY_ID`` and its like, web identity, container, instance.
+        secret_access_key: see there.
+        session_token: of temporary keys.
+        allow_http: True for an endpoint without TLS.
+        virtual_hosted_style: True for a service that wants the bucket in the name of its host.
+        anonymous: True for a public bucket that is read without a key.
+    """
+
+    prefix: ClassVar[re.Pattern[str]] = re.compile(r"^(aws_|s3\.|s3_)")
+    aliases: ClassVar[Mapping[str, str]] = {
+        "endpoint_url": "endpoint",
+        "endpoint_url_s3": "endpoint",
+        "default_region": "region",
+        "virtual_hosted_style_request": "virtual_hosted_style",
+        "force_virtual_addressing": "virtual_hosted_style",
+        "skip_signature": "anonymous",
+    }
+    environment: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+        "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+        "allow_http": ("AWS_ALLOW_HTTP",),  # keys are left to each client, which knows the usual chain
+    }
+
+    region: str | None = None
+    access_key_id: str | None = Field(default=None, repr=False)
+    secret_access_key: str | None = Field(default=None, repr=False)
+    session_token: str | None = Field(default=None, repr=False)
+    virtual_hosted_style: bool = False
+
+    @property
+    def place(self) -> str:
+        """The service, for messages."""
+        return self.resolved().endpoint or f"Amazon S3 in {self.resolved().region or 'us-east-1'}"
+
+    def _check_keys(self) -> None:
+        if (self.access_key_id is None) != (self.secret_access_key is None):
+            raise invalid("access_key_id and secret_access_key are given together, or neither")
+
+
+_CAUSES: Final[tuple[Cause, ...]] = (
+    (
+        r"NoSuchBucket|NO_SUCH_BUCKET",
+        "FILESYSTEM_ERROR",
+        "there is no bucket '{bucket}'. Make it, or correct the name or the endpoint.",
+    ),
+    (
+        r"ExpiredToken|TokenRefreshRequired|EXPIRED_TOKEN|RequestExpired",
+        "PERMISSION_DENIED",
+        "the credentials have expired. Connect again with new ones.",
+    ),
+    (
+        (
+            r"AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraint|301 Moved|BareRedirect"
+            r"|HTTP status 301"
+        ),
+        "CONFIGURATION_INVALID",
+        "bucket '{bucket}' is in another region{region}. Say which in storage_options, as region='eu-west-1'.",
+    ),
+    (
+        (
+            r"InvalidAccessKeyId|SignatureDoesNotMatch|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|Unauthenticated"
+            r"|401 Unauthorized|InvalidToken|UNRECOGNIZED_CLIENT"
+        ),
+        "PERMISSION_DENIED",
+        (
+            "the key was refused. Correct access_key_id and secret_access_key in storage_options, or in "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        ),
+    ),
+    (
+        r"instance metadata|169\.254\.169\.254|NoCredentials|credentials? (?:provider|not found)|metadata endpoint",
+        "PERMISSION_DENIED",
+        (
+            "no credentials were found. Give access_key_id and secret_access_key in storage_options, set "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or say anonymous=True for a public bucket."
+        ),
+    ),
+)
+
+
+class S3(StoreKind):
+    """The kind: ``s3://bucket``."""
+
+    name: ClassVar[str] = "S3"
+    scheme: ClassVar[str] = "s3"
+    schemes: ClassVar[tuple[str, ...]] = ("s3", "s3a", "s3n")
+    hadoop_scheme: ClassVar[str] = "s3a"
+    example: ClassVar[str] = "s3://bucket/path"
+    options: ClassVar[type[StoreOptions]] = S3Options
+    causes: ClassVar[tuple[Cause, ...]] = _CAUSES
+    arrow_sign: ClassVar[str | None] = "AWS Error"
+    spark: ClassVar[SparkRequirements] = SparkRequirements(
+        packages=(
+            _HADOOP_AWS,
+            *(
+                f"software.amazon.awssdk:{name}:{_SDK}"
+                for name in ("s3", "s3-transfer-manager", "sts", "apache-client")
+            ),
+        ),
+        settings={
+            # the SDK's modules that S3A needs have 18 MB, the bundle of all of them 640; the others Spark has
+            "spark.jars.excludes": "software.amazon.awssdk:bundle,org.apache.hadoop:hadoop-client-api,"
+            "org.apache.hadoop:hadoop-client-runtime,org.slf4j:slf4j-api,io.netty:*,commons-logging:commons-logging"
+        },
+        probes={"org.apache.hadoop.fs.s3a.S3AFileSystem": _HADOOP_AWS},
+    )
+    pyiceberg_prefix: ClassVar[str] = "s3."
+
+    def authority(self, text: str) -> str | None:
+        return text if _BUCKET.fullmatch(text) else None
+
+    def client(self, store: str, options: StoreOptions) -> S3Store:
+        assert isinstance(options, S3Options)
+        return _client(self.bucket(store), options)
+
+    def filesystem(self, options: StoreOptions) -> FileSystem | None:
+        assert isinstance(options, S3Options)
+        return _filesystem(options)
+
+    def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
+        assert isinstance(options, S3Options)
+        bucket = self.bucket(store)
+        return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in _settings(options).items()}
+
+
+def _settings(options: S3Options) -> dict[str, str]:
+    """The options as S3A calls them."""
+    found = {
+        "endpoint.region": options.region or "us-east-1",
+        "path.style.access": str(not options.virtual_hosted_style).lower(),
+    }
+    if options.endpoint:
+        found["endpoint"] = options.endpoint
+        found["connection.ssl.enabled"] = str(urlsplit(options.endpoint).scheme == "https").lower()
+    if options.anonymous:
+        found["aws.credentials.provider"] = _CREDENTIALS.format("Anonymous")
+    elif options.access_key_id and options.secret_access_key:
+        found |= {"access.key": options.access_key_id, "secret.key": options.secret_access_key}
+        found["aws.credentials.provider"] = _CREDENTIALS.format("Temporary" if options.session_token else "Simple")
+        found |= {"session.token": options.session_token} if options.session_token else {}
+    return found
+
+
+@lru_cache(maxsize=64)
+def _client(bucket: str, options: S3Options) -> S3Store:
+    from obstore.store import S3Store
+
+    given: dict[str, Any] = {
+        "endpoint": options.endpoint,
+        "region": options.region or "us-east-1",
+        "access_key_id": options.access_key_id,
+        "secret_access_key": options.secret_access_key,
+        "session_token": options.session_token,
+        "virtual_hosted_style_request": options.virtual_hosted_style,
+        "skip_signature": options.anonymous or None,
+    }
+    config: Any = {name: value for name, value in given.items() if value is not None}
+    return S3Store(bucket, config=config, **patience(options))
+
+
+@lru_cache(maxsize=64)
+def _filesystem(options: S3Options) -> FileSystem:
+    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
+
+    address = urlsplit(options.endpoint or "")
+    return S3FileSystem(
+        access_key=options.access_key_id,
+        secret_key=options.secret_access_key,
+        session_token=options.session_token,
+        anonymous=options.anonymous,
+        region=options.region or "us-east-1",
+        scheme=address.scheme or "https",
+        endpoint_override=f"{address.netloc}{address.path.rstrip('/')}" or None,
+        force_virtual_addressing=options.virtual_hosted_style,
+        connect_timeout=5,
+        request_timeout=SILENCE.total_seconds(),
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        allow_delayed_open=True,  # a small file is one request instead of three
+    )

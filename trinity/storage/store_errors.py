@@ -1,0 +1,83 @@
+"""Failures of object stores, as Trinity's errors: what is wrong with which store, and what helps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity.storage.location import Location
+from trinity.storage.store_kind import Cause
+from trinity.storage.store_reach import options_of
+
+__all__ = ["object_trouble", "plain_text", "told_of", "without_conditional_put"]
+
+_COMMON: Final[tuple[Cause, ...]] = (
+    (
+        r"403 Forbidden|AccessDenied|ACCESS_DENIED|PermissionDenied",
+        "PERMISSION_DENIED",
+        "the key has no permission for this. Trinity lists, reads, puts and deletes objects below the warehouse.",
+    ),
+    (
+        r"SlowDown|SLOW_DOWN|503 Service|THROTTLING|Too Many Requests|ServerBusy",
+        "FILESYSTEM_ERROR",
+        "the store is throttling, and went on for longer than it was asked again. Try again later.",
+    ),
+    (
+        r"builder error|URL scheme is not allowed",
+        "CONFIGURATION_INVALID",
+        "the address is not accepted: without TLS it needs allow_http=True in storage_options.",
+    ),
+    (
+        (
+            r"error sending request|NETWORK_CONNECTION|timed? ?out|connection (?:closed|reset|refused)|dns error"
+            r"|curlCode|HTTP error|incomplete message"
+        ),
+        "FILESYSTEM_ERROR",
+        "it does not answer ({said}). Check the endpoint and the network.",
+    ),
+)
+"""The causes that any store may have, after its own."""
+_REGION: Final = re.compile(r"<Region>([\w-]{1,40})</Region>|expecting '([\w-]{1,40})'")
+
+
+def object_trouble(error: BaseException, path: str) -> TrinityError:
+    """The error of a request about an object, by what the library says of it."""
+    location, text = Location.of(path), plain_text(error)
+    place = options_of(location.store).place
+    for signs, code, remedy in (*location.kind.causes, *_COMMON):
+        if re.search(signs, f"{type(error).__name__} {text}", re.IGNORECASE):
+            region = _REGION.search(text)
+            named = f" ('{region[1] or region[2]}')" if region else ""
+            said = remedy.format(bucket=location.bucket, region=named, said=text[-160:].strip(". "))
+            return TrinityError(code, f"'{path}' at {place}: {said}")
+    return TrinityError("FILESYSTEM_ERROR", f"'{path}' at {place} cannot be read or written: {text[:300]}.")
+
+
+@contextmanager
+def told_of(path: str) -> Iterator[None]:
+    """Tells obstore's errors as Trinity's; a missing object is a FileNotFoundError."""
+    from obstore.exceptions import BaseError
+
+    try:
+        yield
+    except BaseError as error:
+        raise object_trouble(error, path) from error
+
+
+def without_conditional_put(path: str) -> TrinityError:
+    """The refusal of a store that puts an object over one that is there, although it was told not to."""
+    location = Location.of(path)
+    return TrinityError(
+        "CONFIGURATION_INVALID",
+        f"The store of {location.kind.container} '{location.bucket}' at {options_of(location.store).place} has no "
+        "conditional put (put if there is none): of two commits at once one would be lost. Use a store, or a version "
+        "of it, that has it.",
+    )
+
+
+def plain_text(error: BaseException) -> str:
+    """The text of an error, without what obstore adds for those who debug it."""
+    return " ".join(str(error).partition("\n\nDebug source:")[0].split())

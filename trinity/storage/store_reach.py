@@ -1,0 +1,108 @@
+"""The options by which each bucket is reached: the one place that knows them.
+
+A process has one set of options for a bucket, which the sessions that use it have given; a bucket of which nothing is
+known is reached by what the environment says. A bucket goes by the text of its store: ``s3://bucket``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity.storage.store_kinds import kind_of
+from trinity.storage.store_options import StoreOptions
+
+__all__ = [
+    "WORKER_OPTIONS",
+    "buckets_in_use",
+    "claim_bucket",
+    "learn_options",
+    "options_as_text",
+    "options_of",
+    "options_to_learn",
+    "release_bucket",
+]
+
+WORKER_OPTIONS: Final = "TRINITY_STORAGE_OPTIONS"
+"""Variable of the environment by which Spark's workers learn of the options that a session was given."""
+
+_known: dict[str, StoreOptions] = {}
+_users: dict[str, int] = {}
+_mutex = threading.Lock()
+
+
+def options_of(store: str) -> StoreOptions:
+    """The options of a bucket; the environment's where nobody has given any."""
+    with _mutex:
+        known = _known.get(store)
+    if known is None and (text := os.environ.get(WORKER_OPTIONS)):
+        known = _read(text).get(store)
+    return known or kind_of(store).options()
+
+
+def options_as_text(before: str | None, buckets: Mapping[str, StoreOptions]) -> str:
+    """The value of :data:`WORKER_OPTIONS` for some buckets, beside those of an earlier one.
+
+    What the driver's environment says of them is in it, as a worker may have another one.
+    """
+    told = {store: options.resolved().model_dump(mode="json") for store, options in buckets.items()}
+    found = {**(json.loads(before) if before else {}), **told}
+    return json.dumps(found, sort_keys=True)
+
+
+def options_to_learn(store: str) -> str:
+    """The options of one bucket as text, keys among them, for :func:`learn_options`."""
+    return options_as_text(None, {store: options_of(store)})
+
+
+def learn_options(text: str) -> None:
+    """Has one of Spark's workers reach a bucket as the driver does; other buckets are left alone.
+
+    Args:
+        text: made there by :func:`options_to_learn`.
+    """
+    before = os.environ.get(WORKER_OPTIONS)
+    if before != text:
+        os.environ[WORKER_OPTIONS] = json.dumps({**json.loads(before or "{}"), **json.loads(text)}, sort_keys=True)
+
+
+@lru_cache(maxsize=1)
+def _read(text: str) -> dict[str, StoreOptions]:
+    return {store: kind_of(store).options.of(options) for store, options in json.loads(text).items()}
+
+
+def claim_bucket(store: str, options: StoreOptions) -> None:
+    """Says how a bucket is reached from now on: newer keys take the place of older ones.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID where an open session has the bucket of that name at another endpoint.
+    """
+    with _mutex:
+        before = _known.get(store)
+        if before is not None and _users.get(store) and before.place != options.place:
+            kind = kind_of(store)
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"{kind.container.capitalize()} '{kind.bucket(store)}' is at {before.place} for another session of "
+                f"this process, and would be at {options.place}; a process knows one {kind.container} of a name. "
+                "Close that session first.",
+            )
+        _known[store] = options
+        _users[store] = _users.get(store, 0) + 1
+
+
+def release_bucket(store: str) -> None:
+    """Says that a session uses the bucket no longer. What is known of it stays, for work that is under way."""
+    with _mutex:
+        _users[store] = max(0, _users.get(store, 0) - 1)
+
+
+def buckets_in_use() -> Mapping[str, StoreOptions]:
+    """The buckets of open sessions, and how they are reached."""
+    with _mutex:
+        return {store: options for store, options in _known.items() if _users.get(store)}
