@@ -216,6 +216,7 @@ LOCAL_DISK: Final = {
     "trinity/cli/shell.py": "tells a warehouse from a model by a look at it",
     "trinity/datasource/rendezvous.py": "processes of one machine meet over a socket, which a folder of Spark's names",
     "trinity/demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
+    "trinity/engine/spark/classified.py": "the same as local.py, for JARs that Spark cannot fetch",
     "trinity/engine/spark/local.py": "Spark's JARs are in a cache of the user's",
     "trinity/journal/model.py": "reads the model's file",
     "trinity/memory.py": "its files are in a temporary folder for as long as it is open",

@@ -157,7 +157,6 @@ def test_abfs_is_told_of_the_account_alone() -> None:
     assert settings(PLACES["azure"]) == {}
     emulator = settings(PLACES["azure"], account_key=SECRET, endpoint="http://h:1/account", allow_http=True)
     assert emulator[ACCOUNT.format("abfs.endpoint")] == "h:1"
-    assert emulator[ACCOUNT.format("always.use.https")] == "false"
     own = settings(PLACES["azure"], account_key=SECRET, endpoint="https://account.blob.core.windows.net")
     assert own == found
     assert "'https://proxy'" in refusal("NOT_SUPPORTED", lambda: settings(PLACES["azure"], endpoint="https://proxy"))

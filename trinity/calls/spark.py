@@ -133,6 +133,7 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
 _OF_STORES: Final[Mapping[str, ErrorCode]] = {
     "java.nio.file.AccessDeniedException": "PERMISSION_DENIED",
     "org.apache.hadoop.fs.UnsupportedFileSystemException": "CONFIGURATION_INVALID",
+    "org.apache.hadoop.fs.azurebfs.contracts.exceptions.AbfsRestOperationException": "FILESYSTEM_ERROR",
     "org.apache.hadoop.fs.s3a.AWSClientIOException": "FILESYSTEM_ERROR",
     "org.apache.hadoop.fs.s3a.AWSServiceThrottledException": "FILESYSTEM_ERROR",
     "org.apache.hadoop.fs.s3a.UnknownStoreException": "FILESYSTEM_ERROR",

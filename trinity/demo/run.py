@@ -44,7 +44,8 @@ def run_demo(output: Path, batches: int = 12, console: Console | None = None, wa
             as the environment says; the names of Iceberg's tables are then in a file of ``output``.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID when a package is missing; whatever the tables raise.
+        TrinityError: CONFIGURATION_INVALID when a package is missing; NOT_SUPPORTED for a place in another object
+            store; whatever the tables raise.
     """
     console = console or Console()
     started = time.perf_counter()
@@ -56,6 +57,11 @@ def run_demo(output: Path, batches: int = 12, console: Console | None = None, wa
         f"{findings.late:,} of them delivered after a newer one, in {batches} micro-batches"
     )
     place = Location.of(warehouse or str(output / "warehouse"))
+    if not place.on_disk and place.kind.scheme != "s3":
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"The demo cannot be at '{place}': the engines that it shows know folders and S3 alone.",
+        )
     with connect(str(place), catalogs=_catalogs(place, output)) as session:
         create_tables(session, CATALOGS)
         _refuse_other_split(ObjectStore(place), batches)

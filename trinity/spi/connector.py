@@ -40,7 +40,8 @@ class SparkRequirements:
     """Packages and settings that a format needs of Spark; none, for most.
 
     Attributes:
-        packages: Maven coordinates ``group:artifact:version``.
+        packages: Maven coordinates ``group:artifact:version``, with what they need in turn; or
+            ``group:artifact:version:classifier``, that file alone.
         settings: Spark settings; comma lists (``spark.sql.extensions``) are joined across formats.
         probes: class name -> coordinate, looked up in a Spark that the caller brought.
     """

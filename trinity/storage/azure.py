@@ -25,6 +25,10 @@ _AUTHORITY: Final = re.compile(
 )
 _HADOOP_AZURE: Final = "org.apache.hadoop:hadoop-azure:3.4.2"
 _LOGIN: Final = "https://login.microsoftonline.com"
+_PLAIN: Final = {
+    "fs.abfss.impl": "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
+    "fs.azure.always.use.https": "false",
+}
 _OAUTH: Final = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
 
 
@@ -181,6 +185,10 @@ class Azure(StoreKind):
         found = {**_keys(options), **_address(account, options)}
         return {f"fs.azure.{name}.{account.host}": value for name, value in found.items()}
 
+    def hadoop_needs(self, options: StoreOptions) -> Mapping[str, str]:
+        # without TLS: what ABFS asks of all accounts alike
+        return _PLAIN if (options.endpoint or "").startswith("http://") else {}
+
 
 def _account(store: str) -> _Account:
     found = _AUTHORITY.fullmatch(store.partition("://")[2])
@@ -247,10 +255,9 @@ def _address(account: _Account, options: AzureOptions) -> dict[str, str]:
             f"storage_options: Hadoop's file system for Azure, which Spark reads by, cannot be sent to '"
             f"{options.endpoint}': it knows the account's own host, and http://host:port/{account.name}.",
         )
-    secure = parts.scheme == "https"
+    port = parts.port or (443 if parts.scheme == "https" else 80)
     return {
-        "abfs.endpoint": f"{parts.hostname}:{parts.port or (443 if secure else 80)}",
-        "always.use.https": str(secure).lower(),
+        "abfs.endpoint": f"{parts.hostname}:{port}",
         # an emulator has the Blob API alone
         "account.hns.enabled": "false",
         "fns.account.service.type": "BLOB",

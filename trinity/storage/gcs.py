@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Gcs", "GcsOptions"]
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
-_CONNECTOR: Final = "com.google.cloud.bigdataoss:gcs-connector:4.0.4"
+_CONNECTOR: Final = "com.google.cloud.bigdataoss:gcs-connector:4.0.4:shaded"
 _SERVICE: Final = "https://storage.googleapis.com"
 _KINDS: Final = {
     "service_account": ("SERVICE_ACCOUNT_JSON_KEYFILE", "service.account.json.keyfile"),

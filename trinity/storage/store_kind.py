@@ -89,6 +89,14 @@ class StoreKind(ABC):
             TrinityError: NOT_SUPPORTED naming an option that the file system does not know.
         """
 
+    def hadoop_needs(self, options: StoreOptions) -> Mapping[str, str]:
+        """Settings that a store needs, too, and that hold for others as well: who starts Spark has to make them.
+
+        Args:
+            options: resolved ones.
+        """
+        return {}
+
 
 def patience(options: StoreOptions) -> dict[str, Any]:
     """The part of obstore's options about waiting, and about TLS that may be missing."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.spark.class_lookups import remember_classes
+from trinity.engine.spark.classified import fetch_classified
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
 
@@ -203,8 +204,11 @@ def _jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
     cache = _cache_file(packages)
     jars = _cached_jars(cache)
     if jars is None:
-        jars = _resolved(packages, settings)
+        plain = tuple(package for package in packages if package.count(":") == 2)
+        jars = _resolved(plain, settings) if plain else []
         cache.parent.mkdir(parents=True, exist_ok=True)
+        classified = [package for package in packages if package not in plain]
+        jars += fetch_classified(classified, cache.parent, settings.get("spark.jars.ivySettings"))
         cache.write_text(json.dumps(jars))
     return jars
 

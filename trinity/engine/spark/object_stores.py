@@ -37,10 +37,11 @@ def prepare_buckets(spark: SparkSession, buckets: Mapping[str, StoreOptions]) ->
 
     Raises:
         TrinityError: NOT_SUPPORTED for options that a file system of Hadoop's does not know; CONFIGURATION_INVALID
-            where it has one setting for two buckets, whose options differ.
+            where it has one setting for two buckets, whose options differ, or lacks one that holds for all.
     """
     context = spark.sparkContext
     hadoop = context._jsc.hadoopConfiguration()
+    _check_needs(hadoop, buckets)
     for store, wanted in _agreed(buckets).items():
         known = {name: hadoop.get(name) for name in wanted}
         if known == wanted:
@@ -50,6 +51,18 @@ def prepare_buckets(spark: SparkSession, buckets: Mapping[str, StoreOptions]) ->
         if any(value is not None for value in known.values()):
             _forget_clients(context._jvm, hadoop, store)
     context.environment[WORKER_OPTIONS] = options_as_text(context.environment.get(WORKER_OPTIONS), buckets)
+
+
+def _check_needs(hadoop: Any, buckets: Mapping[str, StoreOptions]) -> None:
+    for store, options in buckets.items():
+        needs = kind_of(store).hadoop_needs(options.resolved())
+        lacking = [f"spark.hadoop.{name}={value}" for name, value in needs.items() if hadoop.get(name) != value]
+        if lacking:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Spark reaches '{store}' at {options.place} only when it is started with {', '.join(lacking)}, as in "
+                "spark_settings. They hold for all that it reads by such locations, so nobody else makes them.",
+            )
 
 
 def _agreed(buckets: Mapping[str, StoreOptions]) -> dict[str, dict[str, str]]:
