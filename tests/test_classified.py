@@ -22,8 +22,8 @@ def test_the_file_of_a_classifier_is_had(tmp_path: Path) -> None:
     below = f"{tmp_path}/repository/[organisation]/[module]/[revision]/[module]-[revision]"
     settings.write_text(
         f'<ivysettings><settings defaultResolver="here"/><caches defaultCacheDir="{tmp_path}/cache"/><resolvers>'
-        f'<filesystem name="here" m2compatible="true"><ivy pattern="{below}.pom"/><artifact pattern="{below}(-[classifier]).[ext]"/>'
-        "</filesystem></resolvers></ivysettings>"
+        f'<filesystem name="here" m2compatible="true"><ivy pattern="{below}.pom"/>'
+        f'<artifact pattern="{below}(-[classifier]).[ext]"/></filesystem></resolvers></ivysettings>'
     )
     [file] = fetch_classified(["org.nowhere:part:1.0:shaded"], tmp_path / "jars", str(settings))
     assert Path(file).read_bytes() == b"the shaded one"
