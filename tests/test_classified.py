@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.bucket_lake import refusal
 from trinity.engine.spark.classified import fetch_classified
 
 
+@pytest.mark.full  # two JVMs
 def test_the_file_of_a_classifier_is_had(tmp_path: Path) -> None:
     """From a folder instead of Maven Central."""
     repository = tmp_path / "repository/org/nowhere/part/1.0"

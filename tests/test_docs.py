@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.google_server import GoogleServer
 from tests.support.object_store import ObjectServer
 from trinity.errors import CODES
 
@@ -29,14 +30,18 @@ def postgres(server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def bucket(object_server: ObjectServer) -> dict[str, str]:
-    """Makes the bucket of a page, and gives it the names that are the reader's own."""
+def bucket(object_server: ObjectServer, google_server: GoogleServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Makes the buckets of a page, and gives it the names that are the reader's own."""
     object_server.files.create_dir("lakehouse")
+    google_server.stored.buckets["lakehouse"] = {}
+    monkeypatch.setenv("GOOGLE_BASE_URL", google_server.options["endpoint"])
+    monkeypatch.setenv("GOOGLE_ALLOW_HTTP", "true")
     options = object_server.options
     return {
         "endpoint": options["endpoint"],
         "key": options["access_key_id"],
         "secret": options["secret_access_key"],
+        "key_file": google_server.options["service_account"],
     }
 
 

@@ -174,8 +174,8 @@ class BucketObjects:
             some = left[start : start + at_once]
             try:
                 self._delete(some)
-            except FileNotFoundError:  # one was missing, which some stores tell of, and have left others then
-                for path in some:
+            except FileNotFoundError:  # of one of them, which some stores tell of
+                for path in () if self._root.kind.deletes_others else some:
                     with suppress(FileNotFoundError):
                         self._delete([path])
 

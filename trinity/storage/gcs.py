@@ -136,6 +136,7 @@ class Gcs(StoreKind):
         packages=(_CONNECTOR,),
         probes={"com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem": _CONNECTOR},
     )
+    deletes_others: ClassVar[bool] = False  # each is a request of its own, and a missing one ends them
     pyiceberg_prefix: ClassVar[str] = "gcs."
 
     def authority(self, text: str) -> str | None:

@@ -56,6 +56,8 @@ class StoreKind(ABC):
     """The word by which Arrow's own client tells of the store's errors; None where it is not used."""
     at_once: ClassVar[int] = 1000
     """Objects that one request deletes."""
+    deletes_others: ClassVar[bool] = True
+    """True where the others are gone when a request tells of one that was missing."""
     spark: ClassVar[SparkRequirements]
     """The requirement of Hadoop's file system."""
     pyiceberg_prefix: ClassVar[str]

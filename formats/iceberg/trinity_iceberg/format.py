@@ -95,7 +95,8 @@ class IcebergConnector(Connector):
         settings = {**_kind(given), "cache-enabled": "false"}
         if self._options.folder and not self._options.folder.on_disk:
             setting, implementation = HADOOP_S3
-            settings |= {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO", f"hadoop.{setting}": implementation}
+            settings["io-impl"] = "org.apache.iceberg.hadoop.HadoopFileIO"
+            settings |= {f"hadoop.{setting}": implementation} if self._options.folder.store.startswith("s3:") else {}
         if "warehouse" in given:
             settings["warehouse"] = given["warehouse"]
         if given.get("type") == "sql":
