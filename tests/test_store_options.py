@@ -165,7 +165,11 @@ def test_abfs_is_told_of_the_account_alone() -> None:
 
 def test_googles_connector_is_told_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "key.json"
-    usual = {"fs.gs.storage.root.url": "https://storage.googleapis.com/"}
+    usual = {
+        "fs.gs.storage.root.url": "https://storage.googleapis.com/",
+        "fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
+        "fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
+    }
     file.write_text(json.dumps({"type": "service_account"}))
     assert settings(PLACES["gcs"], service_account=str(file)) == usual | {
         "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE",

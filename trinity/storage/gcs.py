@@ -25,6 +25,10 @@ __all__ = ["Gcs", "GcsOptions"]
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _CONNECTOR: Final = "com.google.cloud.bigdataoss:gcs-connector:4.0.4:shaded"
 _SERVICE: Final = "https://storage.googleapis.com"
+_IMPLEMENTATION: Final = {
+    "fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
+    "fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
+}
 _KINDS: Final = {
     "service_account": ("SERVICE_ACCOUNT_JSON_KEYFILE", "service.account.json.keyfile"),
     "external_account": (
@@ -149,7 +153,8 @@ class Gcs(StoreKind):
     def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
         assert isinstance(options, GcsOptions)
         found = {f"fs.gs.auth.{name}": value for name, value in _keys(options).items()}
-        return {**found, "fs.gs.storage.root.url": f"{(options.endpoint or _SERVICE).rstrip('/')}/"}
+        # by itself Hadoop knows the scheme only where the JAR was there when it looked first
+        return {**found, **_IMPLEMENTATION, "fs.gs.storage.root.url": f"{(options.endpoint or _SERVICE).rstrip('/')}/"}
 
 
 @lru_cache(maxsize=64)

@@ -92,8 +92,11 @@ def _settings(store: str, options: StoreOptions) -> dict[str, str]:
 
 def _forget_clients(java: Any, hadoop: Any, store: str) -> None:
     """Closes the clients with the old keys, which are kept otherwise: Spark's own, and that of Iceberg's reader."""
+    from py4j.protocol import Py4JJavaError
+
     both = java.org.apache.hadoop.conf.Configuration(hadoop)
     both.setIfUnset(*HADOOP_S3)
     kind, authority = kind_of(store), store.partition(":")[2]
     for scheme in dict.fromkeys((kind.hadoop_scheme, kind.scheme)):
-        java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI(f"{scheme}:{authority}/"), both).close()
+        with suppress(Py4JJavaError):  # one that cannot be made anew was not kept
+            java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI(f"{scheme}:{authority}/"), both).close()
