@@ -95,7 +95,7 @@ def test_a_table_is_resolved_that_says_so_until_much_of_its_base_is_superseded(
             {"log-share": "0.5", "strength": "resolve", "engine": "partial-update"},
             0.6,
             2,
-            ("full", "is 60% of the base"),
+            ("resolve", "is 60% of the base"),
         ),
     ],
 )

@@ -9,7 +9,6 @@ from typing import Final
 from trinity.calls import public
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
 from trinity.merge.options import keeps_versions
-from trinity.merge.parse import merge_spec
 from trinity.merge.strength import Strength
 from trinity.merge.triggers import CompactionTrigger, compaction_trigger
 from trinity.spi import DataFile, SplitSource, TableDefinition, Tier
@@ -140,9 +139,8 @@ def _due(definition: TableDefinition, share: float, commits: int) -> tuple[Stren
 def _limits(definition: TableDefinition) -> CompactionTrigger:
     """The limits that a table's options name, and the common ones where they name none."""
     own = compaction_trigger(definition.properties) or CompactionTrigger(None, None)
-    unresolved = own.strength is Strength.RESOLVE and merge_spec(definition).by_column
     return CompactionTrigger(
         LOG_SHARE if own.log_share is None else own.log_share,
         COMMITS if own.commits is None else own.commits,
-        None if unresolved else own.strength,
+        own.strength,
     )
