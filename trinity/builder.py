@@ -84,11 +84,12 @@ class MergeBuilder:
         """
         from trinity.engine.changing import statement as dml
         from trinity.engine.guard import guard_program
+        from trinity.engine.spark.remote import alias_of
 
         if not self.cases:
             raise TrinityError("INVALID_ARGUMENTS", f"The merge into '{self.table.name}' has no WHEN clause; add one.")
 
-        program = Program("MERGE", self.cases, self.source, self.on, source_alias=_alias(self.source) or "s")
+        program = Program("MERGE", self.cases, self.source, self.on, source_alias=alias_of(self.source) or "s")
         guard_program(self.table.session, program)
         return dml.run(self.table, lambda _: nullcontext(program), txn)
 
@@ -100,9 +101,3 @@ class MergeBuilder:
         values: Mapping[str, Expression] | None,
     ) -> MergeBuilder:
         return replace(self, cases=(*self.cases, Case(when, operation, condition, values)))
-
-
-def _alias(source: DataFrame) -> str | None:
-    """The alias that a DataFrame was given, as in ``df.alias("updates")``."""
-    plan = source._jdf.queryExecution().logical()
-    return str(plan.alias()) if plan.getClass().getSimpleName() == "SubqueryAlias" else None

@@ -20,6 +20,8 @@ from trinity.spi import ENTRY_POINT_GROUP, Connector, ConnectorContext, Format, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from trinity.engine.spark.connecting import RemoteCatalog
+
 __all__ = ["Catalogs"]
 
 
@@ -114,9 +116,28 @@ class Catalogs(Mapping[str, Connector]):
         return [f.spark for f in self._formats.values()] + self._buckets.requirements()
 
     def prepare(self, spark: SparkSession) -> SparkSession:
-        """Spark, from now on able to reach what the catalogs are in."""
-        self._buckets.prepare(spark)
+        """Spark, from now on able to reach what the catalogs are in.
+
+        Raises:
+            TrinityError: CONFIGURATION_INVALID for a session of Spark Connect that cannot serve a catalog.
+        """
+        from trinity.engine.spark.remote import is_remote
+
+        if is_remote(spark):  # its server reaches stores by itself
+            from trinity.engine.spark.connecting import prepare_remote
+
+            prepare_remote(spark, [self._remote(name) for name in self])
+        else:
+            self._buckets.prepare(spark)
         return spark
+
+    def _remote(self, name: str) -> RemoteCatalog:
+        from trinity.engine.spark.connecting import RemoteCatalog
+
+        in_bucket, made_by = self._buckets.has(name), self._formats[name]
+        package = type(made_by).__module__.partition(".")[0]
+        folder = None if in_bucket else self.warehouse(name)
+        return RemoteCatalog(name, package, folder, made_by.spark.jvm and not in_bucket)
 
     def close(self) -> None:
         """Closes the connectors that are open."""

@@ -20,6 +20,7 @@ __all__ = ["connect"]
 
 _BUILT_IN: Final = ("parquet", "delta", "iceberg")
 _IN_STORES: Final = ("parquet", "delta")
+_OVER_CONNECT: Final = ("parquet", "iceberg")
 
 
 @public
@@ -41,7 +42,8 @@ def connect(
             ``s3://bucket/path``, ``gs://bucket/path`` or ``abfss://container@account.dfs.core.windows.net/path``, for
             ``parquet`` and ``delta`` alone, since a catalog of Iceberg's there needs an address, too
             (docs/object-stores.md).
-        spark: the caller's Spark session; else one is started when first needed.
+        spark: the caller's Spark session; else one is started when first needed. One of Spark Connect has the catalogs
+            ``parquet`` and ``iceberg`` in a folder (docs/clusters.md).
         catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
         catalog: current catalog; by default ``parquet``, else the first one given.
         schema: current schema.
@@ -61,7 +63,7 @@ def connect(
     wanted: dict[str, dict[str, Any]] = {}
     if warehouse is not None:
         folder = _folder(warehouse)
-        names = _BUILT_IN if folder.on_disk else _IN_STORES
+        names = _built_in(spark) if folder.on_disk else _IN_STORES
         wanted = {name: {"connector": name, "warehouse": str(folder.join(name))} for name in names}
     wanted.update({name.lower(): dict(options) for name, options in (catalogs or {}).items()})
     if not wanted:
@@ -80,6 +82,14 @@ def _statements() -> Statements:
     from trinity.sql import statements  # by the first statement: importing trinity is light
 
     return statements
+
+
+def _built_in(spark: SparkSession | None) -> tuple[str, ...]:
+    if spark is None:
+        return _BUILT_IN
+    from trinity.engine.spark.remote import is_remote
+
+    return _OVER_CONNECT if is_remote(spark) else _BUILT_IN
 
 
 def _folder(warehouse: str | Path) -> Location:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from trinity.engine.changing.program import Expression
 from trinity.errors import TrinityError, nearest
@@ -122,8 +122,7 @@ def _names_of(given: str | SparkColumn | Sequence[str]) -> Sequence[str]:
         return [given]
     if isinstance(given, Sequence):
         return given
-    column: Any = given
-    tree = str(column._jc.toString())
+    tree = str(given).removeprefix("Column<'").removesuffix("'>")
     parts = tree[7:-1].split(", ") if tree.startswith("struct(") and tree.endswith(")") else [tree]
     if all(part and not set(part) & set("() +*'\"") for part in parts):
         return parts

@@ -43,7 +43,7 @@ def guard_predicate(session: Host, text: str) -> None:
             :func:`guard_statement`.
     """
     with pinned(session.spark):
-        refuse_subquery(session.spark, one_expression(session.spark, text, "where"), text, "where")
+        refuse_subquery(one_expression(session.spark, text, "where"), text, "where")
         guard_expression(session, text)
 
 

@@ -44,11 +44,13 @@ class SparkRequirements:
             ``group:artifact:version:classifier``, that file alone.
         settings: Spark settings; comma lists (``spark.sql.extensions``) are joined across formats.
         probes: class name -> coordinate, looked up in a Spark that the caller brought.
+        jvm: whether tables on a disk are worked on through Spark's JVM beside Python, which Spark Connect has not.
     """
 
     packages: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     probes: Mapping[str, str] = field(default_factory=dict)
+    jvm: bool = False
 
 
 @dataclass(frozen=True)

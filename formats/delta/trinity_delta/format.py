@@ -75,6 +75,7 @@ class DeltaFormat(Format):
                 "spark.databricks.delta.allFilesInCrc.enabled": "false",
             },
             probes={"org.apache.spark.sql.delta.DeltaLog": DELTA_JAR},
+            jvm=True,
         )
 
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:

@@ -15,6 +15,7 @@ from trinity.engine.appending.defaults import default_values
 from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.appending.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.engine.appending.run_sinks import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
+from trinity.engine.spark.remote import check_mode, is_remote
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, arrow_schema
 from trinity.engine.target import Target
@@ -220,12 +221,11 @@ def _conformer(table: Target, insert: InsertTableHandle, given: pa.Schema) -> Pa
 
 
 def is_spark_frame(data: Any) -> bool:
-    """True for a Spark DataFrame, without importing Spark. Raises NOT_SUPPORTED for one of Spark Connect."""
+    """True for a Spark DataFrame, without importing Spark. Raises CONFIGURATION_INVALID as :func:`check_mode`."""
     if not any(c.__module__.startswith("pyspark.sql") and c.__name__ == "DataFrame" for c in type(data).__mro__):
         return False
-    if type(data).__module__.startswith("pyspark.sql.connect"):
-        message = "A DataFrame of Spark Connect is not understood; give its rows as Arrow data: df.toArrow()."
-        raise TrinityError("NOT_SUPPORTED", message)
+    if is_remote(data):
+        check_mode(data)
     return True
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from trinity.definition.checks import constrained_columns, refuse_folded
 from trinity.engine.appending.defaults import default_text
 from trinity.engine.appending.run_sinks import REFUSAL
-from trinity.engine.spark.expressions import check_stored
+from trinity.engine.spark.expressions import check_stored, is_deterministic
 from trinity.engine.spark.frames import local_frame
+from trinity.engine.spark.remote import analysed
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
@@ -46,8 +47,8 @@ def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
     _check_stored(definition, spark)
     for check in definition.checks:
         with spark_errors():
-            plan = rows.where(check.expression)._jdf.queryExecution().analyzed()
-        if not plan.deterministic():
+            same = is_deterministic(analysed(rows.where(check.expression)), check.expression)
+        if not same:
             raise TrinityError(
                 "NOT_SUPPORTED",
                 f"CHECK constraint '{check.name}' of table '{definition.full_name}': ({check.expression}) does not "

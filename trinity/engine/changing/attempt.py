@@ -32,6 +32,7 @@ from trinity.engine.compacting.partitions import whole_files
 from trinity.engine.reading.merged_read import logical, merged_read
 from trinity.engine.reading.pruning import prune
 from trinity.engine.reading.scan import located_scan
+from trinity.engine.spark.remote import parallelism, plan_text
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
@@ -281,7 +282,7 @@ class Attempt:
         metadata, target = self.table.connector.metadata, self.merge.table
         sinks = None
         if not self.definition.keyed:  # a sink's work is the files that it rewrites, not the rows that reach it
-            sinks = max(1, self.table.session.spark.sparkContext.defaultParallelism)
+            sinks = max(1, parallelism(self.table.session.spark))
         return Distribution(self.layout, metadata.update_layout(target), sinks, self._together())
 
     def _together(self) -> bool:
@@ -325,8 +326,7 @@ class Attempt:
         upsert = self._upsert_keys() is not None
         if upsert:
             lines.append("upsert: unless the source has a key twice, the target is read for the counts alone")
-        plan = (self._upserted_rows() if upsert else self.changes())._jdf.queryExecution().simpleString()
-        return "\n".join([*lines, "", str(plan)])
+        return "\n".join([*lines, "", plan_text(self._upserted_rows() if upsert else self.changes())])
 
 
 def _same_version(target: TableHandle, program: Program) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from trinity.engine.changing.assignment import types_of
 from trinity.engine.changing.program import Program
+from trinity.engine.spark.remote import is_remote
 from trinity.engine.spark.types import spark_type
 from trinity.merge.quoting import quoted
 from trinity.spi import Column as TableColumn
@@ -93,7 +94,12 @@ def _column(alias: str, column: TableColumn) -> Column:
 
 
 def _common_types(rows: DataFrame, columns: Sequence[Column], values: Sequence[Column]) -> list[str]:
-    """The types in which Spark compares columns with expressions, empty where it does something else with them."""
+    """The types in which Spark compares columns with expressions, empty where it does something else with them.
+
+    Spark Connect does not say them: there it is as if it did.
+    """
+    if is_remote(rows):
+        return [""] * len(columns)
     analysed = rows.select(*[column == value for column, value in zip(columns, values, strict=True)])
     conditions = analysed._jdf.queryExecution().analyzed().projectList()
     return [_compared_type(conditions.apply(place).child()) for place in range(len(columns))]

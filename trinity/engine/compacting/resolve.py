@@ -24,6 +24,7 @@ from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.merged_read import newest_versions, with_key
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import bucketed_scan, log_scan, plain_scan, tiers, well_bucketed
+from trinity.engine.spark.remote import parallelism
 from trinity.merge.engine import MergeEngine
 from trinity.merge.fold import beats
 from trinity.merge.quoting import quoted
@@ -250,7 +251,7 @@ class _WholeRows(_Resolve):
             return distributed(rows, self.splits, spec, self.parts.replaced, tasks)
         # the tasks of the join, or fewer, as a few files of a run are better: a base file's rows stay together
         wide = math.ceil(sum(f.size for f in self.inside) / _SCAN_BYTES)
-        tasks = max(tasks, min(self.spark.sparkContext.defaultParallelism, wide))
+        tasks = max(tasks, min(parallelism(self.spark), wide))
         return rows.coalesce(tasks).sortWithinPartitions(*map(quoted, spec.key))
 
     def _met_in_buckets(self, rows: DataFrame) -> DataFrame:

@@ -19,6 +19,7 @@ from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.written import stored_columns, stored_schema, write_files
 from trinity.engine.reading.merged_read import logical
 from trinity.engine.reading.scan import plain_scan
+from trinity.engine.spark.remote import parallelism
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
 from trinity.merge.quoting import quoted
@@ -100,7 +101,7 @@ def _written_changes(
 
 def _files(known: TableChangelog, target: Target, columns: Sequence[Column], rows: DataFrame) -> list[DataFile]:
     written = replace(_written(columns), partition_by=(VERSION,), properties=target.properties)
-    tasks = target.session.spark.sparkContext.defaultParallelism
+    tasks = parallelism(target.session.spark)
     return write_files(target, known.changelog.store.root, written, rows.coalesce(tasks))
 
 

@@ -26,6 +26,7 @@ from trinity.engine.reading.scan import (
     version_scan,
     well_bucketed,
 )
+from trinity.engine.spark.remote import analysed
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, spark_type
 from trinity.engine.target import Host
@@ -89,7 +90,7 @@ def filtered_read(session: Host, splits: SplitSource, where: str | None) -> Data
         if where is not None:
             guard_predicate(session, where)
         rows = merged_read(session.spark, splits, where)
-        return rows.where(where) if where else rows
+        return analysed(rows.where(where) if where else rows)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from trinity.engine.reading.arrow_keys import compared_alike
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import tiers
 from trinity.engine.reading.superseded import ASIDE, LOG, Search, Stored, opened
+from trinity.engine.spark.remote import parallelism
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Deletes, Origin, SplitSource, arrival_order
@@ -160,7 +161,7 @@ def _found(
         tuple(stored[last:]),
         {f.number: f for f in stored[:middle]},
     )
-    tasks = min(spark.sparkContext.defaultParallelism, middle + 1)
+    tasks = min(parallelism(spark), middle + 1)
     try:
         bits = opened(run_on_spark(search, spark.range(LOG, middle + 1, 1, tasks)))
     except (TrinityError, PySparkException) as error:

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
 from trinity.engine.reading.deleted_rows import NOTHING_PASSED, of_distinct_sizes, without_deleted
+from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
 from trinity.engine.spark.types import arrow_frame
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE
@@ -99,7 +100,8 @@ def plain_scan(
         return empty_scan(spark, storage)
     with _missing_file_named():
         parts = of_distinct_sizes(files) if passed else [files]
-        scans = [read_files(spark, [f.path for f in part], _file_schema(spark, storage)) for part in parts]
+        schema = _file_schema(spark, storage)
+        scans = [analysed(read_files(spark, [f.path for f in part], schema)) for part in parts]
     rows = [without_deleted(spark, scan, part, passed) for scan, part in zip(scans, parts, strict=True)]
     return _named(reduce(DataFrame.unionAll, rows), storage)
 
@@ -117,6 +119,9 @@ def native_rows(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
     if not files:
         nowhere = (f"CAST(NULL AS STRING) AS {NATIVE_FILE}", f"CAST(NULL AS BIGINT) AS {NATIVE_ROW}")
         return empty_scan(spark, storage).selectExpr("*", *nowhere)
+    refuse_remote(
+        spark, "Reading a table of another engine by its format's own reader", "read it by Spark's own catalog"
+    )
     with _missing_file_named():
         return native.rows(spark, files)
 
@@ -268,7 +273,10 @@ def bucketed_scan(
 
     A join on the key then needs neither exchange nor sort. Spark takes a file's bucket from its name,
     and trusts the order under ``spark.sql.legacy.bucketedTableScan.outputOrdering``.
+    Over Spark Connect it knows neither.
     """
+    if is_remote(spark):
+        return plain_scan(spark, files, storage)
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
     names = jvm.PythonUtils.toSeq([stored_name(storage, k) for k in key])

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sqlglot import exp
 
 from trinity.engine.spark.reach import FUNCTIONS, elements
+from trinity.engine.spark.remote import analysed, is_remote
+from trinity.engine.spark.remote_texts import RemoteExpression, is_own_function, several_rows, varies
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.spark_tree import spark_tree
 from trinity.storage import Cache
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["check_constant", "check_stored", "one_expression", "refuse_subquery"]
+__all__ = ["Parsed", "check_constant", "check_stored", "is_deterministic", "one_expression", "refuse_subquery"]
 
 _REMEMBERED: Final = 1000
 _judged: Final[Cache[str, None]] = Cache(_REMEMBERED)
@@ -38,7 +40,20 @@ _NOW: Final = frozenset({
 """Words that Spark takes for names until it finds no such column."""
 
 
-def one_expression(spark: SparkSession, text: str, what: str) -> Any:
+class Parsed(Protocol):
+    """An expression, as far as it is looked into."""
+
+    def has_subquery(self) -> bool:
+        """True when it holds a query."""
+
+    def makes_names(self) -> bool:
+        """True when it makes a name out of text."""
+
+    def functions(self) -> Iterator[str]:
+        """The names of the functions that it calls."""
+
+
+def one_expression(spark: SparkSession, text: str, what: str) -> Parsed:
     """The text as Spark parses it.
 
     Args:
@@ -55,21 +70,47 @@ def one_expression(spark: SparkSession, text: str, what: str) -> Any:
 
     try:
         with spark_errors():
-            tree = spark._jsparkSession.sessionState().sqlParser().parseExpression(text)
+            return RemoteExpression(text) if is_remote(spark) else _ParsedBySpark(spark, text)
     except (TrinityError, Py4JJavaError) as error:
         if isinstance(error, TrinityError) and error.code != "SYNTAX_ERROR":  # nested too deeply
             raise
         said = error.message if isinstance(error, TrinityError) else "Spark cannot parse it."
         raise TrinityError("SYNTAX_ERROR", f"{what}: '{shown_value(text.strip())}' is no expression. {said}") from error
-    if tree.getClass().getSimpleName() in ("Alias", "MultiAlias", "UnresolvedStar"):
-        raise TrinityError("SYNTAX_ERROR", f"{what}: '{shown_value(text.strip())}' names columns; give one expression.")
-    return tree
 
 
-def refuse_subquery(spark: SparkSession, tree: Any, text: str, what: str) -> None:
-    """Raises NOT_SUPPORTED for a parsed expression that holds a subquery."""
-    patterns = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
-    if tree.containsPattern(patterns.PLAN_EXPRESSION()):
+class _ParsedBySpark:
+    """An expression as the tree that Spark's parser makes of it."""
+
+    def __init__(self, spark: SparkSession, text: str) -> None:
+        self._jvm: Any = spark._jvm
+        session: Any = spark._jsparkSession
+        self._tree = session.sessionState().sqlParser().parseExpression(text)
+        if self._tree.getClass().getSimpleName() in ("Alias", "MultiAlias", "UnresolvedStar"):
+            raise TrinityError("SYNTAX_ERROR", "It names columns; give one expression.")
+
+    def has_subquery(self) -> bool:
+        patterns = self._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        return bool(self._tree.containsPattern(patterns.PLAN_EXPRESSION()))
+
+    def makes_names(self) -> bool:
+        return any(kind == "ExpressionWithUnresolvedIdentifier" for kind, _ in self._nodes())
+
+    def functions(self) -> Iterator[str]:
+        for kind, node in self._nodes():
+            if kind == "UnresolvedFunction":
+                yield ".".join(str(part) for part in elements(node.nameParts()))
+
+    def _nodes(self) -> Iterator[tuple[str, Any]]:
+        waiting = [self._tree]
+        while waiting:
+            node = waiting.pop()
+            yield str(node.getClass().getSimpleName()), node
+            waiting += elements(node.children())
+
+
+def refuse_subquery(parsed: Parsed, text: str, what: str) -> None:
+    """Raises NOT_SUPPORTED for an expression that holds a subquery."""
+    if parsed.has_subquery():
         raise _refusal(what, text, "has a subquery")
 
 
@@ -89,10 +130,10 @@ def check_stored(spark: SparkSession, text: str, what: str) -> None:
 
 
 def _judge(spark: SparkSession, text: str, what: str) -> None:
-    tree = one_expression(spark, text, what)
-    refuse_subquery(spark, tree, text, what)
+    parsed = one_expression(spark, text, what)
+    refuse_subquery(parsed, text, what)
     if _COMMENT.search(text) or not all(_is_own(spark, name) for name in set(_CALLED.findall(text))):
-        _check_functions(spark, tree, text, what)
+        _check_functions(spark, parsed, text, what)
 
 
 def check_constant(spark: SparkSession, text: str, what: str) -> None:
@@ -114,21 +155,40 @@ def _judge_constant(spark: SparkSession, text: str, what: str) -> None:
         if name.lower() not in _NOW:
             raise _refusal(what, text, f"names '{name}', and is of no row")
     with spark_errors():
-        plan = spark.sql(f"SELECT (\n{text}\n)")._jdf.queryExecution().analyzed()
-    if not plan.deterministic():
-        raise _refusal(what, text, "does not give the same answer each time")
-    if plan.getClass().getSimpleName() != "Project" or plan.child().getClass().getSimpleName() != "OneRowRelation":
-        raise _refusal(what, text, "is about several rows")
+        row = analysed(spark.sql(f"SELECT (\n{text}\n)"))
+        if not is_deterministic(row, text):
+            raise _refusal(what, text, "does not give the same answer each time")
+        if _several_rows(row, text):
+            raise _refusal(what, text, "is about several rows")
 
 
-def _check_functions(spark: SparkSession, tree: Any, text: str, what: str) -> None:
-    for node in _nodes(tree):
-        kind = node.getClass().getSimpleName()
-        if kind == "ExpressionWithUnresolvedIdentifier":
-            raise _refusal(what, text, "makes a name out of text")
-        if kind != "UnresolvedFunction":
-            continue
-        name = ".".join(str(part) for part in elements(node.nameParts()))
+def is_deterministic(rows: DataFrame, text: str) -> bool:
+    """True when a frame gives the same answer each time.
+
+    Args:
+        rows: the frame.
+        text: the expression that it was made of, whose parts may vary.
+    """
+    if is_remote(rows):
+        return not varies(text)
+    made: Any = rows
+    same: bool = made._jdf.queryExecution().analyzed().deterministic()
+    return same
+
+
+def _several_rows(row: DataFrame, text: str) -> bool:
+    if is_remote(row):
+        return several_rows(row.sparkSession, text)
+    made: Any = row
+    plan = made._jdf.queryExecution().analyzed()
+    kinds = [str(node.getClass().getSimpleName()) for node in (plan, *elements(plan.children()))]
+    return kinds != ["Project", "OneRowRelation"]
+
+
+def _check_functions(spark: SparkSession, parsed: Parsed, text: str, what: str) -> None:
+    if parsed.makes_names():
+        raise _refusal(what, text, "makes a name out of text")
+    for name in parsed.functions():
         if name.lower() in FUNCTIONS:
             raise _refusal(what, text, f"calls {name}(), which {FUNCTIONS[name.lower()]}")
         if not _is_own(spark, name):
@@ -139,6 +199,8 @@ def _is_own(spark: SparkSession, name: str) -> bool:
     """True when a name is of a function of Spark's own that reaches nothing beyond its arguments."""
     if name.lower() in FUNCTIONS:
         return False
+    if is_remote(spark):
+        return is_own_function(spark, name.replace("`", ""))
     known = spark._jsparkSession.sessionState().functionRegistry()
     identifier = spark._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier  # type: ignore[union-attr]
     found = known.lookupFunction(identifier(name))
@@ -151,11 +213,3 @@ def _refusal(what: str, text: str, why: str) -> TrinityError:
         f"{what}: '{shown_value(text.strip())}' {why}; a constant or Spark's own functions of the row's columns can "
         "stand there.",
     )
-
-
-def _nodes(tree: Any) -> Iterator[Any]:
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting += elements(node.children())

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.spark.class_lookups import remember_classes
 from trinity.engine.spark.classified import fetch_classified
+from trinity.engine.spark.remote import is_remote
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
 
@@ -126,14 +127,11 @@ def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) 
     """Says precisely what a Spark that the caller brought lacks.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID listing every missing JAR and setting; NOT_SUPPORTED for Spark Connect.
+        TrinityError: CONFIGURATION_INVALID listing every missing JAR and setting; those of a server of Spark Connect
+            cannot be looked at.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            "A session of Spark Connect has no JVM beside it, which Trinity commits through; give the session of the "
-            "driver, or let trinity.connect(path) start Spark.",
-        )
+    if is_remote(spark):
+        return
     missing = []
     for need in requirements:
         missing += [f"the JAR {jar} (no class {name})" for name, jar in need.probes.items() if not _has(spark, name)]

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from trinity.engine.spark.remote import is_remote
+from trinity.engine.spark.remote_texts import plain_command, unseen
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
 
@@ -72,6 +74,9 @@ def reach_of_statement(spark: SparkSession, text: str) -> str | None:
         text: the statement, as Spark is to run it. What Spark cannot parse reaches nothing.
     """
     closely = _suspect(text)
+    if is_remote(spark):
+        plain, query = plain_command(text, _SETTINGS)
+        return None if not closely and (plain or _QUERY.match(query)) else unseen(text)
     if not closely and _QUERY.match(text):
         return None
     try:
@@ -89,6 +94,8 @@ def reach_of_expression(spark: SparkSession, text: str) -> str | None:
     """
     if not _suspect(text):
         return None
+    if is_remote(spark):
+        return unseen(text)
     _parsed(spark, text, "parseExpression")
     return next(_found(spark, _parsed(spark, f"SELECT (\n{text}\n)", "parsePlan"), closely=True), None)
 

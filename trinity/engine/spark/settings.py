@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
+from trinity.engine.spark.remote import is_remote
 from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_late_settings", "pinned"]
+__all__ = ["REMOTE_SETTINGS", "check_late_settings", "pinned"]
 
 _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.ansi.enabled": "true",
@@ -48,6 +49,8 @@ _OWN: Final = frozenset({"spark.sql.legacy.bucketedTableScan.outputOrdering"})
 """Ours: a legacy setting that says nothing of what SQL means."""
 _JAVA_TIMES: Final = "spark.sql.datetime.java8API.enabled"
 """Without it Spark filters files by dates of a calendar that lacks 5 to 14 October 1582; left on."""
+REMOTE_SETTINGS: Final[Mapping[str, str]] = {"spark.sql.variable.substitute": "false", _JAVA_TIMES: "true"}
+"""Settings that a session of Spark Connect gets when it is given to Trinity, and keeps."""
 _SET: Final = re.compile(r"^(spark\.sql\.[\w.]+) -> (.*)$", re.MULTILINE)
 """A setting in the text that Scala makes of a map."""
 _LATE: Final = (
@@ -81,8 +84,12 @@ def pinned(spark: SparkSession) -> Iterator[None]:
         return
     token = _within.set((*outer, spark))
     try:
-        with _held_settings(spark, spark._jsparkSession):
+        if is_remote(spark):
+            _check_remote(spark)
             yield
+        else:
+            with _held_settings(spark, spark._jsparkSession):
+                yield
     finally:
         _within.reset(token)
 
@@ -112,12 +119,32 @@ def _changed(spark: SparkSession, session: Any) -> dict[str, str | None]:
     found = dict(_SET.findall(session.sessionState().conf().getAllConfs().mkString("\n")))
     if found.get(_JAVA_TIMES, "").lower() != "true":
         spark.conf.set(_JAVA_TIMES, "true")
+    return _unlike(found)
+
+
+def _unlike(found: Mapping[str, str]) -> dict[str, str | None]:
     unlike: dict[str, str | None] = {
         key: found.get(key)
         for key, wanted in _WANTED.items()
         if found.get(key, _DEFAULTS.get(key, "")).lower() != wanted
     }
     return unlike | {k: v for k, v in found.items() if k.startswith(_LEGACY) and k not in _OWN}
+
+
+def _check_remote(spark: SparkSession) -> None:
+    """Refuses settings that are other than they should be.
+
+    Over Spark Connect a frame means what they say as it is collected, so that nothing can be held for it.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID naming them, and what to do.
+    """
+    for key, value in _unlike(spark.conf.getAll).items():
+        wanted = f"spark.conf.set('{key}', '{_WANTED[key]}')" if key in _WANTED else f"spark.conf.unset('{key}')"
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"What SQL means would depend on {key}={value}, which Spark Connect asks when a frame is used; {wanted}.",
+        )
 
 
 def _release(spark: SparkSession, name: str) -> None:

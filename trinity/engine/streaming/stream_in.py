@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.appending.append import check_columns, is_spark_frame
+from trinity.engine.spark.remote import refuse_remote
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.streaming.background import Compactor
 from trinity.engine.streaming.batches import ApplyBatch, Batches
@@ -57,6 +58,7 @@ def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> Stream
         does = "upsert" if table.definition.keyed else "append"
         message = f"The data for '{table.name}' is no stream: make it by spark.readStream, or give it to {does}()."
         raise TrinityError("INVALID_ARGUMENTS", message)
+    refuse_remote(frame.sparkSession, "A stream into a table", "start it in a program of the driver's")
     if options.transform is None and options.apply is None:  # a transform's result is known from its first batch on
         check_columns(table, arrow_schema(frame.schema), evolve=options.evolve)
     compactor = None if options.compact_every is None else Compactor(table, options.compact_every)

@@ -124,7 +124,8 @@ class _Builder:
         statement = self._spark(parse(text, body.dialect))
         if not isinstance(statement.tree, exp.Query):
             raise TrinityError("NOT_SUPPORTED", f"WITH {common.name}: only a query can stand there.")
-        rows = run_text(self.reads.session, self.reads.rewritten(statement))
+        text = self.reads.rewritten(statement)
+        rows = run_text(self.reads.session, text, self.reads.views)
         if common.columns and len(common.columns) != len(rows.columns):
             raise TrinityError(
                 "INVALID_ARGUMENTS",

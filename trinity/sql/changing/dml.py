@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import Token
 
 from trinity.calls.spark import quiet
+from trinity.engine.spark.remote import is_temp_view
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
 from trinity.sql.changing.build_program import program
@@ -18,7 +19,6 @@ from trinity.sql.parsing.merge import read_merge
 from trinity.sql.parsing.reader import Piece, Reader
 from trinity.sql.parsing.row_change import RowChange, common_tables, row_change_word
 from trinity.sql.parsing.update import read_delete, read_truncate, read_update
-from trinity.sql.queries.references import is_temp_view
 from trinity.sql.results import counts
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def target_table(session: Session, parts: Sequence[str]) -> Table:
             TABLE_NOT_FOUND, with the nearest name.
     """
     shown = ".".join(parts)
-    if len(parts) == 1 and is_temp_view(session, parts[0]):
+    if len(parts) == 1 and is_temp_view(session.spark, parts[0]):
         raise TrinityError("NOT_SUPPORTED", f"The target is a view: '{shown}'. Change the table that it reads.")
     try:
         name = session.table_name(parts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import Token, TokenType
 
 from trinity.engine.spark.reach import elements
+from trinity.engine.spark.remote import is_remote
 from trinity.errors import TrinityError
 from trinity.sql.parsing.names import read_name
 from trinity.sql.parsing.parse import tokenize
@@ -32,6 +33,8 @@ def names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[F
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    if is_remote(session.spark):
+        raise refusal
     try:
         plan = session.spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
     except (PySparkException, Py4JJavaError):

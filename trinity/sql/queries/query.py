@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token
 
 from trinity.calls.spark import spark_errors
 from trinity.engine.guard import guard_statement
+from trinity.engine.spark.remote import query_over
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["explain", "explained", "rewritten", "run_as_set", "run_query", "run_query_of", "run_text", "run_unparsed"]
 
 
+NO_VIEWS: Final[Mapping[str, DataFrame]] = {}
+
+
 def run_query(session: Session, statement: Statement) -> DataFrame:
     """Runs any statement that Spark can run, over Trinity's tables and Spark's own.
 
@@ -44,8 +48,8 @@ def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tup
     """The same, and Trinity's tables that it reads at their newest version."""
     reads = Reads(session)
     try:
-        rows = run_text(session, reads.rewritten(statement.to_spark()))
-        return rows, reads.newest
+        text = reads.rewritten(statement.to_spark())
+        return run_text(session, text, reads.views), reads.newest
     finally:
         reads.drop()
 
@@ -76,25 +80,31 @@ def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFram
             if table is not None:
                 view = reads.newest_view(table)
                 edits.append((start, end, view if after_table else f"({view} AS {quoted(parts[-1])})"))
-        return run_text(session, apply_edits(text, edits))
+        return run_text(session, apply_edits(text, edits), reads.views)
     finally:
         reads.drop()
 
 
-def run_text(session: Session, text: str) -> DataFrame:
-    """Runs Spark SQL text as it is, with Spark's errors as Trinity's."""
+def run_text(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:
+    """Runs Spark SQL text as it is, with Spark's errors as Trinity's.
+
+    Args:
+        session: its Spark runs it.
+        text: the statement.
+        views: views in it that are dropped before the rows are asked for, and their rows.
+    """
     with pinned(session.spark):
-        return run_as_set(session, text)
+        return run_as_set(session, text, views)
 
 
-def run_as_set(session: Session, text: str) -> DataFrame:
+def run_as_set(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:
     """Runs Spark SQL text under the user's own settings, as SET and RESET must, which change them."""
     from pyspark.errors import PySparkException
 
     guard_statement(session, text)
     with spark_errors():
         try:
-            return session.spark.sql(text)
+            return query_over(session.spark, text, views)
         except PySparkException as error:
             if (missing := _missing_table(session, error)) is not None:
                 raise missing from error

@@ -62,6 +62,7 @@ class Reads:
     Attributes:
         session: where names are resolved.
         common: name of a WITH query in lower case -> the view with its rows.
+        views: the views that are registered, with their rows.
 
     Args:
         session: where names are resolved.
@@ -76,7 +77,7 @@ class Reads:
             self._splits[target[0].name, None] = target[1]
         self._newest: dict[TableName, Read] = {}
         self._views: dict[tuple[TableName, int | str | None, str | None], str] = {}
-        self._registered: list[str] = []
+        self.views: dict[str, DataFrame] = {}
 
     @property
     def newest(self) -> tuple[Read, ...]:
@@ -126,7 +127,7 @@ class Reads:
         """The name of a view with these rows."""
         view = f"_trinity_read_{uuid.uuid4().hex}"
         rows.createOrReplaceTempView(view)
-        self._registered.append(view)
+        self.views[view] = rows
         return view
 
     def _view(
@@ -205,7 +206,7 @@ class Reads:
 
     def drop(self) -> None:
         """Removes the views; what was made from them does not need them any more."""
-        for view in self._registered:
+        for view in self.views:
             self.session.spark.catalog.dropTempView(view)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from trinity.engine.spark.remote import is_temp_view
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
 from trinity.names import split_name
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 __all__ = [
-    "Edit", "Reference", "Travel", "apply_edits", "column_edits", "find_references", "is_inner_cte", "is_temp_view",
+    "Edit", "Reference", "Travel", "apply_edits", "column_edits", "find_references", "is_inner_cte",
     "resolve",
 ]  # fmt: skip
 
@@ -179,7 +180,7 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
         return None
     if len(parts) == 3 and parts[0].lower() not in session.catalogs:
         return None
-    if len(parts) == 1 and is_temp_view(session, parts[0]):
+    if len(parts) == 1 and is_temp_view(session.spark, parts[0]):
         return None
     current = session.catalogs[session.current_catalog].metadata
     if len(parts) == 2 and parts[0].lower() not in current.list_schemas():  # Spark's parquet.`/path` among others
@@ -189,12 +190,6 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
     if table is None and len(parts) == 3:
         raise session.table_missing(name)
     return table
-
-
-def is_temp_view(session: Session, name: str) -> bool:
-    """True when a one-part name is a temporary view of the session's Spark."""
-    catalog = session.spark._jsparkSession.sessionState().catalog()
-    return bool(catalog.getTempView(name).isDefined())
 
 
 def _told_apart(references: list[Reference]) -> list[Reference]:

@@ -1,0 +1,147 @@
+"""Spark Connect: a session whose Spark is a server, without a JVM beside Python; what is asked of it otherwise.
+
+Its frames are plans that the server analyses anew whenever they are used: what Spark knows of a frame as soon as that
+is made has to be asked for here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.storage import Cache
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "alias_of",
+    "analysed",
+    "check_mode",
+    "is_remote",
+    "is_temp_view",
+    "parallelism",
+    "plan_text",
+    "query_over",
+    "refuse_remote",
+]
+
+_MODULE = "pyspark.sql.connect"
+_MANY = 1 << 16
+"""Rows of a range, more than any cluster has cores."""
+_cores: Cache[str, int] = Cache(16)
+"""Id of a session of Spark Connect -> the tasks that its cluster runs side by side."""
+
+
+def is_remote(of: SparkSession | DataFrame) -> bool:
+    """True for a session, or a frame, of Spark Connect."""
+    return type(of).__module__.startswith(_MODULE)
+
+
+def check_mode(of: Any) -> None:
+    """Refuses a session or frame of Spark Connect in a process whose pyspark is of the other kind.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID: pyspark's functions make columns of one kind in a process.
+    """
+    if "SPARK_CONNECT_MODE_ENABLED" not in os.environ:
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"A {type(of).__name__} of Spark Connect is given to a process whose pyspark works with a JVM of its own. "
+            "Make the session by SparkSession.builder.remote('sc://host:15002').getOrCreate(), before any other.",
+        )
+
+
+def refuse_remote(spark: SparkSession, what: str, instead: str) -> None:
+    """Raises CONFIGURATION_INVALID for a session of Spark Connect, which has no JVM beside it.
+
+    Args:
+        spark: the session.
+        what: what needs the JVM, as the beginning of a sentence.
+        instead: what to do.
+    """
+    if is_remote(spark):
+        raise TrinityError(
+            "CONFIGURATION_INVALID", f"{what} needs Spark's JVM beside Python, which Spark Connect has not; {instead}."
+        )
+
+
+def parallelism(spark: SparkSession) -> int:
+    """The number of tasks that Spark runs side by side."""
+    if not is_remote(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    # (a range has as many parts, which no setting of a server's tells otherwise)
+    return _cores.get(_id(spark), lambda: _parts(spark))
+
+
+def _parts(spark: SparkSession) -> int:
+    from pyspark.sql import functions as F
+
+    return spark.range(_MANY).select(F.spark_partition_id()).distinct().count()
+
+
+def _id(spark: Any) -> str:
+    return str(spark.session_id)
+
+
+def is_temp_view(spark: SparkSession, name: str) -> bool:
+    """True when a one-part name is a temporary view of the session."""
+    if not is_remote(spark):
+        session: Any = spark
+        return bool(session._jsparkSession.sessionState().catalog().getTempView(name).isDefined())
+    from pyspark.errors import PySparkException
+
+    from trinity.calls.spark import quiet
+
+    try:
+        with quiet():
+            return bool(spark.catalog.getTable(quoted(name)).isTemporary)
+    except PySparkException:
+        return False
+
+
+def alias_of(frame: DataFrame) -> str | None:
+    """The alias that a frame was given, as in ``df.alias("updates")``."""
+    if is_remote(frame):
+        known: Any = frame
+        alias = getattr(known._plan, "_alias", None)
+        return str(alias) if type(known._plan).__name__ == "SubqueryAlias" else None
+    made: Any = frame
+    plan = made._jdf.queryExecution().logical()
+    return str(plan.alias()) if plan.getClass().getSimpleName() == "SubqueryAlias" else None
+
+
+def plan_text(frame: DataFrame) -> str:
+    """Spark's physical plan."""
+    made: Any = frame
+    if is_remote(frame):
+        return str(made._explain_string()).rstrip("\n")
+    return str(made._jdf.queryExecution().simpleString())
+
+
+def query_over(spark: SparkSession, text: str, views: Mapping[str, DataFrame]) -> DataFrame:
+    """The frame of a statement.
+
+    Args:
+        spark: the session.
+        text: the statement.
+        views: temporary views that it reads, and that go away after it, with their rows: a frame of Spark Connect
+            takes them along, since it would look for them whenever it is used.
+    """
+    if not is_remote(spark) or not views:
+        return analysed(spark.sql(text))
+    plain = text.replace("{", "{{").replace("}", "}}")
+    named: dict[str, Any] = {view: rows for view, rows in views.items() if view in plain}
+    for view in named:
+        plain = plain.replace(view, f"{{{view}}}")
+    return analysed(spark.sql(plain, **named))
+
+
+def analysed(frame: DataFrame) -> DataFrame:
+    """The frame, found right: Spark raises what is wrong with it now, and not when it is collected."""
+    if is_remote(frame):
+        _ = frame.schema
+    return frame

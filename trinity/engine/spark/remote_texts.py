@@ -1,0 +1,140 @@
+"""Texts of SQL over Spark Connect, which does not show how Spark parses them: what is not told is refused (N2).
+
+A text is looked at as it stands, so that nothing depends on whether another parser reads it as Spark does: a name that
+stands before a parenthesis counts as a function's wherever it is, even in a literal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.errors import TrinityError
+from trinity.messages import shown_value
+from trinity.spark_tree import spark_tree
+from trinity.storage import Cache
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["RemoteExpression", "is_own_function", "plain_command", "several_rows", "unseen", "varies"]
+
+_EXPLAIN: Final = re.compile(r"\s*explain\s+(?:(?:extended|codegen|cost|formatted)\s+)?", re.IGNORECASE)
+_SHOW: Final = re.compile(r"\s*(?:show|describe\s+function|desc\s+function)\s", re.IGNORECASE)
+_SET: Final = re.compile(r"\s*set\s+([\w.]+)\s*=[^;]*", re.IGNORECASE)
+_CALLED: Final = re.compile(r"([\w.`]+)\s*\(")
+_COMMENT: Final = re.compile(r"--|/\*")
+_SUBQUERY: Final = re.compile(r"\b(?:select|from|values|table)\b", re.IGNORECASE)
+_WORDS: Final = frozenset({
+    "all", "and", "any", "as", "between", "by", "case", "cast", "distinct", "div", "else", "end", "escape", "exists",
+    "filter", "group", "ilike", "in", "is", "like", "not", "null", "on", "or", "over", "regexp", "rlike", "some",
+    "then", "try_cast", "when", "within",
+})  # fmt: skip
+"""Words of SQL that may stand before a parenthesis and are no functions."""
+_TYPES: Final = frozenset({"char", "dec", "decimal", "numeric", "time", "varchar"})
+_VARYING: Final = frozenset({
+    "input_file_block_length", "input_file_block_start", "input_file_name", "monotonically_increasing_id", "rand",
+    "randn", "random", "randstr", "shuffle", "spark_partition_id", "uniform", "uuid",
+})  # fmt: skip
+"""Spark's functions that do not give the same answer each time."""
+_own: Final[Cache[str, frozenset[str]]] = Cache(16)
+"""Id of a session -> Spark's own functions."""
+
+
+@dataclass(frozen=True)
+class RemoteExpression:
+    """An expression by its text.
+
+    Args:
+        text: one expression.
+
+    Raises:
+        TrinityError: SYNTAX_ERROR for anything else, and for what cannot be told to be one.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        tree = _tree(self.text)
+        if isinstance(tree, (exp.Query, exp.Alias, exp.Aliases, exp.Star, exp.DDL, exp.Command, exp.Tuple)):
+            tree = None
+        if not isinstance(tree, exp.Condition):
+            raise TrinityError("SYNTAX_ERROR", "It cannot be told to be one expression without Spark's own parser.")
+
+    def has_subquery(self) -> bool:
+        """True when a query may stand in it."""
+        return bool(_SUBQUERY.search(self.text))
+
+    def makes_names(self) -> bool:
+        """True when it may make a name out of text, or hide something behind a comment."""
+        return bool(_COMMENT.search(self.text)) or "identifier" in self.functions()
+
+    def functions(self) -> Iterator[str]:
+        """Names that may be of functions it calls."""
+        yield from _called(self.text)
+
+
+@room()
+def _tree(text: str) -> exp.Expr | None:
+    return spark_tree(text)
+
+
+def _called(text: str) -> Iterator[str]:
+    for name in dict.fromkeys(_CALLED.findall(text)):
+        plain = name.replace("`", "").lower()
+        if plain not in _WORDS and plain not in _TYPES:
+            yield plain
+
+
+def varies(text: str) -> bool:
+    """True when an expression may give another answer each time."""
+    return any(name in _VARYING for name in _called(text))
+
+
+def several_rows(spark: SparkSession, text: str) -> bool:
+    """True when an expression is about more than one row: an aggregate, a window, one that makes rows.
+
+    Raises:
+        PySparkException: what Spark says of the expression.
+    """
+    query = f"SELECT (\n{text}\n)"
+    _ = spark.sql(query).schema  # EXPLAIN tells what is wrong as a part of its answer
+    plan = str(spark.sql(f"EXPLAIN EXTENDED {query}").collect()[0][0])
+    analysed = plan.partition("== Analyzed Logical Plan ==")[2].partition("\n\n== ")[0].strip().splitlines()
+    return len(analysed) != 3 or not analysed[1].startswith("Project ") or "OneRowRelation" not in analysed[2]
+
+
+def is_own_function(spark: SparkSession, name: str) -> bool:
+    """True when a name is of a function of Spark's own, and no other one of the session hides it."""
+    session: str = spark.session_id  # type: ignore[attr-defined]
+    own = _own.get(session, lambda: _functions(spark, "SYSTEM"))
+    return name.lower() in own and name.lower() not in _functions(spark, "USER")
+
+
+def _functions(spark: SparkSession, kind: str) -> frozenset[str]:
+    return frozenset(str(row[0]).lower().rpartition(".")[2] for row in spark.sql(f"SHOW {kind} FUNCTIONS").collect())
+
+
+def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:
+    """(whether a statement is a command that reaches nothing, what EXPLAIN is about, or the statement itself).
+
+    Args:
+        text: the statement.
+        setting: settings that a SET may change.
+    """
+    if _SHOW.match(text):
+        return True, text
+    if (found := _SET.fullmatch(text)) is not None and setting.fullmatch(found[1].lower()):
+        return True, text
+    begun = _EXPLAIN.match(text)
+    return False, text[begun.end() :] if begun else text
+
+
+def unseen(text: str) -> str:
+    """The beginning of a sentence that refuses a text."""
+    return f"What '{shown_value(text.strip())}' reaches cannot be seen over Spark Connect"
