@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -34,7 +35,8 @@ settings.load_profile("untimed")
 __all__ = ["spark"]
 
 collect_ignore = ["plugins"]  # projects of their own, with tests of their own
-FORMATS = ("parquet", "delta", "iceberg")
+FORMATS = ("parquet", "iceberg") if "SPARK_REMOTE" in os.environ else ("parquet", "delta", "iceberg")
+"""Over Spark Connect, where tests/test_spark_connect.py runs many of these tests once more, a disk has two formats."""
 
 
 @pytest.fixture(scope="session")
@@ -164,7 +166,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.full)
 
 
-@pytest.fixture(params=["parquet", *[pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg")]])
+@pytest.fixture(params=["parquet", *[pytest.param(f, marks=pytest.mark.full) for f in FORMATS[1:]]])
 def tiered_fmt(request: pytest.FixtureRequest) -> str:
     """Each format, two of them in the long tier: for what does not depend on the format.
 

@@ -338,13 +338,6 @@ def test_no_network_for_the_jars(tmp_path: Path) -> None:
     assert "check the network" in said
 
 
-def test_spark_connect_is_refused_by_name(tmp_path: Path) -> None:
-    remote: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(TrinityError, match="Spark Connect") as caught:
-        trinity.connect(tmp_path, spark=remote)
-    assert caught.value.code == "NOT_SUPPORTED"
-
-
 def test_a_spark_that_lacks_something_is_told_precisely(session: Session) -> None:
     from trinity.engine.spark.local import check_spark
     from trinity.spi import SparkRequirements

@@ -48,7 +48,7 @@ def connect(
         catalog: current catalog; by default ``parquet``, else the first one given.
         schema: current schema.
         spark_settings: settings for the Spark that is started, such as ``{"spark.driver.memory": "4g"}``; it is local
-            unless ``spark.master`` names a cluster (docs/clusters.md).
+            unless ``spark.master`` names a cluster, or ``spark.remote`` a server of Spark Connect (docs/clusters.md).
         storage_options: how the object store of the warehouse, or of catalogs, is reached: the options of
             :class:`~trinity.storage.S3Options`, :class:`~trinity.storage.GcsOptions` or
             :class:`~trinity.storage.AzureOptions`; the environment is asked for what they leave out. A catalog may
@@ -60,10 +60,11 @@ def connect(
             catalogs need; NOT_SUPPORTED for a warehouse in a store that is not known, or that a catalog's format cannot
             use; FILESYSTEM_ERROR or PERMISSION_DENIED when it cannot be reached or written.
     """
+    settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
     wanted: dict[str, dict[str, Any]] = {}
     if warehouse is not None:
         folder = _folder(warehouse)
-        names = _built_in(spark) if folder.on_disk else _IN_STORES
+        names = _built_in(spark, settings) if folder.on_disk else _IN_STORES
         wanted = {name: {"connector": name, "warehouse": str(folder.join(name))} for name in names}
     wanted.update({name.lower(): dict(options) for name, options in (catalogs or {}).items()})
     if not wanted:
@@ -72,7 +73,6 @@ def connect(
         )
     current = (catalog or next(iter(wanted))).lower()
     given = None if warehouse is None else str(warehouse)
-    settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
     return Session(
         wanted, current, schema.lower(), spark, settings, given, allow_code, storage_options, statements=_statements
     )
@@ -84,12 +84,12 @@ def _statements() -> Statements:
     return statements
 
 
-def _built_in(spark: SparkSession | None) -> tuple[str, ...]:
-    if spark is None:
-        return _BUILT_IN
+def _built_in(spark: SparkSession | None, settings: Mapping[str, str]) -> tuple[str, ...]:
+    from trinity.engine.spark.local import remote_url
     from trinity.engine.spark.remote import is_remote
 
-    return _OVER_CONNECT if is_remote(spark) else _BUILT_IN
+    remote = remote_url(settings) is not None if spark is None else is_remote(spark)
+    return _OVER_CONNECT if remote else _BUILT_IN
 
 
 def _folder(warehouse: str | Path) -> Location:

@@ -87,8 +87,9 @@ def _catalog_options(warehouse: str | None, given: Sequence[str] | None) -> dict
 
 @contextmanager
 def _spark(connector: str, options: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A local Spark with what the adapter needs, once its catalog is found to be empty."""
+    """A local Spark with what the adapter needs, once its catalog is found to be empty; or a server's session."""
     import trinity
+    from trinity.engine.spark.remote import is_remote
 
     with TemporaryDirectory(prefix="trinity-conformance-") as folder:
         catalogs = {"c": {"connector": connector, "warehouse": folder, **options}}
@@ -101,7 +102,8 @@ def _spark(connector: str, options: Mapping[str, str]) -> Iterator[SparkSession]
             if tables := session.list_tables("c", "default"):
                 raise _fail(f"The warehouse has tables already, as '{tables[0]}': give an empty one.")
             spark = session.spark
-        spark.sparkContext.setLogLevel("OFF")
+        if not is_remote(spark):
+            spark.sparkContext.setLogLevel("OFF")
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # refusals are what is tested
         try:
             yield spark

@@ -24,7 +24,7 @@ from trinity.spi import SparkRequirements
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_spark", "local_spark"]
+__all__ = ["check_spark", "local_spark", "remote_url"]
 
 _JAVA: Final = 17
 _LISTS: Final = ("spark.sql.extensions", "spark.jars")
@@ -63,7 +63,8 @@ _starting = threading.Lock()
 def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str, str]) -> SparkSession:
     """This process's Spark: the running one when it has what is needed, else a new one.
 
-    The new one is local, unless the settings name another master. In a program that ``spark-submit`` runs it is what
+    The new one is local, unless the settings name another master, or a server of Spark Connect (``spark.remote``, or
+    ``SPARK_REMOTE`` in the environment). In a program that ``spark-submit`` runs it is what
     that was told: its JVM runs already, so that JARs are its affair.
 
     Args:
@@ -78,6 +79,8 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
+        if (server := remote_url(settings)) is not None:
+            return SparkSession.builder.remote(server).getOrCreate()
         requirements = list(requirements)
         if SparkContext._active_spark_context is not None:
             running = SparkSession.builder.getOrCreate()
@@ -93,6 +96,11 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
         packages = tuple(dict.fromkeys(p for r in requirements for p in r.packages))
         jars = {"spark.jars": ",".join(_jars(packages, wanted))} if packages else {}
         return _start(_with(wanted, jars))
+
+
+def remote_url(settings: Mapping[str, str]) -> str | None:
+    """The server of Spark Connect that settings or the environment name, as pyspark takes it."""
+    return settings.get("spark.remote") or os.environ.get("SPARK_REMOTE")
 
 
 def _wanted(requirements: list[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:

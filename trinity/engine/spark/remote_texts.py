@@ -137,4 +137,4 @@ def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:
 
 def unseen(text: str) -> str:
     """The beginning of a sentence that refuses a text."""
-    return f"What '{shown_value(text.strip())}' reaches cannot be seen over Spark Connect"
+    return f"Over Spark Connect nobody sees that '{shown_value(text.strip())}' reaches neither code nor files"

@@ -1,0 +1,196 @@
+"""Cases of a client of Spark Connect; tests/test_spark_connect.py runs them in a process of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import trinity
+from tests.support.refusals import refused
+from trinity import Column, Session
+from trinity.table import Table
+
+COLUMNS = [Column("id", "string"), Column("ts", "bigint"), Column("amount", "double")]
+
+
+@pytest.fixture
+def lake(session: Session, fmt: str) -> Table:
+    """A keyed table with a log, a sidecar and a base."""
+    made = session.create_table(f"{fmt}.default.lake", COLUMNS, primary_key=["id"], properties={"watermark-key": "ts"})
+    made.upsert(pa.table({"id": ["a", "b", "c"], "ts": [1, 1, 1], "amount": [1.0, 2.0, 3.0]}))
+    made.compact(full=True)
+    made.upsert(pa.table({"id": ["b", "d"], "ts": [2, 2], "amount": [20.0, 4.0]}))
+    return made
+
+
+def amounts(rows: Any) -> dict[str, float]:
+    return {row.id: row.amount for row in rows.collect()}
+
+
+NOW = {"a": 1.0, "b": 20.0, "c": 3.0, "d": 4.0}
+
+
+def test_it_is_a_session_of_spark_connect(spark: SparkSession) -> None:
+    assert type(spark).__module__ == "pyspark.sql.connect.session"
+
+
+def test_a_warehouse_has_the_formats_that_need_no_jvm(session: Session) -> None:
+    assert sorted(session.catalogs) == ["iceberg", "parquet"]
+
+
+def test_a_frame_outlives_the_views_of_its_statement_and_what_is_written_later(lake: Table) -> None:
+    """The frame is pinned to the versions that were newest when it was made."""
+    session, name = lake.session, lake.name
+    rows = session.sql(f"WITH q AS (SELECT * FROM {name}) SELECT id, amount FROM q WHERE '{{' <> '}}' ORDER BY id")
+    lake.upsert(pa.table({"id": ["a"], "ts": [9], "amount": [9.0]}))
+    assert amounts(rows) == NOW
+    assert not [view for view in session.spark.catalog.listTables() if view.name.startswith("_trinity")]
+    assert amounts(session.sql(f"SELECT * FROM {name}")) == {**NOW, "a": 9.0}
+
+
+def test_frames_of_the_client_are_sources(lake: Table, spark: SparkSession) -> None:
+    lake.upsert(spark.createDataFrame([("e", 5, 5.0)], "id string, ts bigint, amount double"))
+    source = spark.createDataFrame([("a", 100.0), ("f", 6.0)], "id string, amount double").alias("u")
+    done = (
+        lake.merge(source, "t.id = u.id")
+        .when_matched_update({"amount": "u.amount"})
+        .when_not_matched_insert({"id": "u.id", "ts": "1", "amount": F.col("u.amount")})
+        .execute()
+    )
+    assert (done.updated, done.inserted) == (1, 1)
+    assert amounts(lake.to_df()) == {**NOW, "a": 100.0, "e": 5.0, "f": 6.0}
+
+
+def test_sql_changes_resolves_and_travels(lake: Table) -> None:
+    session, name = lake.session, lake.name
+    session.sql(f"UPDATE {name} SET amount = amount + 1 WHERE id IN (SELECT 'a')")
+    session.sql(f"DELETE FROM {name} WHERE id = 'c'")
+    now = {"a": 2.0, "b": 20.0, "d": 4.0}
+    version = lake.splits().version
+    lake.compact("resolve")
+    assert amounts(lake.to_df()) == now
+    lake.compact(full=True)
+    assert amounts(lake.to_df(where="amount > 3")) == {"b": 20.0, "d": 4.0}
+    assert amounts(session.sql(f"SELECT * FROM {name} VERSION AS OF {version - 2}")) == NOW
+    kinds = [row._change_type for row in lake.changes(version - 2, version).collect()]
+    assert sorted(kinds) == ["delete", "update_postimage", "update_preimage"]
+
+
+def test_changes_are_applied(lake: Table, spark: SparkSession) -> None:
+    events = spark.createDataFrame([("a", 5, 7.0, 1), ("a", 4, 6.0, 2)], "id string, ts bigint, amount double, n int")
+    trinity.apply_changes(
+        events, lake.session.create_table(f"{lake.name.catalog}.default.followed", COLUMNS, primary_key=["id"]),
+        keys=["id"], sequence_by=F.struct("ts", "n"), except_column_list=["n"],
+    )  # fmt: skip
+    assert amounts(lake.session.table(f"{lake.name.catalog}.default.followed").to_df()) == {"a": 7.0}
+
+
+def test_constraints_and_defaults_are_judged_and_kept(session: Session, fmt: str) -> None:
+    session.sql(
+        f"CREATE TABLE {fmt}.default.checked (id INT, amount DOUBLE DEFAULT abs(-2.0) * 2, "
+        "CONSTRAINT some CHECK (amount > CAST(0 AS DOUBLE)))"
+    )
+    session.sql(f"INSERT INTO {fmt}.default.checked (id) VALUES (1)")
+    assert [row.amount for row in session.table(f"{fmt}.default.checked").to_df().collect()] == [4.0]
+    with refused("CONSTRAINT_VIOLATION", "some"):
+        session.sql(f"INSERT INTO {fmt}.default.checked VALUES (2, -1.0)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rand()", "uuid()", "sum(1.0)", "explode(array(1.0))", "reflect('a', 'b')", "java_method('a', 'b')", "mine(1.0)",
+     "identifier('rand')()", "ran/**/d()", "1.0 -- rand()"],
+)  # fmt: skip
+def test_n2_a_default_that_is_no_constant_is_refused(session: Session, spark: SparkSession, text: str) -> None:
+    spark.udf.register("mine", lambda x: x, "double")
+    with refused("NOT_SUPPORTED"):
+        session.create_table("parquet.default.d", [Column("id", "int"), Column("x", "double", default=text)])
+
+
+def test_n2_a_function_of_the_sessions_that_hides_sparks_own_is_refused(session: Session, spark: SparkSession) -> None:
+    spark.udf.register("abs", lambda x: x, "double")
+    try:
+        with refused("NOT_SUPPORTED", "abs"):
+            session.create_table("parquet.default.d", [Column("id", "int"), Column("x", "double", default="abs(1.5)")])
+    finally:
+        spark.sql("DROP TEMPORARY FUNCTION abs")
+
+
+def test_n3_settings_that_change_what_sql_means_are_refused_by_name(lake: Table, spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        with refused("CONFIGURATION_INVALID", "spark.sql.ansi.enabled"):
+            lake.to_df()
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+    assert amounts(lake.to_df()) == NOW
+
+
+def test_what_needs_the_jvm_is_refused_by_name(lake: Table, spark: SparkSession, tmp_path: Path) -> None:
+    with refused("CONFIGURATION_INVALID", "Catalog 'd'"):
+        trinity.connect(catalogs={"d": {"connector": "delta", "warehouse": str(tmp_path / "d")}}, spark=spark)
+    stream = spark.readStream.format("rate").load()
+    with refused("CONFIGURATION_INVALID", "stream"):
+        lake.stream_writer(stream, checkpoint=tmp_path / "checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("SELECT reflect('java.lang.System', 'exit', 1)", "PERMISSION_DENIED"),
+        ("SELECT * FROM text.`/etc/passwd`", "PERMISSION_DENIED"),
+        ("ADD JAR '/x.jar'", "PERMISSION_DENIED"),
+        ("SELECT nothing FROM parquet.default.lake", "COLUMN_NOT_FOUND"),
+        ("SELECT * FROM lak", "TABLE_NOT_FOUND"),
+        ("SELEC 1", "SYNTAX_ERROR"),
+    ],
+)
+@pytest.mark.parametrize("fmt", ["parquet"])
+def test_errors_are_told_when_the_statement_is_made(lake: Table, text: str, code: str) -> None:
+    with refused(code):
+        lake.session.sql(text)
+
+
+@pytest.mark.parametrize("fmt", ["parquet"])
+def test_a_missing_file_is_named(lake: Table) -> None:
+    file = next(f for f in lake.splits().files if f.rows == 3)
+    Path(file.path.removeprefix("file://")).unlink()
+    with refused("BAD_DATA", Path(file.path).name):
+        lake.to_df().collect()
+
+
+@pytest.mark.parametrize("fmt", ["parquet"])
+def test_explain_says_how_a_statement_runs(lake: Table) -> None:
+    said = lake.session.sql(f"EXPLAIN UPDATE {lake.name} SET amount = 0").collect()[0][0]
+    assert "row change paradigm" in said
+    assert "Physical Plan" in said
+    assert "Physical Plan" in lake.session.sql(f"EXPLAIN SELECT * FROM {lake.name}").collect()[0][0]
+
+
+@pytest.mark.parametrize("fmt", ["parquet"])
+def test_a_temporary_view_comes_before_a_table(lake: Table, spark: SparkSession) -> None:
+    spark.range(3).createOrReplaceTempView("lake")
+    try:
+        assert lake.session.sql("SELECT * FROM lake").count() == 3
+        with refused("NOT_SUPPORTED"):
+            lake.session.sql("DELETE FROM lake")
+    finally:
+        spark.catalog.dropTempView("lake")
+
+
+@pytest.fixture
+def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client whose folders the server does not see: what it puts there is gone before the server looks."""
+    from trinity.storage import ObjectStore
+
+    monkeypatch.setattr(ObjectStore, "put", lambda *_, **__: None)
+
+
+def test_a_server_that_does_not_see_the_warehouse_is_refused(spark: SparkSession, tmp_path: Path, unseen: None) -> None:
+    with refused("CONFIGURATION_INVALID", "does not see"):
+        trinity.connect(tmp_path / "here", spark=spark)

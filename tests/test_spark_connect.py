@@ -1,0 +1,125 @@
+"""Spark Connect: tables over the session of a server, which shows neither a JVM nor how it parses a text (N2, N3)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trinity
+from tests.support.connect_server import client, running_connect_server
+from tests.support.refusals import refused
+from tests.test_reach import COMMANDS, QUERIES
+from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
+from trinity.engine.spark.remote_texts import RemoteExpression, varies
+
+REMOTE: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+"""A session of Spark Connect as far as no server is asked."""
+LET_THROUGH = (
+    "SELECT * FROM range(10)",
+    "WITH a AS (SELECT 1) SELECT * FROM a",
+    "EXPLAIN SELECT 1",
+    "EXPLAIN FORMATTED WITH a AS (SELECT 1) SELECT * FROM a",
+    "SHOW FUNCTIONS",
+    "DESCRIBE FUNCTION upper",
+    "SET spark.sql.ansi.enabled = true",
+)
+PAGES = (
+    "tests/test_merge.py",
+    "tests/test_upsert.py",
+    "tests/test_update_delete.py",
+    "tests/test_merge_engines.py",
+    "tests/test_changes.py",
+    "tests/test_resolve.py",
+    "tests/test_partitions.py",
+    "tests/test_schema_evolution.py",
+    "tests/test_types.py",
+)
+"""Tests of what tables do, which hold over Spark Connect as they stand."""
+
+
+@pytest.mark.parametrize("text", [*QUERIES, *COMMANDS])
+def test_n2_what_may_reach_beyond_rows_is_refused_unseen(text: str) -> None:
+    assert "nobody sees" in (reach_of_statement(REMOTE, text) or "")
+
+
+@pytest.mark.parametrize("text", LET_THROUGH)
+def test_what_surely_reaches_nothing_is_let_through(text: str) -> None:
+    assert reach_of_statement(REMOTE, text) is None
+
+
+def test_n2_expressions_are_looked_at_as_they_stand() -> None:
+    assert reach_of_expression(REMOTE, "a = (SELECT max(value) FROM text.`/x`)") is not None
+    assert reach_of_expression(REMOTE, "reflect('a', 'b') = 'c'") is not None
+    assert reach_of_expression(REMOTE, "a = 1") is None
+
+
+@pytest.mark.parametrize("text", ["", "a, b", "a AS b", "*", "SELECT 1", "DROP TABLE t", "a = 1; b", "a ===== 1", "(a"])
+def test_what_is_no_expression_is_refused(text: str) -> None:
+    with refused("SYNTAX_ERROR"):
+        RemoteExpression(text)
+
+
+def test_functions_are_found_wherever_they_stand() -> None:
+    found = RemoteExpression("CASE WHEN a IN (1) THEN `Rand`() ELSE concat('mine(', other.f (b)) END")
+    assert {"rand", "mine", "other.f", "concat"} <= set(found.functions())
+    assert varies(found.text)
+    assert RemoteExpression("a IN (SELECT 1)").has_subquery()
+    assert RemoteExpression("a = 1 /* rand */").makes_names()
+
+
+def test_a_process_of_the_other_kind_is_told(tmp_path: Path) -> None:
+    with refused("CONFIGURATION_INVALID", "Spark Connect", "builder.remote"):
+        trinity.connect(tmp_path, spark=REMOTE)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with running_connect_server() as address:
+        yield address
+
+
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    return f"{done.stdout[-6000:]}\n{done.stderr[-3000:]}"
+
+
+@pytest.mark.full
+def test_the_cases_of_a_client(server: str, tmp_path: Path) -> None:
+    done = client(server, "-m", "pytest", "-q", "-m", "", f"--basetemp={tmp_path / 'own'}", "tests/connect/cases.py")
+    assert done.returncode == 0, told(done)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("page", PAGES)
+def test_what_tables_do_holds_over_spark_connect(server: str, tmp_path: Path, page: str) -> None:
+    done = client(server, "-m", "pytest", "-q", "-m", "not full", f"--basetemp={tmp_path / 'own'}", page)
+    assert done.returncode == 0, told(done)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fmt", ["parquet", "iceberg"])
+def test_a_format_conforms_over_spark_connect(server: str, tmp_path: Path, fmt: str) -> None:
+    done = client(server, "-m", "trinity_conformance", "run", fmt, "--traces", tmp_path)
+    assert done.returncode == 0, told(done)
+
+
+@pytest.mark.full
+def test_a_server_without_trinity_is_told(tmp_path: Path) -> None:
+    with running_connect_server(PYTHONPATH="", PYSPARK_PYTHON=_bare(tmp_path)) as address:
+        done = client(address, "-c", "import trinity; trinity.connect('/tmp').spark")
+    assert "CONFIGURATION_INVALID" in done.stderr
+    assert "Install trinity-merge" in done.stderr
+
+
+def _bare(folder: Path) -> str:
+    """A Python without Trinity, and with what Spark's workers need."""
+    program = folder / "python"
+    hidden = "import sys; sys.modules['trinity'] = None"
+    (folder / "sitecustomize.py").write_text(hidden)
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}:$PYTHONPATH" exec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    return str(program)
