@@ -72,12 +72,12 @@ def _ask(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
     """One task on the server, which imports what tasks need and looks for files that are put here for that time."""
     modules = list(dict.fromkeys(["trinity", *(catalog.module for catalog in catalogs)]))
     name = f".trinity-{uuid.uuid4().hex}"
-    stores = [ObjectStore(folder) for folder in dict.fromkeys(c.folder for c in catalogs if c.folder)]
-    marked = [store for store in stores if _mark(store, name)]
+    folders = dict.fromkeys(c.folder for c in catalogs if c.folder)
+    marked = {folder: store for folder in folders if _mark(store := ObjectStore(folder), name)}
     try:
-        found = _answer(spark, modules, [store.path(name) for store in marked])
+        found = _answer(spark, modules, list(marked), name)
     finally:
-        for store in marked:
+        for store in marked.values():
             store.delete([name])
     here = version("trinity-merge")
     if "missing" in found:
@@ -85,8 +85,9 @@ def _ask(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
     if found["version"] != here:
         raise _refused(f"has trinity-merge {found['version']}, and here is {here}. Install the same there")
     if found["unseen"]:
-        folder = found["unseen"][0].removesuffix(name)
-        raise _refused(f"does not see the folder {folder}, so that it would write elsewhere. Give one that both see")
+        raise _refused(
+            f"does not see the folder {found['unseen'][0]}, so that it would write elsewhere. Give one that both see"
+        )
 
 
 def _mark(store: ObjectStore, name: str) -> bool:
@@ -99,14 +100,13 @@ def _mark(store: ObjectStore, name: str) -> bool:
     return True
 
 
-def _answer(spark: SparkSession, modules: list[str], files: list[str]) -> dict[str, Any]:
+def _answer(spark: SparkSession, modules: list[str], folders: list[str], name: str) -> dict[str, Any]:
     from pyspark.errors import PySparkException
 
     def asked(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # sent as it stands, since the module that it is of may be missing there
         import importlib
         import json
-        import os
         from importlib.metadata import version
 
         import pyarrow
@@ -119,7 +119,10 @@ def _answer(spark: SparkSession, modules: list[str], files: list[str]) -> dict[s
                 answer |= {"missing": module, "error": str(error)}
                 break
         else:
-            answer |= {"version": version("trinity-merge"), "unseen": [f for f in files if not os.path.exists(f)]}
+            from trinity.storage import ObjectStore
+
+            unseen = [folder for folder in folders if not ObjectStore(folder).exists(name)]
+            answer |= {"version": version("trinity-merge"), "unseen": unseen}
         yield pyarrow.RecordBatch.from_pydict({"answer": [json.dumps(answer)]})
 
     try:
