@@ -17,7 +17,6 @@ from trinity.depth import room
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.spark_tree import spark_tree
-from trinity.storage import Cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,8 +41,9 @@ _VARYING: Final = frozenset({
     "randn", "random", "randstr", "shuffle", "spark_partition_id", "uniform", "uuid",
 })  # fmt: skip
 """Spark's functions that do not give the same answer each time."""
-_own: Final[Cache[str, frozenset[str]]] = Cache(16)
-"""Id of a session -> Spark's own functions."""
+_NAME: Final = re.compile(r"\w+")
+_CLASS: Final = "Class: org.apache.spark.sql.catalyst.expressions."
+"""What Spark says of a function of its own; of one that hides it, it says the hiding one's."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,18 @@ def several_rows(spark: SparkSession, text: str) -> bool:
 
 def is_own_function(spark: SparkSession, name: str) -> bool:
     """True when a name is of a function of Spark's own, and no other one of the session hides it."""
-    session: str = spark.session_id  # type: ignore[attr-defined]
-    own = _own.get(session, lambda: _functions(spark, "SYSTEM"))
-    return name.lower() in own and name.lower() not in _functions(spark, "USER")
+    from pyspark.errors import PySparkException
 
+    from trinity.calls.spark import quiet
 
-def _functions(spark: SparkSession, kind: str) -> frozenset[str]:
-    return frozenset(str(row[0]).lower().rpartition(".")[2] for row in spark.sql(f"SHOW {kind} FUNCTIONS").collect())
+    if not _NAME.fullmatch(name):
+        return False
+    try:
+        with quiet():
+            said = [str(row[0]) for row in spark.sql(f"DESCRIBE FUNCTION `{name}`").collect()]
+    except PySparkException:
+        return False
+    return any(line.startswith(_CLASS) for line in said)
 
 
 def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:
