@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -24,6 +25,9 @@ from tests.support.spark import spark
 from tests.support.zones import ZONES
 from trinity import Column, Session
 from trinity.table import Table
+
+if TYPE_CHECKING:
+    from tests.support.vending import Vending
 
 # what Spark logs of an error that a test expects would bury the report
 logging.getLogger("SQLQueryContextLogger").disabled = True
@@ -104,6 +108,15 @@ def rest_catalog(rest_catalog_jars: Path, object_server: ObjectServer) -> Iterat
     """The address of a REST catalog that has no tables."""
     with running_rest_catalog(rest_catalog_jars, object_server.options) as address:
         yield address
+
+
+@pytest.fixture
+def vending(rest_catalog: str, object_server: ObjectServer) -> Iterator[Vending]:
+    """A REST catalog that hands out keys, and has no tables."""
+    from tests.support.vending import running_vending  # as below
+
+    with running_vending(rest_catalog, object_server) as found:
+        yield found
 
 
 @pytest.fixture

@@ -36,6 +36,12 @@ class Catalog:
             return request.headers.get("x-amz-target") == "AWSGlue.UpdateTable"
         return request.method == "POST" and request.path.endswith("/tables/plain")
 
+    def makes(self, request: Request) -> bool:
+        """True for a request by which a table is made."""
+        if self.kind == "iceberg-glue":
+            return request.headers.get("x-amz-target") == "AWSGlue.CreateTable"
+        return request.method == "POST" and request.path.endswith("/tables")
+
     def denies(self, status: int) -> Answer:
         """The answer to whoever has no right, or none any more."""
         if self.kind == "iceberg-glue":
@@ -135,6 +141,13 @@ def test_what_a_catalog_says_is_told_by_its_name(
     assert plain.append(ROWS).rows == 2
 
 
+def test_a_table_that_the_catalog_does_not_let_make(s3: Session, catalog: Catalog) -> None:
+    denied = catalog.denies(403)
+    with catalog.proxy.faulty(lambda request, ask: denied if catalog.makes(request) else None):
+        assert "'lake' refuses" in refusal("PERMISSION_DENIED", lambda: s3.create_table("t", COLUMNS))
+    assert s3.create_table("t", COLUMNS).append(ROWS).rows == 2
+
+
 def test_a_commit_that_the_catalog_refuses_leaves_the_table_as_it_was(
     plain: Table, catalog: Catalog, object_server: ObjectServer
 ) -> None:
@@ -162,6 +175,32 @@ def test_a_commit_is_refused_by_a_catalog_that_says_nothing_more(
     with catalog.proxy.faulty(expires):
         assert "'lake'" in refusal("PERMISSION_DENIED", lambda: plain.append(ROWS))
     assert stored(object_server, plain) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "words"),
+    [
+        (
+            {"storage_options": {"access_key_id": "k", "secret_access_key": "s"}},
+            "CONFIGURATION_INVALID",
+            "hand out keys",
+        ),
+        ({"s3.region": "eu-west-1"}, "CONFIGURATION_INVALID", "storage_options"),
+        ({"type": "glue"}, "NOT_SUPPORTED", "of type 'glue'"),
+        ({"header.X-Iceberg-Access-Delegation": "remote-signing"}, "NOT_SUPPORTED", "to sign requests"),
+    ],
+)
+def test_what_a_catalog_that_hands_out_keys_needs(settings: dict[str, Any], code: str, words: str) -> None:
+    delegation = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
+    given = {
+        "connector": "iceberg",
+        "type": "rest",
+        "uri": "http://127.0.0.1:1",
+        "warehouse": "w",
+        **delegation,
+        **settings,
+    }
+    assert words in refusal(code, lambda: trinity.connect(catalogs={"lake": given}))
 
 
 @pytest.mark.parametrize(
@@ -193,14 +232,15 @@ def test_a_catalog_of_ones_own_class(tmp_path: Path) -> None:
         assert made.location.startswith(str(tmp_path / "w"))
 
 
-def test_tables_of_glue_that_are_none_of_icebergs(glue: str, place: str, object_server: ObjectServer) -> None:
+@pytest.mark.parametrize("entry", [{"Parameters": {"classification": "csv"}}, {}], ids=["another kind", "no kind"])
+def test_tables_of_glue_that_are_none_of_icebergs(
+    glue: str, place: str, object_server: ObjectServer, entry: dict[str, Any]
+) -> None:
     settings = {"connector": "iceberg", "warehouse": place, **database_of("iceberg-glue", Path(), glue)}
     options = {"region_name": "us-east-1", "aws_access_key_id": "k", "aws_secret_access_key": "s"}
     client = boto3.client("glue", endpoint_url=glue, **options)
     with trinity.connect(catalogs={"lake": {**settings, "storage_options": object_server.options}}) as session:
-        client.create_table(
-            DatabaseName="default", TableInput={"Name": "crawled", "Parameters": {"classification": "csv"}}
-        )
+        client.create_table(DatabaseName="default", TableInput={"Name": "crawled", **entry})
         assert session.list_tables("lake", "default") == []
         refusal("TABLE_NOT_FOUND", lambda: session.table("crawled"))
         refusal("TABLE_ALREADY_EXISTS", lambda: session.create_table("crawled", COLUMNS))

@@ -35,6 +35,9 @@ class Buckets:
         self, catalogs: Mapping[str, dict[str, Any]], formats: Mapping[str, Format], storage: Mapping[str, Any] | None
     ) -> None:
         own = {name: options.pop(STORAGE_OPTIONS, None) for name, options in catalogs.items()}
+        self._granting = {name for name, options in catalogs.items() if formats[name].hands_out_keys(options)}
+        for name in self._granting:
+            catalogs[name][STORAGE_OPTIONS] = _place(name, own.pop(name), storage)
         self._of: dict[str, str] = {name: bucket for name, options in catalogs.items() if (bucket := _bucket(options))}
         for name in self._of:
             if not formats[name].in_object_stores:
@@ -56,16 +59,18 @@ class Buckets:
             raise
 
     def has(self, catalog: str) -> bool:
-        """True for a catalog in an object store."""
-        return catalog in self._of
+        """True for a catalog in an object store, whose place is reached by keys that the session knows."""
+        return catalog in self._of and catalog not in self._granting
 
     def requirements(self) -> list[SparkRequirements]:
         """The requirements of Spark: none without buckets."""
-        if not self._of:
+        if not (self._of or self._granting):
             return []
+        from trinity.engine.spark.granted import GRANTED
         from trinity.engine.spark.object_stores import requirements_of
 
-        return requirements_of(self._of.values())
+        granting = [GRANTED] if self._granting else []
+        return [*requirements_of([*self._of.values(), *(["s3:"] if granting else [])]), *granting]
 
     def prepare(self, spark: SparkSession) -> None:
         """Has Spark reach the buckets as they are reached from here."""
@@ -87,10 +92,12 @@ class Buckets:
         for name in own:
             if own[name] is not None and name not in self._of:
                 raise _needless(f"catalog '{name}' is in no object store")
-        if storage is not None and not self._of:
+        if storage is not None and not (self._of or self._granting):
             raise _needless("the session has no catalog in an object store")
         found: dict[str, StoreOptions] = {}
         for name, bucket in self._of.items():
+            if name in self._granting:
+                continue
             given = storage if own[name] is None else own[name]
             options = kind_of(bucket).options.of(given or {})
             if found.setdefault(bucket, options) != options:
@@ -100,6 +107,19 @@ class Buckets:
                     "it is reached in one way.",
                 )
         return found
+
+
+def _place(catalog: str, own: Mapping[str, Any] | None, storage: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options of a store whose keys a catalog hands out. Raises CONFIGURATION_INVALID for one's own keys."""
+    from trinity.storage import S3Options
+
+    options = S3Options.of(own if own is not None else storage or {})
+    if own is not None and options != options.without_keys():
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"Catalog '{catalog}' is to hand out keys, and has one in storage_options; leave one of them out.",
+        )
+    return options.without_keys().model_dump(exclude_none=True, exclude_defaults=True)
 
 
 def _needless(why: str) -> TrinityError:

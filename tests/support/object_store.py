@@ -5,6 +5,7 @@ Before it stands a proxy, which counts requests, and loses, delays or invents an
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import shutil
@@ -21,14 +22,16 @@ from typing import Any
 
 from pyarrow.fs import FileSystem, S3FileSystem
 
-from tests.support.fault_proxy import Proxy, running_proxy
+from tests.support.fault_proxy import Proxy, Request, running_proxy
 
-__all__ = ["READER", "SECRET", "ObjectServer", "free_ports", "running_object_server", "wait_for"]
+__all__ = ["READER", "ROLE", "SECRET", "ObjectServer", "free_ports", "key_of", "running_object_server", "wait_for"]
 
 _KEY = "AKIATESTS0000001"
 SECRET = "oneverysecretsecret01"
 READER = {"access_key_id": "AKIAREADER000001", "secret_access_key": "onlyreadersecret0001"}
 """The key of one who may only read."""
+ROLE = "arn:aws:iam::role/tables"
+"""A role that the holder of the first key may take on: it may do everything, as far as a session's policy lets it."""
 _SERVERS = ("master", "volume", "filer", "s3")
 
 
@@ -84,6 +87,7 @@ def running_object_server() -> Iterator[ObjectServer]:
             }
         )
     )
+    (folder / "iam.json").write_text(json.dumps(_sessions()))
     ports = free_ports(2 * len(_SERVERS))
     places = [
         f"-{server}.port{kind}={port}"
@@ -102,6 +106,7 @@ def running_object_server() -> Iterator[ObjectServer]:
     assert weed, "SeaweedFS is not installed: make setup"
     with (folder / "log").open("wb") as log:
         command = [weed, "server", f"-dir={folder}", *options, *places, "-filer", "-s3", f"-s3.config={config}"]
+        command += [f"-s3.iam.config={folder / 'iam.json'}", "-s3.iam.readOnly=false"]
         server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
     try:
         wait_for(server, s3, folder / "log")
@@ -114,8 +119,37 @@ def running_object_server() -> Iterator[ObjectServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _sessions() -> dict[str, Any]:
+    """How the server gives temporary keys."""
+    every = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*", "arn:aws:s3:::*/*"]}
+    trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": ["sts:AssumeRole"]}
+    return {
+        "sts": {
+            "tokenDuration": "1h",
+            "maxSessionLength": "12h",
+            "issuer": "tests",
+            "signingKey": base64.b64encode(b"of the tests, thirty-two letters").decode(),
+        },
+        "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+        "roles": [
+            {
+                "roleName": ROLE.rpartition("/")[2],
+                "roleArn": ROLE,
+                "trustPolicy": {"Version": "2012-10-17", "Statement": [trust]},
+                "attachedPolicies": ["all"],
+            }
+        ],
+        "policies": [{"name": "all", "document": {"Version": "2012-10-17", "Statement": [every]}}],
+    }
+
+
 def _identity(name: str, key: str, secret: str, actions: list[str]) -> dict[str, Any]:
     return {"name": name, "credentials": [{"accessKey": key, "secretKey": secret}], "actions": actions}
+
+
+def key_of(request: Request) -> str:
+    """The access key by which a request was signed; empty without one."""
+    return request.headers.get("authorization", "").partition("Credential=")[2].partition("/")[0]
 
 
 def wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:

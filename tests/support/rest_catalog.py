@@ -33,12 +33,13 @@ _JARS: Final = Path(pyspark.__file__).parent / "jars"
 
 
 @contextlib.contextmanager
-def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any]) -> Iterator[str]:
+def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any], warehouse: str | None = None) -> Iterator[str]:
     """Starts a server whose tables may lie in buckets, and stops it afterwards.
 
     Args:
         jars: those of :func:`fetch_rest_catalog`.
         bucket_options: the ``storage_options`` by which it reaches them.
+        warehouse: the place of tables for which nobody says another; a folder when left out.
 
     Yields:
         its address.
@@ -50,7 +51,7 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any]) -> Itera
         told = {
             "CATALOG_REST_PORT": str(port),
             "CATALOG_URI": f"jdbc:sqlite:{folder}/catalog.db",
-            "CATALOG_WAREHOUSE": str(folder / "warehouse"),
+            "CATALOG_WAREHOUSE": warehouse or str(folder / "warehouse"),
             "CATALOG_IO__IMPL": "org.apache.iceberg.hadoop.HadoopFileIO",
         }
         # Iceberg's tests have a class of S3A's for themselves, which comes second so

@@ -30,6 +30,7 @@ AZURITE: Final = {
     "fs.azure.io.retry.max.retries": "3",
 }
 """Settings of Hadoop's by which Azure is reached without TLS, and is not asked for minutes."""
+_VENDED: Final = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
 _BUCKETS: Final = {
     True: ("s3://nowhere/at-all",),
     False: ("s3://nowhere/at-all", "gs://nowhere/at-all", "abfss://nowhere@nobody.dfs.core.windows.net/at-all"),
@@ -50,5 +51,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     }
     # a bucket brings the JARs of object stores; it is never asked for
     buckets = {f"objects{place[:2]}": {"connector": "parquet", "warehouse": place} for place in _BUCKETS[short_tier]}
+    buckets["vended"] = {"connector": "iceberg", "type": "rest", "uri": "http://nowhere", **_VENDED}
     with connect(folder, catalogs=buckets, spark_settings=settings) as session:
         return session.spark

@@ -25,7 +25,7 @@ from trinity.merge import ChangelogProducer, changelog_producer
 from trinity.merge.quoting import quoted
 from trinity.names import TableName
 from trinity.spi import HistoryEntry, TableDefinition
-from trinity.storage import Location, options_to_learn
+from trinity.storage import Location, to_learn
 from trinity.storage.changelog import KeptChanges
 from trinity.travel import epoch_ms, version_at
 
@@ -217,9 +217,9 @@ def _files(table: Target, place: str | None, found: Batch) -> list[dict[str, Any
 
 
 def _store(file: str) -> str | None:
-    """The options of a file's bucket, for the workers; None on a disk."""
-    store = Location.of(file).store
-    return options_to_learn(store) if store else None
+    """The way to a file's bucket, for the workers; None on a disk."""
+    location = Location.of(file)
+    return None if location.on_disk else to_learn(location)
 
 
 def _history(table: Target) -> list[HistoryEntry]:

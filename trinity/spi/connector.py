@@ -178,6 +178,20 @@ class Format(ABC):
         """
         return False
 
+    def hands_out_keys(self, options: Mapping[str, Any]) -> bool:
+        """True when a catalog with these options hands out the keys of its tables' places in object stores by itself.
+
+        Asked as a session is opened. ``storage_options`` then say where the store is alone, and stand among the
+        options that :meth:`create` is given. False by default.
+
+        Args:
+            options: the catalog's settings without ``connector``.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED for a way to do so that the format does not know.
+        """
+        return False
+
     @abstractmethod
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         """Opens a catalog, on the driver, when it is first used.

@@ -23,6 +23,16 @@ from trinity.storage.foreign import (
     split_key,
 )
 from trinity.storage.gcs import GcsOptions
+from trinity.storage.grants import (
+    Credential,
+    Granted,
+    Grants,
+    grant,
+    granted,
+    is_granted,
+    to_learn,
+    with_grants,
+)
 from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, remove_empty, sweep
 from trinity.storage.local_hold import held
@@ -54,7 +64,7 @@ from trinity.storage.row_changes import (
     check_replaced,
     check_scope,
 )
-from trinity.storage.s3 import HADOOP_S3, S3Options
+from trinity.storage.s3 import AMAZON_SDK, HADOOP_S3, S3Options, s3a_settings
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
 from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
@@ -69,7 +79,6 @@ from trinity.storage.store_reach import (
     claim_bucket,
     learn_options,
     options_as_text,
-    options_to_learn,
     release_bucket,
 )
 from trinity.storage.targets import commit_result, write_target
@@ -77,6 +86,8 @@ from trinity.storage.txns import is_recorded, with_txn
 from trinity.storage.versions import TableVersion, VersionedMetadata
 
 __all__ = [
+    "AMAZON_SDK",
+    "s3a_settings",
     "COMMIT_TIMEOUT_S",
     "FIELD_ID",
     "HADOOP_S3",
@@ -91,6 +102,7 @@ __all__ = [
     "Cache",
     "CatalogOptions",
     "CommitRaced",
+    "Credential",
     "DeletesFragment",
     "Entry",
     "FileChange",
@@ -98,6 +110,8 @@ __all__ = [
     "FolderMetadata",
     "Folders",
     "GcsOptions",
+    "Granted",
+    "Grants",
     "Location",
     "ObjectStore",
     "ParquetPageSink",
@@ -146,9 +160,12 @@ __all__ = [
     "changed_aside",
     "foreign_definition",
     "keeps_aside",
+    "grant",
+    "granted",
     "held",
     "identity_only",
     "in_bucket",
+    "is_granted",
     "is_recorded",
     "is_sink_file",
     "kind_of",
@@ -166,7 +183,6 @@ __all__ = [
     "oldest_needed",
     "open_parquet",
     "options_as_text",
-    "options_to_learn",
     "order_with",
     "own_folder",
     "parquet_footer",
@@ -196,9 +212,11 @@ __all__ = [
     "sync_folders",
     "system_trouble",
     "table_taken",
+    "to_learn",
     "unescaped",
     "unreadable_deletes",
     "with_earlier",
+    "with_grants",
     "version_at",
     "with_txn",
     "write_target",

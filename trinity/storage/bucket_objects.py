@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 from trinity.errors import TrinityError
 from trinity.storage.entries import Entry, Stat
 from trinity.storage.errors import AlreadyExists
+from trinity.storage.grants import options_at
 from trinity.storage.location import Location
 from trinity.storage.store_errors import object_trouble, plain_text, told_of, without_conditional_put
 from trinity.storage.store_options import StoreOptions
-from trinity.storage.store_reach import options_of
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BucketObjects"]
 
-_proven: set[tuple[str, StoreOptions]] = set()
+_proven: set[tuple[str, str]] = set()
 _proving = threading.Lock()
 
 
@@ -55,7 +55,7 @@ class BucketObjects:
 
     @property
     def _options(self) -> StoreOptions:
-        return options_of(self._root.store).resolved()
+        return options_at(self._root).resolved()
 
     # -- reading ----------------------------------------------------------------------------------------
 
@@ -142,11 +142,11 @@ class BucketObjects:
             return False
 
     def _prove(self) -> None:
-        """Refuses a store that would put over what is there. Once for each bucket and way to reach it.
+        """Refuses a store that would put over what is there. Once for each bucket and its place.
 
         The object that shows it stays: the next process finds it there, and one that is killed leaves nothing else.
         """
-        known = self._root.store, self._options
+        known = self._root.store, self._options.place
         with _proving:
             if known in _proven:
                 return

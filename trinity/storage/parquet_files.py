@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.storage.naming import columns_in
+from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store import ObjectStore
 
 __all__ = ["open_parquet", "parquet_footer", "parquet_schema", "stored_pages"]
 
+_R = TypeVar("_R")
+
 
 def open_parquet(path: str) -> pq.ParquetFile:
     """A file, to be closed. Raises FileNotFoundError, and what pyarrow raises for one that is damaged."""
-    store = ObjectStore(path)
-    return pq.ParquetFile(store.location.for_arrow, filesystem=store.filesystem)
+    return _opened(path, pq.ParquetFile)
 
 
 def parquet_footer(path: str) -> pq.FileMetaData:
     """The footer of a file. Raises as :func:`open_parquet` does."""
-    store = ObjectStore(path)
-    return pq.read_metadata(store.location.for_arrow, filesystem=store.filesystem)
+    return _opened(path, pq.read_metadata)
 
 
 def parquet_schema(path: str) -> pa.Schema:
     """A file's columns. Raises as :func:`open_parquet` does."""
+    return _opened(path, pq.read_schema)
+
+
+def _opened(path: str, way: Callable[..., _R]) -> _R:
     store = ObjectStore(path)
-    return pq.read_schema(store.location.for_arrow, filesystem=store.filesystem)
+    return with_renewed_keys(store.location, lambda: way(store.location.for_arrow, filesystem=store.filesystem))
 
 
 def stored_pages(path: str, storage: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -24,8 +24,10 @@ from trinity.spi import (
     WriteTarget,
 )
 from trinity.storage.errors import store_trouble
+from trinity.storage.grants import is_granted
 from trinity.storage.location import Location
 from trinity.storage.naming import stored_name, stored_schema
+from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store import ObjectStore
 
 __all__ = [
@@ -136,7 +138,22 @@ class ParquetPageSink(PageSink):
         return fragments
 
     def close(self) -> list[bytes]:
-        """Closes the file, on disk as :attr:`WriteTarget.sync` says, and describes it; its folder is yet to sync."""
+        """Closes the file, on disk as :attr:`WriteTarget.sync` says, and describes it; its folder is yet to sync.
+
+        A file of one row group is written again where the store refuses a key that can be renewed.
+        """
+        if self._writer is not None or not is_granted(self._store.location):
+            return self._close()
+        pages = self._pages, self._rows, self._bytes
+
+        def anew() -> list[bytes]:
+            self._leave()
+            self._pages, self._rows, self._bytes = [*pages[0]], *pages[1:]
+            return self._close()
+
+        return with_renewed_keys(self._store.location, anew)
+
+    def _close(self) -> list[bytes]:
         self.flush()
         if self._writer is None:
             return []
@@ -149,12 +166,20 @@ class ParquetPageSink(PageSink):
     def abort(self) -> None:
         """Removes the file."""
         self._pages.clear()
-        if self._writer is not None:
-            # a RuntimeError: after a write that failed there is no footer to collect
-            with contextlib.suppress(OSError, pa.ArrowException, RuntimeError):
-                self._writer.close()
+        if self._leave():
             with contextlib.suppress(TrinityError):
                 self._store.delete([self._name])
+
+    def _leave(self) -> bool:
+        """Closes a file that is not finished; True when there is one."""
+        writer, self._writer = self._writer, None
+        self._footers.clear()
+        if writer is None:
+            return False
+        # a RuntimeError: after a write that failed there is no footer to collect
+        with contextlib.suppress(OSError, pa.ArrowException, RuntimeError):
+            writer.close()
+        return True
 
     def flush(self) -> None:
         """Writes what is buffered as a row group."""

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
     from pyarrow.fs import FileSystem
 
-__all__ = ["HADOOP_S3", "S3", "S3Options"]
+__all__ = ["AMAZON_SDK", "HADOOP_S3", "S3", "S3Options", "s3a_settings"]
 
 HADOOP_S3: Final = "fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem"
 """Setting of Hadoop's, and its value, by which ``s3:`` URIs, as Iceberg's metadata has them, are read by S3A."""
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
-_SDK: Final = "2.29.52"
+AMAZON_SDK: Final = "2.29.52"
+"""The version of Amazon's SDK for Java."""
 _HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
 _CREDENTIALS: Final = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
 
@@ -69,6 +70,10 @@ class S3Options(StoreOptions):
     def place(self) -> str:
         """The service, for messages."""
         return self.resolved().endpoint or f"Amazon S3 in {self.resolved().region or 'us-east-1'}"
+
+    def without_keys(self) -> S3Options:
+        """The options that say where the bucket is, and no key."""
+        return self.model_copy(update={"access_key_id": None, "secret_access_key": None, "session_token": None})
 
     def _check_keys(self) -> None:
         if (self.access_key_id is None) != (self.secret_access_key is None):
@@ -131,7 +136,7 @@ class S3(StoreKind):
         packages=(
             _HADOOP_AWS,
             *(
-                f"software.amazon.awssdk:{name}:{_SDK}"
+                f"software.amazon.awssdk:{name}:{AMAZON_SDK}"
                 for name in ("s3", "s3-transfer-manager", "sts", "apache-client")
             ),
         ),
@@ -158,10 +163,10 @@ class S3(StoreKind):
     def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
         assert isinstance(options, S3Options)
         bucket = self.bucket(store)
-        return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in _settings(options).items()}
+        return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in s3a_settings(options).items()}
 
 
-def _settings(options: S3Options) -> dict[str, str]:
+def s3a_settings(options: S3Options) -> dict[str, str]:
     """The options as S3A calls them."""
     found = {
         "endpoint.region": options.region or "us-east-1",

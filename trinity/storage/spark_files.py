@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -58,8 +58,16 @@ def check_calendar(spark: SparkSession, table: str) -> None:
             )
 
 
+def _for_spark(path: str) -> str:
+    return Location.of(path).for_spark
+
+
 def read_files(
-    spark: SparkSession, paths: Sequence[str], schema: StructType, options: Mapping[str, str] | None = None
+    spark: SparkSession,
+    paths: Sequence[str],
+    schema: StructType,
+    options: Mapping[str, str] | None = None,
+    name: Callable[[str], str] = _for_spark,
 ) -> DataFrame:
     """Rows of Parquet files, whatever the session's settings say of how to read them.
 
@@ -68,6 +76,7 @@ def read_files(
         paths: of the files.
         schema: what is wanted of them; a column that a file lacks is NULL.
         options: further options of the reader.
+        name: the name of a path for the reader.
     """
     read = spark.read.schema(schema).options(**{**READ_OPTIONS, **(options or {})})
-    return read.parquet(*(Location.of(path).for_spark for path in paths))
+    return read.parquet(*map(name, paths))

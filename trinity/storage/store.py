@@ -45,8 +45,9 @@ class ObjectStore:
         if self.location.on_disk:
             return _DISK
         from trinity.storage.bucket_objects import BucketObjects
+        from trinity.storage.renewing import RenewingObjects
 
-        return BucketObjects(self.location)
+        return RenewingObjects(BucketObjects(self.location), self.location)
 
     @property
     def on_disk(self) -> bool:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from trinity.errors import TrinityError
+from trinity.storage.grants import is_granted, options_known
 from trinity.storage.location import Location
 from trinity.storage.store_kind import Cause
-from trinity.storage.store_reach import options_of
 
 __all__ = ["object_trouble", "plain_text", "told_of", "without_conditional_put"]
 
@@ -40,17 +40,23 @@ _COMMON: Final[tuple[Cause, ...]] = (
     ),
 )
 """The causes that any store may have, after its own."""
+_OF_GRANTED: Final = (
+    "the key that the catalog hands out for it was refused ({said}). It has to be allowed to list, read, put and "
+    "delete objects there: see to the catalog's role, or try again if the key has expired meanwhile."
+)
 _REGION: Final = re.compile(r"<Region>([\w-]{1,40})</Region>|expecting '([\w-]{1,40})'")
 
 
 def object_trouble(error: BaseException, path: str) -> TrinityError:
     """The error of a request about an object, by what the library says of it."""
     location, text = Location.of(path), plain_text(error)
-    place = options_of(location.store).place
+    place = options_known(location).place
     for signs, code, remedy in (*location.kind.causes, *_COMMON):
         if re.search(signs, f"{type(error).__name__} {text}", re.IGNORECASE):
             region = _REGION.search(text)
             named = f" ('{region[1] or region[2]}')" if region else ""
+            if code == "PERMISSION_DENIED" and is_granted(location):
+                remedy = _OF_GRANTED
             said = remedy.format(bucket=location.bucket, region=named, said=text[-160:].strip(". "))
             return TrinityError(code, f"'{path}' at {place}: {said}")
     return TrinityError("FILESYSTEM_ERROR", f"'{path}' at {place} cannot be read or written: {text[:300]}.")
@@ -72,7 +78,7 @@ def without_conditional_put(path: str) -> TrinityError:
     location = Location.of(path)
     return TrinityError(
         "CONFIGURATION_INVALID",
-        f"The store of {location.kind.container} '{location.bucket}' at {options_of(location.store).place} has no "
+        f"The store of {location.kind.container} '{location.bucket}' at {options_known(location).place} has no "
         "conditional put (put if there is none): of two commits at once one would be lost. Use a store, or a version "
         "of it, that has it.",
     )

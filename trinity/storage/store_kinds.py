@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,14 +18,15 @@ KINDS: Final[tuple[StoreKind, ...]] = (S3(), Gcs(), Azure())
 PYICEBERG_PREFIXES: Final = tuple(kind.pyiceberg_prefix for kind in KINDS)
 """The beginnings of PyIceberg's own properties for object stores."""
 
+_NUMBERED: Final = re.compile(r"(?<=^s3a)\d+$")
 _SCHEMES: Final[Mapping[str, StoreKind]] = {scheme: kind for kind in KINDS for scheme in kind.schemes}
 
 
 def by_scheme(scheme: str) -> StoreKind | None:
-    """The kind whose locations have a scheme."""
-    return _SCHEMES.get(scheme)
+    """The kind whose locations have a scheme; ``s3a`` with a number is S3A by a key that a catalog has handed out."""
+    return _SCHEMES.get(_NUMBERED.sub("", scheme))
 
 
 def kind_of(store: str) -> StoreKind:
     """The kind of a store, by its text or by that of something in it."""
-    return _SCHEMES[store.partition(":")[0]]
+    return _SCHEMES[_NUMBERED.sub("", store.partition(":")[0])]

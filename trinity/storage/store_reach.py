@@ -26,7 +26,11 @@ __all__ = [
     "options_of",
     "options_to_learn",
     "release_bucket",
+    "told_options",
 ]
+
+_OF_STORE: Final = 2
+"""Slashes in the text of a store; a place in it has more."""
 
 WORKER_OPTIONS: Final = "TRINITY_STORAGE_OPTIONS"
 """Variable of the environment by which Spark's workers learn of the options that a session was given."""
@@ -45,8 +49,17 @@ def options_of(store: str) -> StoreOptions:
     return known or kind_of(store).options()
 
 
+def told_options(location: str) -> StoreOptions | None:
+    """The options that a worker was told of some locations by themselves, by the longest beginning; else None."""
+    if not (text := os.environ.get(WORKER_OPTIONS)):
+        return None
+    known = _read(text)
+    own = [name for name in known if name.count("/") > _OF_STORE and f"{location}/".startswith(name)]
+    return known[max(own, key=len)] if own else None
+
+
 def options_as_text(before: str | None, buckets: Mapping[str, StoreOptions]) -> str:
-    """The value of :data:`WORKER_OPTIONS` for some buckets, beside those of an earlier one.
+    """The value of :data:`WORKER_OPTIONS` for some buckets, or beginnings of locations, beside an earlier one.
 
     What the driver's environment says of them is in it, as a worker may have another one.
     """

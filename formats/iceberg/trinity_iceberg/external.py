@@ -20,7 +20,7 @@ from pyiceberg.typedef import Identifier
 
 from trinity.errors import TrinityError
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
-from trinity.storage import HADOOP_S3, AlreadyExists, Location, ObjectStore, path_sql, quoted
+from trinity.storage import HADOOP_S3, AlreadyExists, Location, ObjectStore, granted, path_sql, quoted
 from trinity_iceberg.options import FILE_IO
 
 if TYPE_CHECKING:
@@ -180,9 +180,7 @@ class IcebergScan(NativeScan):
         jvm: Any = spark._jvm
         session: Any = spark._jsparkSession
         iceberg = jvm.org.apache.iceberg
-        hadoop = session.sessionState().newHadoopConf()
-        hadoop.setIfUnset(*HADOOP_S3)
-        io = iceberg.hadoop.HadoopFileIO(hadoop)
+        io = _file_io(jvm, session, Location.of(self._table.location))
         table = iceberg.BaseTable(iceberg.StaticTableOperations(self._location, io), self._table.full_name)
         source = iceberg.spark.source.SparkTable
         if self._snapshot is None:
@@ -194,3 +192,29 @@ class IcebergScan(NativeScan):
         relations = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
         relation = relations.create(found, nothing, nothing, options, nothing)
         return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, relation), spark)
+
+
+def _file_io(java: Any, session: Any, place: Location) -> Any:
+    """Iceberg's way to the files of a table: Hadoop's, or by a key that the catalog has handed out S3's."""
+    key = None if place.on_disk else granted(place)
+    if key is None:
+        hadoop = session.sessionState().newHadoopConf()
+        hadoop.setIfUnset(*HADOOP_S3)
+        return java.org.apache.iceberg.hadoop.HadoopFileIO(hadoop)
+    options = key.options.resolved()
+    told = {
+        "http-client.type": "urlconnection",  # the one that needs no further client of Amazon's
+        "client.region": options.region or "us-east-1",
+        "s3.endpoint": options.endpoint,
+        "s3.path-style-access": str(not options.virtual_hosted_style).lower(),
+        "s3.access-key-id": options.access_key_id,
+        "s3.secret-access-key": options.secret_access_key,
+        "s3.session-token": options.session_token,
+    }
+    found = java.java.util.HashMap()
+    for name, value in told.items():
+        if value is not None:
+            found.put(name, value)
+    io = java.org.apache.iceberg.aws.s3.S3FileIO()
+    io.initialize(found)
+    return io

@@ -20,7 +20,7 @@ from trinity.spi import (
     TableHandle,
 )
 from trinity.storage import HADOOP_S3, Location, ObjectStore, make_folder, scrubbed_warnings, shown
-from trinity_iceberg.options import DEFAULT_SCHEMA, IcebergOptions
+from trinity_iceberg.options import DEFAULT_SCHEMA, DELEGATION, VENDED, IcebergOptions, hands_out_keys
 from trinity_iceberg.sink import IcebergSinkProvider
 
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ class IcebergConnector(Connector):
         own = self._options.catalog_name or self._catalog
         given = self._options.properties()
         settings = {**_kind(given), "cache-enabled": "false"}
-        if self._options.folder and not self._options.folder.on_disk:
+        if self._options.vended:
+            settings[DELEGATION] = VENDED  # which S3FileIO takes, of Amazon's bundle of Iceberg
+        elif self._options.folder and not self._options.folder.on_disk:
             setting, implementation = HADOOP_S3
             settings["io-impl"] = "org.apache.iceberg.hadoop.HadoopFileIO"
             settings |= {f"hadoop.{setting}": implementation} if self._options.folder.store.startswith("s3:") else {}
@@ -149,7 +151,8 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
                 f"Catalog '{catalog}': its warehouse folder '{folder}' has '{found[0]}' in its path, which "
                 "Iceberg's readers take for a part of a URI; choose another folder.",
             )
-        _see_to(folder)
+        if not options.vended:  # there are keys for tables alone
+            _see_to(folder)
     try:
         from pyiceberg.catalog import load_catalog
         from pyiceberg.exceptions import NamespaceAlreadyExistsError
@@ -163,7 +166,7 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
     for attempt in range(3):
         try:
             with scrubbed_warnings():
-                opened = load_catalog(name, **properties)
+                opened = _vending(name, options) if options.vended else load_catalog(name, **properties)
             if not opened.namespace_exists(DEFAULT_SCHEMA):
                 with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
                     opened.create_namespace(DEFAULT_SCHEMA)
@@ -181,6 +184,15 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
                 "'uri' and 'warehouse'.",
             ) from error
     raise AssertionError("unreachable")
+
+
+def _vending(name: str, options: IcebergOptions) -> Catalog:
+    from trinity_iceberg.vended import VendingCatalog
+
+    properties = options.properties()
+    for option in ("type", *(known for known in properties if known.lower() == DELEGATION.lower())):
+        properties.pop(option, None)  # PyIceberg asks for keys by itself
+    return VendingCatalog(name, options.place, **properties)
 
 
 def _see_to(folder: Location) -> None:
@@ -212,6 +224,10 @@ class IcebergFormat(Format):
     def in_object_stores(self) -> bool:
         """True: tables may lie in buckets, beside a catalog that is in a database."""
         return True
+
+    def hands_out_keys(self, options: Mapping[str, Any]) -> bool:
+        """True for a REST catalog that is asked for keys."""
+        return hands_out_keys(options)
 
     @property
     def spark(self) -> SparkRequirements:

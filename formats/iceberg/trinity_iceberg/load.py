@@ -6,7 +6,7 @@ from typing import Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchPropertyException, NoSuchTableError, ValidationError
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
 from pyiceberg.table import Table
 
 from trinity.errors import TrinityError
@@ -15,7 +15,7 @@ from trinity.storage import Cache, Location, ObjectStore, Stat, in_bucket, local
 from trinity_iceberg.external import LocationCatalog
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
-from trinity_iceberg.trouble import TROUBLE, catalog_trouble
+from trinity_iceberg.trouble import TROUBLE, catalog_trouble, load_table
 
 __all__ = ["Tables"]
 
@@ -44,7 +44,7 @@ class Tables:
         """
         try:
             loaded = self._present(table)
-        except (NoSuchTableError, NoSuchNamespaceError, NoSuchPropertyException) as error:
+        except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise no_table(table.full_name) from error
         except TROUBLE as error:
             raise catalog_trouble(table.catalog, error) from error
@@ -67,7 +67,7 @@ class Tables:
         if (known := self._read.peek(name)) is not None and known[:2] == (file, stat):
             self._read.put(name, known)
             return known[2]
-        loaded = self._catalog.load_table(name)
+        loaded = load_table(self._catalog, name)
         if loaded.metadata_location == file and here:  # else another commit came between
             self._read.put(name, (file, stat, loaded))
         return loaded

@@ -57,7 +57,7 @@ from trinity_iceberg.commit import Change, check_deletes, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, open_index, put_index
 from trinity_iceberg.load import Tables
-from trinity_iceberg.names import CatalogNames, identifier_of
+from trinity_iceberg.names import CatalogNames
 from trinity_iceberg.order import folded_order
 from trinity_iceberg.partition import check_names, named_now, partition_spec
 from trinity_iceberg.repair import made_by_trinity, registered_at, repair
@@ -70,7 +70,7 @@ from trinity_iceberg.schema import (
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.stamping import appended_order, stamp_updates
 from trinity_iceberg.state import State, txn_summary
-from trinity_iceberg.swap import put_table
+from trinity_iceberg.swap import put_table, staged
 from trinity_iceberg.target import DATA_FOLDER, target_of
 
 __all__ = ["IcebergMetadata"]
@@ -132,8 +132,9 @@ class IcebergMetadata(RowChanges):
         schema, name = definition.schema, definition.name
         location = self._names.new_location(schema, name)
         columns = assign_fresh_schema_ids(to_iceberg_schema(definition))  # the ids that PyIceberg would give it
-        transaction = self._iceberg.create_table_transaction(
-            identifier_of(schema, name),
+        transaction = staged(
+            self._iceberg,
+            (self._catalog, schema, name),
             columns,
             location=location.format_uri if location else None,
             partition_spec=partition_spec(definition, columns),

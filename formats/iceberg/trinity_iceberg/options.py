@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
 from trinity.errors import TrinityError
-from trinity.storage import PYICEBERG_PREFIXES, CatalogOptions, Location, in_bucket
+from trinity.storage import PYICEBERG_PREFIXES, CatalogOptions, Location, S3Options, in_bucket
 
-__all__ = ["CATALOG_FILE", "DEFAULT_SCHEMA", "FILE_IO", "IcebergOptions"]
+__all__ = ["CATALOG_FILE", "DEFAULT_SCHEMA", "DELEGATION", "FILE_IO", "VENDED", "IcebergOptions", "hands_out_keys"]
 
 DEFAULT_SCHEMA: Final = "default"
 CATALOG_FILE: Final = "catalog.db"
@@ -19,6 +20,11 @@ BUSY_TIMEOUT_S: Final = 60
 """Seconds that a connection waits for SQLite's lock; writers hold it for a millisecond."""
 _IMPLEMENTATION: Final = "py-catalog-impl"
 """Option of PyIceberg's: the class of a catalog of one's own, which has no type."""
+DELEGATION: Final = "header.X-Iceberg-Access-Delegation"
+"""Option by which a REST catalog is asked for keys, as other engines call it."""
+_DELEGATION: Final = DELEGATION.lower()
+VENDED: Final = "vended-credentials"
+"""The value of that option."""
 _NUMBERS: Final = frozenset({"glue.max-retries"})
 _RETRIES: Final = 5
 """Times that a service of Amazon's that fails is asked again; PyIceberg's default of 10 may take a minute."""
@@ -35,6 +41,7 @@ class IcebergOptions(CatalogOptions):
             hold. ``glue`` has none.
         catalog_name: ``catalog-name``, by which the catalog's tables are registered; the Trinity catalog's name
             when left out. Spark's JDBC catalog finds the tables only under the same name.
+        storage_options: where the store is, of a catalog that hands out keys; of others the session has it.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -43,6 +50,7 @@ class IcebergOptions(CatalogOptions):
     type: str = "sql"
     uri: str | None = None
     catalog_name: str | None = Field(None, alias="catalog-name")
+    storage_options: dict[str, Any] | None = Field(None, repr=False)
 
     @property
     def _in_database(self) -> bool:
@@ -54,19 +62,29 @@ class IcebergOptions(CatalogOptions):
         known = self.warehouse and (self._in_database or in_bucket(self.warehouse))
         return Location.of(self.warehouse) if self.warehouse and known else None
 
+    @property
+    def place(self) -> S3Options:
+        """The place of the store, as far as it is known without the catalog."""
+        return S3Options.of(self.storage_options or {})
+
+    @property
+    def vended(self) -> bool:
+        """True for a catalog that is asked for keys with each table. Raises NOT_SUPPORTED for another delegation."""
+        return hands_out_keys({"type": self.type, **(self.model_extra or {})})
+
     def check(self, catalog: str) -> None:
         """Refuses settings that say too little, or that another option is for. Raises CONFIGURATION_INVALID.
 
         Args:
             catalog: the catalog's name, for the message.
         """
-        extra = self.model_extra or {}
         if (self._in_database or self.type == "glue") and not self.warehouse:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
                 f"Catalog '{catalog}' lacks the option 'warehouse', the place of its tables; "
                 f"it has: {', '.join(sorted(self.model_fields_set)) or 'none'}.",
             )
+        self._check_s3(catalog)
         if self.folder is None or self.folder.on_disk:
             return
         if self._in_database and not self.uri:
@@ -76,7 +94,12 @@ class IcebergOptions(CatalogOptions):
                 "database: SQLite's file on a disk, 'sqlite:////folder/catalog.db', or "
                 "'postgresql+psycopg://user@host/database'.",
             )
-        if "py-io-impl" not in extra and (found := [name for name in extra if name.startswith(PYICEBERG_PREFIXES)]):
+
+    def _check_s3(self, catalog: str) -> None:
+        extra, in_store = self.model_extra or {}, self.folder is not None and not self.folder.on_disk
+        if "py-io-impl" in extra or not (in_store or self.vended):
+            return
+        if found := [name for name in extra if name.startswith(PYICEBERG_PREFIXES)]:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
                 f"Catalog '{catalog}' has the option '{found[0]}': how its bucket is reached is said by "
@@ -97,6 +120,24 @@ class IcebergOptions(CatalogOptions):
         elif folder and self._in_database:
             found["uri"] = _patient(f"sqlite:///{folder.join(CATALOG_FILE)}")
         return found
+
+
+def hands_out_keys(options: Mapping[str, Any]) -> bool:
+    """True for the options of a REST catalog that say that it hands out keys with its tables.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for another kind of delegation, or another kind of catalog.
+    """
+    said = next((value for name, value in options.items() if str(name).lower() == _DELEGATION), None)
+    if not said:
+        return False
+    if str(options.get("type")) != "rest" or str(said) != VENDED:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"'{DELEGATION}' = '{said}' of a catalog of type '{options.get('type', 'sql')}': Trinity takes "
+            f"'{VENDED}' from catalogs of type 'rest', and asks no catalog to sign requests.",
+        )
+    return True
 
 
 def _patient(uri: str) -> str:

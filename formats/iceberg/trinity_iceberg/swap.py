@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
@@ -16,6 +17,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -27,9 +29,9 @@ from trinity.errors import TrinityError
 from trinity.storage import CommitRaced, after_commit, table_taken
 from trinity_iceberg.carried import OPERATION
 from trinity_iceberg.names import identifier_of
-from trinity_iceberg.trouble import TROUBLE, catalog_trouble
+from trinity_iceberg.trouble import TROUBLE, catalog_trouble, load_table, of_another_kind
 
-__all__ = ["commit_updates", "put_table", "writing"]
+__all__ = ["commit_updates", "put_table", "staged", "writing"]
 
 
 def commit_updates(
@@ -66,6 +68,26 @@ def commit_updates(
         after = now
     what = f"Metadata files of '{name}' that are no longer needed were left"
     after_commit(what, lambda: _forget_metadata(table, before.metadata_log, after.metadata_log))
+
+
+def staged(catalog: Catalog, name: tuple[str, str, str], schema: Schema, **rest: Any) -> CreateTableTransaction:
+    """The description of a new table; a REST catalog is told of it before.
+
+    Args:
+        catalog: where.
+        name: the full name.
+        schema: its columns.
+        rest: as of PyIceberg's ``create_table_transaction``.
+
+    Raises:
+        TrinityError: TABLE_ALREADY_EXISTS, PERMISSION_DENIED, FILESYSTEM_ERROR.
+    """
+    full = ".".join(name)
+    try:
+        with _errors(name[0], full):
+            return catalog.create_table_transaction(identifier_of(*name[1:]), schema, **rest)
+    except CommitRaced as error:
+        raise table_taken(full) from error
 
 
 def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple[str, str, str]) -> None:
@@ -106,8 +128,8 @@ def _now(catalog: Catalog, name: tuple[str, ...], failure: Exception) -> TableMe
         TrinityError: FILESYSTEM_ERROR when it cannot be said whether the commit was made.
     """
     try:
-        return catalog.load_table(name).metadata
-    except (NoSuchTableError, NoSuchPropertyException):  # Glue has tables that are none of Iceberg's
+        return load_table(catalog, name).metadata
+    except NoSuchTableError:
         return None
     except Exception as error:
         if isinstance(failure, TrinityError) and failure.code == "PERMISSION_DENIED":
@@ -124,8 +146,12 @@ def _errors(catalog: str, name: str) -> Iterator[None]:
     """Maps what a catalog answers to a commit."""
     try:
         yield
-    except (CommitFailedException, TableAlreadyExistsError, NoSuchPropertyException, IntegrityError) as error:
+    except (CommitFailedException, TableAlreadyExistsError, IntegrityError) as error:
         raise CommitRaced(str(error)) from error
+    except (NoSuchPropertyException, ValueError) as error:
+        if not of_another_kind(error):
+            raise
+        raise CommitRaced(str(error)) from error  # Glue has tables that are none of Iceberg's
     except TROUBLE as error:
         if isinstance(error, OperationalError) and "locked" in str(error):
             raise CommitRaced(str(error)) from error

@@ -6,7 +6,17 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final
 
-from pyiceberg.exceptions import AuthorizationExpiredError, ForbiddenError, OAuthError, RESTError, UnauthorizedError
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    ForbiddenError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    OAuthError,
+    RESTError,
+    UnauthorizedError,
+)
+from pyiceberg.table import Table
 from requests.exceptions import RequestException
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -19,7 +29,7 @@ except ImportError:  # what Glue needs is an extra
 else:
     _AWS = (BotoCoreError, ClientError)
 
-__all__ = ["TROUBLE", "catalog_errors", "catalog_trouble", "first_line"]
+__all__ = ["TROUBLE", "catalog_errors", "catalog_trouble", "first_line", "load_table", "of_another_kind"]
 
 TROUBLE: Final[tuple[type[Exception], ...]] = (RESTError, RequestException, SQLAlchemyError, *_AWS)
 """The errors by which a catalog, or the way to it, fails; what it knows better of names are others."""
@@ -65,6 +75,25 @@ def _aws_code(error: Exception) -> str | None:
 def first_line(error: Exception) -> str:
     """The first line of what an error says, without its full stop."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(" .")
+
+
+def load_table(catalog: Catalog, name: tuple[str, ...]) -> Table:
+    """The table of a name as it is now.
+
+    Raises:
+        NoSuchTableError: there is none, or one of another kind; and what PyIceberg raises else.
+    """
+    try:
+        return catalog.load_table(name)
+    except (NoSuchPropertyException, ValueError) as error:
+        if of_another_kind(error):
+            raise NoSuchTableError(f"{'.'.join(name)} is none of Iceberg's") from error
+        raise
+
+
+def of_another_kind(error: Exception) -> bool:
+    """True for what PyIceberg says of an entry of Glue that is no table of Iceberg's."""
+    return isinstance(error, NoSuchPropertyException) or "missing Parameters property" in str(error)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.ingest import PageConformer
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget
+from trinity.storage import with_grants
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -243,6 +244,7 @@ Pages = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
     """``mapInArrow``, which looks columns up by name and takes dots and backticks there for syntax."""
+    function = with_grants(function)
     names = list(rows.columns)
     if not any(sign in name for name in names for sign in ".`"):
         return rows.mapInArrow(lambda pages: function(map(sound, pages)), schema)

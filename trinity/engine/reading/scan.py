@@ -19,6 +19,7 @@ from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
 from trinity.engine.reading.deleted_rows import NOTHING_PASSED, of_distinct_sizes, without_deleted
+from trinity.engine.spark.granted import reach
 from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
 from trinity.engine.spark.types import arrow_frame
 from trinity.errors import TrinityError
@@ -39,7 +40,6 @@ from trinity.storage import (
     FIELD_ID,
     READ_BY_ID,
     READ_OPTIONS,
-    Location,
     ObjectStore,
     read_files,
     spark_schema,
@@ -99,9 +99,9 @@ def plain_scan(
     if not files:
         return empty_scan(spark, storage)
     with _missing_file_named():
-        parts = of_distinct_sizes(files) if passed else [files]
+        parts, way = of_distinct_sizes(files) if passed else [files], reach(spark, [f.path for f in files])
         schema = _file_schema(spark, storage)
-        scans = [analysed(read_files(spark, [f.path for f in part], schema)) for part in parts]
+        scans = [analysed(read_files(spark, [f.path for f in part], schema, way.options, way.name)) for part in parts]
     rows = [without_deleted(spark, scan, part, passed) for scan, part in zip(scans, parts, strict=True)]
     return _named(reduce(DataFrame.unionAll, rows), storage)
 
@@ -282,15 +282,15 @@ def bucketed_scan(
     names = jvm.PythonUtils.toSeq([stored_name(storage, k) for k in key])
     spec = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec(buckets, names, names)
     schema = jvm.org.apache.spark.sql.types.DataType.fromJson(_file_schema(spark, storage).json())
-    option = jvm.scala.Option
+    option, way = jvm.scala.Option, reach(spark, [f.path for f in files])
     source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
         session,
         "parquet",
-        jvm.PythonUtils.toSeq([Location.of(f.path).for_spark for f in files]),
+        jvm.PythonUtils.toSeq([way.name(f.path) for f in files]),
         option.apply(schema),
         jvm.PythonUtils.toSeq([]),
         option.apply(spec),
-        jvm.PythonUtils.toScalaMap(dict(READ_OPTIONS)),
+        jvm.PythonUtils.toScalaMap({**READ_OPTIONS, **way.options}),
         option.empty(),
     )
     with _missing_file_named():

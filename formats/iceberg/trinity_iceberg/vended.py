@@ -1,0 +1,137 @@
+"""Keys that a REST catalog hands out for a table's place: asked for with the table, and again before they expire."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.catalog.rest import Capability, RestCatalog, TableResponse
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import StagedTable, Table
+
+from trinity.errors import TrinityError
+from trinity.storage import Credential, Location, S3Options, grant, in_bucket
+from trinity_iceberg.options import DELEGATION
+from trinity_iceberg.trouble import TROUBLE, catalog_trouble
+
+__all__ = ["VendingCatalog"]
+
+_KEY: Final = {
+    "access_key_id": "s3.access-key-id",
+    "secret_access_key": "s3.secret-access-key",
+    "session_token": "s3.session-token",
+}
+_EXPIRES: Final = "s3.session-token-expires-at-ms"
+_SIGNING: Final = ("s3.remote-signing-enabled", "s3.signer.uri")
+_S3: Final = re.compile(r"s3[an]:")
+
+
+class VendingCatalog(RestCatalog):
+    """A REST catalog whose tables are reached by the keys that come with them.
+
+    Args:
+        name: its name.
+        place: what is known of the store without the catalog, which holds before what the catalog says.
+        properties: as PyIceberg's.
+    """
+
+    def __init__(self, name: str, place: S3Options, **properties: Any) -> None:
+        self._place = place
+        self._handed: dict[str, Sequence[Credential]] = {}
+        self._said: dict[str, Mapping[str, str]] = {}  # of a table's store, beside keys
+        super().__init__(name, **properties)
+
+    def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
+        self._hand_out(identifier_tuple, table_response)
+        return super()._response_to_table(identifier_tuple, table_response)
+
+    def _response_to_staged_table(
+        self, identifier_tuple: tuple[str, ...], table_response: TableResponse
+    ) -> StagedTable:
+        self._hand_out(identifier_tuple, table_response)
+        return super()._response_to_staged_table(identifier_tuple, table_response)
+
+    def _hand_out(self, name: tuple[str, ...], answer: TableResponse) -> None:
+        """Takes the keys of an answer into use. Raises PERMISSION_DENIED where it has none."""
+        location = answer.metadata.location
+        if not in_bucket(location):
+            return
+        listed = {one.prefix: one.config for one in answer.storage_credentials}
+        place, config = Location.of(location), {**self._own_config(), **answer.config}
+        found = self._credentials(name, place, {"s3:": {}, **listed}, config)
+        self._handed[str(place)] = found
+        self._said[str(place)] = {k: v for k, v in config.items() if k not in (*_KEY.values(), _EXPIRES)}
+        grant(place, found, _Grants(self, name, place))
+
+    def _own_config(self) -> dict[str, str]:
+        """The catalog's own word about its stores, which it may say once for all tables."""
+        said = self.properties.items()
+        return {name: str(value) for name, value in said if name.startswith("s3.") or name == "client.region"}
+
+    def _credentials(
+        self, name: tuple[str, ...], place: Location, listed: Mapping[str, Mapping[str, str]], config: Mapping[str, str]
+    ) -> list[Credential]:
+        """The keys that are listed, each with what is said for all."""
+        found = [
+            Credential(_S3.sub("s3:", prefix), self._options({**config, **own}), _expiry({**config, **own}))
+            for prefix, own in listed.items()
+            if prefix.startswith("s3") and _KEY["access_key_id"] in {**config, **own}
+        ]
+        if any(f"{place}/".startswith(one.prefix) for one in found):
+            return found
+        signs = any(option in config for option in _SIGNING)
+        raise TrinityError(
+            "NOT_SUPPORTED" if signs else "PERMISSION_DENIED",
+            f"Catalog '{self.name}' hands out no keys for table '{'.'.join(name)}' at '{place}'"
+            + (": it would sign requests itself, which Trinity does not ask of it." if signs else ".")
+            + f" See to its settings; or leave '{DELEGATION}' out, and give keys by storage_options.",
+        )
+
+    def _options(self, config: Mapping[str, str]) -> S3Options:
+        known = self._place
+        own: dict[str, Any] = {option: config[name] for option, name in _KEY.items() if config.get(name)}
+        told = known.model_dump(exclude_none=True, exclude_defaults=True)
+        said = {
+            "endpoint": config.get("s3.endpoint"),
+            "region": config.get("s3.region") or config.get("client.region"),
+            "virtual_hosted_style": config.get("s3.force-virtual-addressing") == "true",
+        }
+        return S3Options.of({**{option: value for option, value in said.items() if value}, **told, **own})
+
+    def newer(self, name: tuple[str, ...], place: Location) -> Sequence[Credential]:
+        """Newer keys of a table: asked for by themselves, where the catalog can be asked so.
+
+        Raises:
+            TrinityError: PERMISSION_DENIED, FILESYSTEM_ERROR.
+        """
+        try:
+            if Capability.V1_LOAD_CREDENTIALS in self._supported_endpoints:
+                listed = {one.prefix: one.config for one in self._load_credentials(name).storage_credentials}
+                return self._credentials(name, place, listed, self._said.get(str(place), {}))
+            self.load_table(name)
+        except TROUBLE as error:
+            raise catalog_trouble(self.name, error) from error
+        except ValueError as error:  # an answer that is none
+            raise catalog_trouble(self.name, error) from error
+        except NoSuchTableError as error:
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{'.'.join(name)}' was dropped meanwhile.") from error
+        return self._handed[str(place)]
+
+
+@dataclass(frozen=True)
+class _Grants:
+    """The keys of one table, as :class:`~trinity.storage.Grants`."""
+
+    catalog: VendingCatalog
+    name: tuple[str, ...]
+    place: Location
+
+    def credentials(self) -> Sequence[Credential]:
+        return self.catalog.newer(self.name, self.place)
+
+
+def _expiry(config: Mapping[str, str]) -> int | None:
+    said = str(config.get(_EXPIRES) or "")
+    return int(said) if said.isdecimal() else None

@@ -1,0 +1,207 @@
+"""A REST catalog that hands out keys: Iceberg's own server, behind a proxy that adds the keys of an STS to its answers.
+
+The keys are the object server's: temporary ones with a session token, by which it lets nobody beyond one table's place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import boto3
+
+from tests.support.fault_proxy import Answer, Proxy, Request, running_proxy
+from tests.support.object_store import ROLE, ObjectServer, key_of
+
+__all__ = ["Vending", "keys_of", "running_vending"]
+
+_HOUR_MS: Final = 3_600_000
+_CREDENTIALS: Final = "/credentials"
+_ENDPOINT: Final = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
+
+
+@dataclass
+class Vending:
+    """A catalog.
+
+    Attributes:
+        store: the server of the objects.
+        address: the catalog's.
+        listed: True: keys are listed by prefix; False: they stand in a table's configuration.
+        asked_alone: whether there is an endpoint for keys alone.
+        left_ms: the time for which it says that keys hold; None: it does not say.
+        handed: the keys that were handed out, the oldest first: access key id, secret and token.
+        refused: access key ids that are not known to the store any more.
+        broken: whether it refuses everything.
+        instead: the configuration of a table that it gives instead of keys.
+        ways: how keys were asked for.
+    """
+
+    store: ObjectServer = field(repr=False)
+    address: str = ""
+    listed: bool = True
+    asked_alone: bool = True
+    left_ms: int | None = _HOUR_MS
+    handed: list[dict[str, str]] = field(default_factory=list, repr=False)
+    refused: set[str] = field(default_factory=set)
+    broken: bool = False
+    instead: dict[str, str] | None = None
+    ways: list[str] = field(default_factory=list)
+    _places: dict[str, str] = field(default_factory=dict)
+
+    def settings(self, place: str, **options: Any) -> dict[str, Any]:
+        """The settings of a catalog that has no key but those handed out."""
+        known = {name: self.store.options[name] for name in ("endpoint", "region", "allow_http")}
+        return {
+            "connector": "iceberg",
+            "type": "rest",
+            "uri": self.address,
+            "warehouse": place,
+            "header.X-Iceberg-Access-Delegation": "vended-credentials",
+            "storage_options": {**known, **options},
+        }
+
+    @property
+    def secrets(self) -> list[str]:
+        """What nobody may read anywhere."""
+        return [keys[name] for keys in self.handed for name in ("SecretAccessKey", "SessionToken")]
+
+    @contextlib.contextmanager
+    def refusing(self, at: int = 0, *, all_of_them: bool = False) -> Iterator[list[Request]]:
+        """Has the store refuse what was handed out until a request by such a key; gives the requests that it refused.
+
+        Args:
+            at: the number of the request.
+            all_of_them: whether it refuses what is handed out later, too.
+        """
+        said: list[Request] = []
+        seen: list[Request] = []
+
+        def refuses(request: Request, ask: Any) -> Answer | None:
+            if key_of(request) not in {keys["AccessKeyId"] for keys in self.handed}:
+                return None
+            seen.append(request)
+            if all_of_them or len(seen) == at + 1:
+                self.refused |= {keys["AccessKeyId"] for keys in self.handed}
+            if key_of(request) not in self.refused:
+                return None
+            said.append(request)
+            return Answer(403, b"<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>")
+
+        with self.store.proxy.faulty(refuses):
+            yield said
+
+    def answer(self, request: Request, ask: Any) -> Answer | None:
+        """The catalog's answer, with keys where they are asked for."""
+        path = request.path.partition("?")[0]
+        if self.broken:
+            return _json({"error": {"message": "no", "type": "ForbiddenException", "code": 403}}, 403)
+        if path.endswith(_CREDENTIALS):
+            self.ways.append("alone")
+            place = self._places.get(path.removesuffix(_CREDENTIALS))
+            if place is None:
+                return _json({"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}, 404)
+            return _json({"storage-credentials": [{"prefix": place, "config": self._keys(place)}]})
+        wanted = request.headers.get("x-iceberg-access-delegation") == "vended-credentials"
+        told = request.method in ("GET", "POST") and "/tables" in path and wanted
+        if not told and not path.endswith("/config"):
+            return None
+        answer = _plain(ask())
+        if answer.status != 200:
+            return answer
+        found = json.loads(answer.body)
+        if path.endswith("/config"):
+            if self.asked_alone:
+                found["endpoints"].append(_ENDPOINT)
+        elif "metadata" in found and (request.method == "GET" or path.endswith("/tables")):
+            self._add(request, path, found)
+        return Answer(200, json.dumps(found).encode(), answer.headers)
+
+    def _add(self, request: Request, path: str, found: dict[str, Any]) -> None:
+        self.ways.append("load" if request.method == "GET" else "create")
+        place = found["metadata"]["location"]
+        if request.method == "GET":
+            self._places[path] = place
+        if self.instead is not None:
+            found["config"] = {**found.get("config", {}), **self.instead}
+        elif self.listed:
+            found["storage-credentials"] = [{"prefix": place, "config": self._keys(place)}]
+        else:
+            found["config"] = {**found.get("config", {}), **self._keys(place)}
+
+    def _keys(self, place: str) -> dict[str, str]:
+        keys = keys_of(self.store, place)
+        self.handed.append(keys)
+        said = {} if self.left_ms is None else {"s3.session-token-expires-at-ms": str(_now_ms() + self.left_ms)}
+        return {
+            "s3.access-key-id": keys["AccessKeyId"],
+            "s3.secret-access-key": keys["SecretAccessKey"],
+            "s3.session-token": keys["SessionToken"],
+            **said,
+        }
+
+
+def keys_of(store: ObjectServer, place: str) -> dict[str, str]:
+    """New keys of a server for one place: an access key id, its secret, and a token."""
+    client = boto3.client(
+        "sts",
+        endpoint_url=store.options["endpoint"],
+        region_name="us-east-1",
+        aws_access_key_id=store.options["access_key_id"],
+        aws_secret_access_key=store.options["secret_access_key"],
+    )
+    policy = json.dumps(_only(place.removeprefix("s3://")))
+    answer = client.assume_role(RoleArn=ROLE, RoleSessionName="table", Policy=policy, DurationSeconds=3600)
+    return {name: str(value) for name, value in answer["Credentials"].items()}
+
+
+def _only(place: str) -> dict[str, Any]:
+    bucket, _, prefix = place.partition("/")
+    objects = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Action": objects, "Resource": f"arn:aws:s3:::{bucket}/{prefix}/*"},
+            {
+                "Effect": "Allow",
+                "Action": "s3:ListBucket",
+                "Resource": f"arn:aws:s3:::{bucket}",
+                "Condition": {"StringLike": {"s3:prefix": [f"{prefix}/*", prefix]}},
+            },
+        ],
+    }
+
+
+def _plain(answer: Answer) -> Answer:
+    headers = {name.lower(): value for name, value in answer.headers}
+    body = gzip.decompress(answer.body) if headers.pop("content-encoding", "") == "gzip" else answer.body
+    headers.pop("content-length", None)
+    return Answer(answer.status, body, tuple(headers.items()))
+
+
+def _json(found: Any, status: int = 200) -> Answer:
+    return Answer(status, json.dumps(found).encode(), (("content-type", "application/json"),))
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+@contextlib.contextmanager
+def running_vending(catalog: str, store: ObjectServer) -> Iterator[Vending]:
+    """Starts a proxy before a catalog, and stops it afterwards.
+
+    Args:
+        catalog: its address.
+        store: the server of the objects.
+    """
+    proxy: Proxy
+    with running_proxy(int(catalog.rpartition(":")[2])) as proxy:
+        made = Vending(store, f"http://127.0.0.1:{proxy.port}")
+        with proxy.faulty(made.answer):
+            yield made

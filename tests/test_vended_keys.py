@@ -1,0 +1,165 @@
+"""Iceberg tables by keys that their REST catalog hands out: temporary ones, for one table's place each."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import trinity
+from tests.support.bucket_lake import COLUMNS, ROWS, objects, refusal, stored
+from tests.support.fault_proxy import Request
+from tests.support.object_store import ObjectServer, key_of
+from tests.support.rest_catalog import running_rest_catalog
+from trinity import Session
+from trinity.storage import ObjectStore
+from trinity.table import Table
+
+if TYPE_CHECKING:
+    from tests.support.vending import Vending
+
+pytestmark = pytest.mark.full  # the server is Java's
+
+
+@pytest.fixture(autouse=True)
+def no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def s3(vending: Vending, place: str) -> Iterator[Session]:
+    with trinity.connect(catalogs={"lake": vending.settings(place)}) as session:
+        yield session
+
+
+def made(table: Table) -> Table:
+    """The table with two rows more."""
+    assert table.append(ROWS).rows == 2
+    return table
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "in the configuration"])
+def test_a_table_is_made_written_and_dropped(
+    s3: Session, vending: Vending, object_server: ObjectServer, place: str, listed: bool
+) -> None:
+    vending.listed = listed
+    table = made(s3.create_table("t", COLUMNS))
+    assert made(table).splits().version == 3
+    assert len(stored(object_server, table)) == 4
+    assert {"create", "load"} <= set(vending.ways)
+    s3.drop_table("t")
+    assert objects(object_server, place) == []
+
+
+def test_keys_are_for_one_tables_place(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
+    """The store lets nobody beyond; a table beside has keys of its own."""
+    first, second = made(s3.create_table("a", COLUMNS)), made(s3.create_table("b", COLUMNS))
+    made(first)
+    assert (len(stored(object_server, first)), len(stored(object_server, second))) == (4, 2)
+    said = refusal("PERMISSION_DENIED", lambda: ObjectStore(first.location).get(f"{second.location}/metadata/x"))
+    assert "the catalog hands out" in said
+
+
+def used(requests: list[Request]) -> set[str]:
+    """The access keys by which requests to the store were signed, but for those of the catalog's own."""
+    return {key_of(request) for request in requests if key_of(request).startswith("ASIA")}
+
+
+def test_keys_are_used_while_they_hold(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
+    """Each load of the table hands out other ones; clients by the old ones go on."""
+    table = made(s3.create_table("t", COLUMNS))
+    given = len(vending.handed)
+    with object_server.proxy.counting() as requests:
+        made(made(table))
+    assert len(used(requests)) == 1
+    assert len(vending.handed) > given
+    assert "alone" not in vending.ways
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "with the table"])
+def test_keys_that_end_are_renewed(
+    vending: Vending, object_server: ObjectServer, place: str, caplog: pytest.LogCaptureFixture, alone: bool
+) -> None:
+    vending.asked_alone, vending.left_ms = alone, 0
+    with trinity.connect(catalogs={"lake": vending.settings(place)}) as session:
+        table = made(session.create_table("t", COLUMNS))
+        with object_server.proxy.counting() as requests:
+            made(table)
+        assert len(used(requests)) > 1
+        assert ("alone" in vending.ways) is alone
+        vending.broken = True
+        assert "'lake'" in refusal("PERMISSION_DENIED", lambda: ObjectStore(table.location).list())
+        vending.broken = False
+        assert made(table).splits().version == 4
+    assert [secret for secret in vending.secrets if secret in caplog.text] == []
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "with the table"])
+def test_keys_that_are_refused_in_the_middle_are_renewed_once(
+    vending: Vending, object_server: ObjectServer, place: str, alone: bool
+) -> None:
+    """At each request of an append the store refuses all that was handed out until then."""
+    vending.asked_alone = alone
+    with trinity.connect(catalogs={"lake": vending.settings(place)}) as session:
+        table = session.create_table("t", COLUMNS)
+        number, done = 0, False
+        while not done:
+            with vending.refusing(at=number) as refused:
+                made(table)
+            number, done = number + 1, not refused
+        assert number > 5
+        assert len(stored(object_server, table)) == 2 * number
+        table.vacuum("0 seconds")
+
+
+def test_keys_that_the_store_goes_on_to_refuse(s3: Session, vending: Vending) -> None:
+    table = made(s3.create_table("t", COLUMNS))
+    version = table.splits().version
+    with vending.refusing(all_of_them=True):
+        said = refusal("PERMISSION_DENIED", lambda: table.append(ROWS))
+    assert table.location in said
+    assert "the catalog hands out" in said
+    assert [secret for secret in vending.secrets if secret in said] == []
+    assert table.splits().version == version
+
+
+@pytest.mark.parametrize(
+    ("config", "code"), [({}, "PERMISSION_DENIED"), ({"s3.remote-signing-enabled": "true"}, "NOT_SUPPORTED")]
+)
+def test_a_catalog_that_hands_out_no_keys(s3: Session, vending: Vending, config: dict[str, str], code: str) -> None:
+    table = made(s3.create_table("t", COLUMNS))
+    vending.instead = config
+    for call in (table.splits, lambda: s3.create_table("u", COLUMNS)):
+        said = refusal(code, call)
+        assert "'lake' hands out no keys for table 'default." in said
+
+
+def test_keys_stand_nowhere(s3: Session, vending: Vending, object_server: ObjectServer, place: str) -> None:
+    table = made(s3.create_table("t", COLUMNS))
+    lake = s3.connector("lake")
+    shown = [repr(lake), repr(vars(lake)), repr(table), repr(table.handle), repr(table.splits())]
+    kept = [object_server.files.open_input_stream(name).read() for name in objects(object_server, place)]
+    assert len(kept) > 5
+    assert [s for s in vending.secrets for text in shown if s in text] == []
+    assert [s for s in vending.secrets for data in kept if s.encode() in data] == []
+    assert [s for s in vending.secrets if s.encode() in pickle.dumps(table.handle)] == []
+
+
+def test_a_catalog_that_chooses_the_place(rest_catalog_jars: Path, object_server: ObjectServer, place: str) -> None:
+    """As most that hand out keys: the warehouse is a name."""
+    from tests.support.vending import running_vending  # as in conftest.py
+
+    with (
+        running_rest_catalog(rest_catalog_jars, object_server.options, place) as address,
+        running_vending(address, object_server) as vending,
+        trinity.connect(catalogs={"lake": vending.settings("lake")}) as session,
+    ):
+        table = made(session.create_table("t", COLUMNS))
+        assert table.location.startswith(place)
+        assert len(stored(object_server, table)) == 2
+        session.drop_table("t")
+        assert objects(object_server, place) == []

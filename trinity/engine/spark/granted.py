@@ -1,0 +1,117 @@
+"""Spark's reads by keys that a catalog hands out for one table.
+
+S3A has one key for a bucket, and keeps the client that it has made with it. So each key has a scheme of its own, which
+makes a client of its own; and the settings of its scan say its names alone, which stand in the plan. What they stand
+for is in the configuration of Hadoop's file systems, from where Spark brings it to its executors.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.engine.spark.remote import refuse_remote
+from trinity.errors import TrinityError
+from trinity.spi import SparkRequirements
+from trinity.storage import AMAZON_SDK, Granted, Location, granted, in_bucket, s3a_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["GRANTED", "Reach", "reach"]
+
+_OF_ICEBERG: Final = {
+    "software.amazon.awssdk.services.kms.KmsClient": f"software.amazon.awssdk:kms:{AMAZON_SDK}",
+    "software.amazon.awssdk.http.urlconnection.UrlConnectionHttpClient": (
+        f"software.amazon.awssdk:url-connection-client:{AMAZON_SDK}"
+    ),
+}
+GRANTED: Final = SparkRequirements(packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG)
+"""The requirement of catalogs that hand out keys: by these Iceberg's own reader reads what others made."""
+
+_S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_SECRET: Final = ("access.key", "secret.key", "session.token")
+_KEPT: Final = "trinity.granted"
+"""The beginning of the names of the settings that hold keys."""
+_UNTOLD_MS: Final = 12 * 60 * 60 * 1000
+"""The time for which a key is held from its last use on whose end nobody tells."""
+_until: Final[dict[int, tuple[int, str, Reach]]] = {}
+_mutex: Final = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The way of Spark's reader to some files.
+
+    Attributes:
+        options: its options.
+        scheme: that of the files' URIs; None where Spark reaches the files as it does others.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    scheme: str | None = None
+
+    def name(self, path: str) -> str:
+        """The file's name for Spark's reader."""
+        found = Location.of(path).for_spark
+        return found if self.scheme is None else f"{self.scheme}:{found.partition(':')[2]}"
+
+
+def reach(spark: SparkSession, paths: Sequence[str]) -> Reach:
+    """The way to files of one table, from now on.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for files whose keys are several.
+    """
+    found: dict[int, tuple[Granted, str]] = {}
+    for path in paths if paths and in_bucket(paths[0]) else ():
+        location = Location.of(path)
+        key = granted(location)
+        if key is not None:
+            found[key.number] = key, location.bucket
+    if not found:
+        return Reach()
+    if len(found) > 1:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"The catalog hands out several keys for the files of one table, as for '{paths[0]}' and '{paths[-1]}'; "
+            "Spark reads the files of a table by one key.",
+        )
+    [(key, bucket)] = found.values()
+    return _told(spark, key, bucket)
+
+
+def _told(spark: SparkSession, key: Granted, bucket: str) -> Reach:
+    refuse_remote(spark, "Reading by keys that a catalog hands out", "give the session of the driver")
+    context: Any = spark.sparkContext
+    hadoop, scheme = context._jsc.hadoopConfiguration(), f"s3a{key.number}"
+    options = {f"fs.{scheme}.impl": _S3A}
+    for name, value in s3a_settings(key.options.resolved()).items():
+        meant = value
+        if name in _SECRET:
+            kept = f"{_KEPT}.{key.number}.{name}"
+            hadoop.set(kept, value)
+            meant = f"${{{kept}}}"  # Hadoop puts in what it stands for
+        options[f"fs.s3a.bucket.{bucket}.{name}"] = meant
+    now = int(time.time() * 1000)
+    found = Reach(options, scheme)
+    with _mutex:
+        _until[key.number] = key.expires_ms or now + _UNTOLD_MS, f"{scheme}://{bucket}/", found
+        gone = [_until.pop(number) for number in [n for n, (until, *_) in _until.items() if until < now]]
+    for _, uri, reached in gone:
+        _let_go(context._jvm, hadoop, uri, reached)
+    return found
+
+
+def _let_go(java: Any, hadoop: Any, uri: str, reached: Reach) -> None:
+    """Closes a client whose key has ended, in this process, and forgets the key."""
+    conf = java.org.apache.hadoop.conf.Configuration(hadoop)
+    for name, value in reached.options.items():
+        conf.set(name, value)
+    java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI(uri), conf).close()
+    for value in reached.options.values():
+        if value.startswith(f"${{{_KEPT}."):
+            hadoop.unset(value[2:-1])
