@@ -276,9 +276,9 @@ def _read_only(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("warehouse", "code"),
     [
-        ("abfss://container@account/lake", "NOT_SUPPORTED"),
+        ("oss://bucket/lake", "NOT_SUPPORTED"),
         ("hdfs:///lake", "NOT_SUPPORTED"),
-        (Path("gs://bucket"), "NOT_SUPPORTED"),
+        (Path("cosn://bucket"), "NOT_SUPPORTED"),
         ("jdbc:postgresql://host/db", "NOT_SUPPORTED"),
         (" ", "CONFIGURATION_INVALID"),
     ],

@@ -43,7 +43,7 @@ _VARYING: Final = frozenset({
 """Spark's functions that do not give the same answer each time."""
 _NAME: Final = re.compile(r"\w+")
 _CLASS: Final = "Class: org.apache.spark.sql.catalyst.expressions."
-"""What Spark says of a function of its own; of one that hides it, it says the hiding one's."""
+"""A line of the description of a function of Spark's own; of one that hides it, the hiding one is described."""
 
 
 @dataclass(frozen=True)
