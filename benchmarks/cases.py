@@ -98,7 +98,7 @@ class Bench(CatalogBench):
 
         Under ``first`` nothing is known of the version from a read before.
         """
-        target = str(self.folder / f"merged_{self.catalog}")
+        target = self._beside(f"merged_{self.catalog}")
         table.to_df().write.mode("overwrite").parquet(target)
         spark = self.session.spark
         same = table.to_df().count(), spark.read.parquet(target).count()
@@ -110,8 +110,12 @@ class Bench(CatalogBench):
             scan(table.to_df())
 
         ours, reference = in_turns(self.runs, ours_once, lambda: scan(spark.read.parquet(target)))
-        shutil.rmtree(target)
+        shutil.rmtree(target, ignore_errors=True)
         return Result(case, self.catalog, ours, reference, factor, allowance)
+
+    def _beside(self, name: str) -> str:
+        """The place of a reference's files, in the store that the tables are in."""
+        return str(self.folder / name)
 
     def _resolves(self, table: Table) -> bool:
         """Resolves the table's log; False where the format cannot."""

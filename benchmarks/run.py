@@ -8,7 +8,7 @@ import platform
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -24,10 +24,10 @@ from benchmarks.streams import StreamBench
 from benchmarks.timing import Result
 from trinity import Session
 
-__all__ = ["main"]
+__all__ = ["SETTINGS", "keep", "main", "table_of"]
 
 _RESULTS = Path(__file__).parent / "results"
-_SETTINGS = {
+SETTINGS: Final = {
     "spark.master": "local[2]",
     "spark.driver.memory": "4g",
     "spark.sql.shuffle.partitions": "8",
@@ -57,12 +57,12 @@ def run(
             results.append(result)
             print(f"{result.catalog:8} {result.case:28} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
         session.spark.stop()
-    _keep(results, name, {"rows": rows, "runs": runs, "load_before": round(load, 1)})
-    Console().print(_table(results))
+    keep(results, name, {"rows": rows, "runs": runs, "load_before": round(load, 1)})
+    Console().print(table_of(results))
 
 
 def _settings(folder: Path) -> dict[str, str]:
-    return {**_SETTINGS, **NATIVE_SETTINGS, "spark.sql.catalog.native.warehouse": str(folder / "native")}
+    return {**SETTINGS, **NATIVE_SETTINGS, "spark.sql.catalog.native.warehouse": str(folder / "native")}
 
 
 def _measured(
@@ -87,7 +87,8 @@ def _measured(
         yield from MergeBench(session, formats, rows, min(runs, 3), folder).cases()
 
 
-def _keep(results: list[Result], name: str, facts: dict[str, float]) -> None:
+def keep(results: list[Result], name: str, facts: dict[str, float]) -> None:
+    """Writes results of a run, and what is to be known of it, to ``results/<name>.json``."""
     _RESULTS.mkdir(exist_ok=True)
     found = {
         "version": trinity.__version__,
@@ -99,7 +100,8 @@ def _keep(results: list[Result], name: str, facts: dict[str, float]) -> None:
     (_RESULTS / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
 
 
-def _table(results: list[Result]) -> Table:
+def table_of(results: list[Result]) -> Table:
+    """Results beside their budgets, for people."""
     table = Table(title="Ratios of one run")
     for index, head in enumerate(("case", "table", "ours", "reference", "ratio", "budget", "")):
         table.add_column(head, justify="right" if 1 < index < 5 else "left", no_wrap=True)

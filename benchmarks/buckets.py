@@ -1,0 +1,175 @@
+"""``python -m benchmarks.buckets``: appends and reads of tables in a bucket, beside the plain tools in the same bucket.
+
+The store is a SeaweedFS of the benchmark's own on this machine, or the one that ``--place`` and the environment name.
+Each read is measured on a disk, too, in the same run: the bucket's ratio is to be the disk's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow.parquet as pq
+import typer
+from pyarrow.fs import FileSystem, S3FileSystem
+from rich.console import Console
+
+import trinity
+from benchmarks.cases import Bench
+from benchmarks.data import changes
+from benchmarks.run import SETTINGS, keep, table_of
+from benchmarks.timing import Result, in_turns
+from trinity import Session
+
+__all__ = ["main"]
+
+_PORTS = {"master": 29333, "volume": 28080, "filer": 28888, "s3": 28333}
+_PATIENCE_S = 60
+
+
+@dataclass
+class BucketBench(Bench):
+    """Appends to tables in a bucket, and reads of them.
+
+    Attributes:
+        place: where the reference's files are, ``s3://bucket/path``.
+        files: the bucket's files, for pyarrow.
+    """
+
+    place: str = ""
+    files: FileSystem = field(default_factory=S3FileSystem)
+
+    def cases(self) -> Iterator[Result]:
+        """Every case in turn."""
+        yield from self.append_in_bucket()
+        for result in self.reads():
+            yield Result(f"bucket: {result.case}", *_values(result))
+
+    def append_in_bucket(self) -> Iterator[Result]:
+        """A tenth of the rows as an Arrow table, beside ``pq.write_table`` of it to the same bucket."""
+        self._prepared("changed_10", changes(self.session.spark, self.rows, self.rows // 10, 200, 2))
+        rows, table = self._arrow("changed_10"), self._new_table()
+        one, target = rows.slice(0, 1), f"{self.place.removeprefix('s3://')}/reference.parquet"
+
+        def plainly() -> None:
+            pq.write_table(rows, target, filesystem=self.files)
+
+        commit, _ = in_turns(self.runs, lambda: table.upsert(one), lambda: None)
+        ours, reference = in_turns(self.runs, lambda: table.upsert(rows), plainly)
+        yield Result("bucket: append, Arrow table", self.catalog, ours, reference, 1.3, commit)
+
+    def _beside(self, name: str) -> str:
+        return f"{self.place}/{name}".replace("s3://", "s3a://")
+
+
+def _values(result: Result) -> tuple[str, float, float, float, float]:
+    return result.catalog, result.ours, result.reference, result.factor, result.allowance
+
+
+@contextmanager
+def _seaweed() -> Iterator[dict[str, Any]]:
+    """A store without keys on this machine, and the options by which it is reached."""
+    program = str(Path(sysconfig.get_path("scripts"), "weed"))
+    folder = Path(tempfile.mkdtemp(prefix="trinity-bench-"))
+    ports = [f"-{server}.port={port}" for server, port in _PORTS.items()]
+    volumes = ("-volume.max=0", "-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0")
+    local = ("-ip=127.0.0.1", "-ip.bind=127.0.0.1")
+    command = [program, "server", f"-dir={folder}", *local, *volumes, "-filer", "-s3", *ports]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < until:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", _PORTS["s3"]), 1):
+                break
+            time.sleep(0.2)
+        yield {"endpoint": f"http://127.0.0.1:{_PORTS['s3']}", "allow_http": True, "anonymous": True}
+    finally:
+        server.terminate()
+        server.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _files(options: Mapping[str, Any]) -> FileSystem:
+    """The store as pyarrow reaches it: keys are the environment's."""
+    if not options:
+        return S3FileSystem(endpoint_override=os.environ.get("AWS_ENDPOINT_URL"))
+    address = str(options["endpoint"]).removeprefix("http://")
+    return S3FileSystem(
+        endpoint_override=address, scheme="http", anonymous=True, region="us-east-1", allow_bucket_creation=True
+    )
+
+
+def run(
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of the base.")] = 4_000_000,
+    runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 3,
+    formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
+    place: Annotated[str, typer.Option(help="s3://bucket/path; a store of its own by default.")] = "",
+    name: Annotated[str, typer.Option(help="Name of the result file.")] = "buckets",
+) -> None:
+    """Measure Trinity in a bucket beside the plain tools."""
+    load, results = os.getloadavg()[0], list[Result]()
+    with tempfile.TemporaryDirectory() as folder:
+        if place:
+            results = _measured(Path(folder), place, {}, formats.split(","), rows, runs)
+        else:
+            with _seaweed() as options:
+                _files(options).create_dir("bench")
+                results = _measured(Path(folder), "s3://bench/tables", options, formats.split(","), rows, runs)
+    keep(results, name, {"rows": rows, "runs": runs, "load_before": round(load, 1)})
+    Console().print(table_of(results))
+
+
+def _measured(
+    folder: Path, place: str, options: Mapping[str, Any], formats: list[str], rows: int, runs: int
+) -> list[Result]:
+    results: list[Result] = []
+    with trinity.connect(
+        folder / "disk", catalogs=_catalogs(folder, place, options), spark_settings=SETTINGS
+    ) as session:
+        for fmt in formats:
+            for result in _of_format(session, fmt, folder, place, options, rows, runs):
+                results.append(result)
+                print(f"{result.catalog:14} {result.case:36} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
+        session.spark.stop()
+    return results
+
+
+def _catalogs(folder: Path, place: str, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    uri = {"iceberg": {"uri": f"sqlite:///{folder}/catalog.db"}}
+    return {
+        f"{fmt}_bucket": {
+            "connector": fmt,
+            "warehouse": f"{place}/{fmt}",
+            "storage_options": dict(options),
+            **uri.get(fmt, {}),
+        }
+        for fmt in ("parquet", "delta", "iceberg")
+    }
+
+
+def _of_format(
+    session: Session, fmt: str, folder: Path, place: str, options: Mapping[str, Any], rows: int, runs: int
+) -> Iterator[Result]:
+    disk = Bench(session, fmt, rows, runs, folder)
+    for result in disk.reads():
+        yield Result(f"disk: {result.case}", *_values(result))
+    yield from BucketBench(session, f"{fmt}_bucket", rows, runs, folder, place=place, files=_files(options)).cases()
+
+
+def main() -> None:
+    """The command."""
+    typer.run(run)
+
+
+if __name__ == "__main__":
+    main()
