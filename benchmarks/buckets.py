@@ -6,6 +6,7 @@ Each read is measured on a disk, too, in the same run: the bucket's ratio is to 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -35,6 +36,7 @@ __all__ = ["main"]
 
 _PORTS = {"master": 29333, "volume": 28080, "filer": 28888, "s3": 28333}
 _PATIENCE_S = 60
+_KEY = {"access_key_id": "AKIABENCH0000001", "secret_access_key": "of-this-benchmark-alone"}
 
 
 @dataclass
@@ -78,13 +80,16 @@ def _values(result: Result) -> tuple[str, float, float, float, float]:
 
 @contextmanager
 def _seaweed() -> Iterator[dict[str, Any]]:
-    """A store without keys on this machine, and the options by which it is reached."""
+    """A store on this machine, and the options by which it is reached."""
     program = str(Path(sysconfig.get_path("scripts"), "weed"))
     folder = Path(tempfile.mkdtemp(prefix="trinity-bench-"))
+    key = {"accessKey": _KEY["access_key_id"], "secretKey": _KEY["secret_access_key"]}
+    config = folder / "s3.json"
+    config.write_text(json.dumps({"identities": [{"name": "bench", "credentials": [key], "actions": ["Admin"]}]}))
     ports = [f"-{server}.port={port}" for server, port in _PORTS.items()]
     volumes = ("-volume.max=0", "-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0")
     local = ("-ip=127.0.0.1", "-ip.bind=127.0.0.1")
-    command = [program, "server", f"-dir={folder}", *local, *volumes, "-filer", "-s3", *ports]
+    command = [program, "server", f"-dir={folder}", *local, *volumes, "-filer", "-s3", f"-s3.config={config}", *ports]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + _PATIENCE_S
@@ -92,7 +97,7 @@ def _seaweed() -> Iterator[dict[str, Any]]:
             with suppress(OSError), socket.create_connection(("127.0.0.1", _PORTS["s3"]), 1):
                 break
             time.sleep(0.2)
-        yield {"endpoint": f"http://127.0.0.1:{_PORTS['s3']}", "allow_http": True, "anonymous": True}
+        yield {"endpoint": f"http://127.0.0.1:{_PORTS['s3']}", "allow_http": True, **_KEY}
     finally:
         server.terminate()
         server.wait()
@@ -105,7 +110,12 @@ def _files(options: Mapping[str, Any]) -> FileSystem:
         return S3FileSystem(endpoint_override=os.environ.get("AWS_ENDPOINT_URL"))
     address = str(options["endpoint"]).removeprefix("http://")
     return S3FileSystem(
-        endpoint_override=address, scheme="http", anonymous=True, region="us-east-1", allow_bucket_creation=True
+        endpoint_override=address,
+        scheme="http",
+        access_key=_KEY["access_key_id"],
+        secret_key=_KEY["secret_access_key"],
+        region="us-east-1",
+        allow_bucket_creation=True,
     )
 
 
