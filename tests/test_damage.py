@@ -238,3 +238,14 @@ def test_vacuum_removes_manifests_that_no_version_needs(session: Session) -> Non
     stale.append(some(26))
     assert values(fresh(session, table)) == list(range(27))
     assert [r.version for r in table.history().collect()] == [29, 28, 27][-len(table.history().collect()) :]
+
+
+@pytest.mark.parametrize("fmt", ["parquet"])
+def test_a_file_that_is_no_parquet_file_any_more_is_named(pages: Table) -> None:
+    damaged = Path(pages.splits().files[0].path.removeprefix("file://"))
+    damaged.write_bytes(b"x" * damaged.stat().st_size)
+    before = pages.splits().version
+    with pytest.raises(TrinityError, match=damaged.name) as caught:
+        pages.delete("v > 0")
+    assert caught.value.code == "BAD_DATA"
+    assert pages.splits().version == before

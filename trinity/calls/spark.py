@@ -103,7 +103,8 @@ def spark_errors() -> Iterator[None]:
 def from_java(error: Py4JJavaError) -> TrinityError | None:
     """For an error that PySpark hands on as Java's: the TrinityError, when its condition or class is a known one.
 
-    A condition that has no code of its own is INVALID_ARGUMENTS, unless there is a closer one behind it; where Spark
+    A condition that has no code of its own is INVALID_ARGUMENTS, a file that cannot be read BAD_DATA, unless there is a
+    closer one behind it; where Spark
     stumbles over itself, as over a lambda that stands alone, GENERIC_INTERNAL_ERROR.
     """
     found: TrinityError | None = None
@@ -125,7 +126,8 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
             message = f"Spark fails by an error of its own: {shown_value(said)}"
             stumbled = TrinityError("GENERIC_INTERNAL_ERROR", message)
         if found is None and (told or exception.getClass().getName() in _ARGUMENTS):
-            found = TrinityError("INVALID_ARGUMENTS", said)
+            corrupt = condition is not None and condition[1].startswith("FAILED_READ_FILE")
+            found = TrinityError("BAD_DATA" if corrupt else "INVALID_ARGUMENTS", said)
         exception = exception.getCause()
     return found or stumbled
 
