@@ -12,6 +12,7 @@ import pytest
 
 import trinity
 from tests.support.connect_server import client, running_connect_server
+from tests.support.object_store import free_ports
 from tests.support.refusals import refused
 from tests.test_reach import COMMANDS, QUERIES
 from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
@@ -75,6 +76,17 @@ def test_functions_are_found_wherever_they_stand() -> None:
 def test_a_process_of_the_other_kind_is_told(tmp_path: Path) -> None:
     with refused("CONFIGURATION_INVALID", "Spark Connect", "builder.remote"):
         trinity.connect(tmp_path, spark=REMOTE)
+
+
+def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    with (
+        trinity.connect(tmp_path, spark_settings={"spark.remote": f"sc://127.0.0.1:{port}/;token=secret"}) as session,
+        refused("CONFIGURATION_INVALID", f"127.0.0.1:{port}") as caught,
+    ):
+        assert sorted(session.catalogs) == ["iceberg", "parquet"]
+        _ = session.spark
+    assert "secret" not in str(caught.value)
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,13 @@ files that nobody who reads the table's metadata can find; so it is asked before
 from __future__ import annotations
 
 import json
+import socket
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -23,7 +25,10 @@ from trinity.storage import ObjectStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["RemoteCatalog", "prepare_remote"]
+__all__ = ["RemoteCatalog", "open_remote", "prepare_remote"]
+
+_PORT: Final = 15002
+_PATIENCE_S: Final = 10
 
 _REMEDY: Final = "docs/clusters.md says what a server needs"
 
@@ -43,6 +48,28 @@ class RemoteCatalog:
     module: str
     folder: str | None
     needs_jvm: bool
+
+
+def open_remote(url: str) -> SparkSession:
+    """The session of a server that is named by its address, ``sc://host:15002``.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID where nothing answers: pyspark would ask for ten minutes.
+    """
+    from pyspark.sql import SparkSession
+
+    parts = urlsplit(url)
+    if parts.scheme == "sc":  # pyspark starts others itself
+        place = parts.hostname or "", parts.port or _PORT
+        try:
+            socket.create_connection(place, _PATIENCE_S).close()
+        except OSError as error:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"No server of Spark Connect answers at {place[0]}:{place[1]} ({error}). Start it, or correct the "
+                "address in spark.remote or SPARK_REMOTE.",
+            ) from error
+    return SparkSession.builder.remote(url).getOrCreate()
 
 
 def prepare_remote(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:

@@ -72,15 +72,17 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
         settings: the caller's own Spark settings, stronger than those of ``spark-submit``, and these than Trinity's.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID with the remedy: no Java, an old one, no network for the JARs, or a
-            running or submitted Spark that lacks something.
+        TrinityError: CONFIGURATION_INVALID with the remedy: no Java, an old one, no network for the JARs, a server
+            that does not answer, or a running or submitted Spark that lacks something.
     """
     with _starting:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
         if (server := remote_url(settings)) is not None:
-            return SparkSession.builder.remote(server).getOrCreate()
+            from trinity.engine.spark.connecting import open_remote
+
+            return open_remote(server)
         requirements = list(requirements)
         if SparkContext._active_spark_context is not None:
             running = SparkSession.builder.getOrCreate()
