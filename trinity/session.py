@@ -115,9 +115,10 @@ class Session:
     @property
     def timezone(self) -> str:
         """Spark's session time zone, by which a TIMESTAMP column takes a timestamp without zone."""
-        if self._spark is None and not _spark_runs():
+        spark = self._spark or _running_spark()  # that one may lack what tables here need: it is asked for no more
+        if spark is None:
             return normal_zone(self._settings.get("spark.sql.session.timeZone", "UTC"))
-        return normal_zone(self.spark.conf.get("spark.sql.session.timeZone") or "UTC")
+        return normal_zone(spark.conf.get("spark.sql.session.timeZone") or "UTC")
 
     @property
     def catalogs(self) -> Mapping[str, Connector]:
@@ -392,7 +393,11 @@ class Session:
         return [self.sql(statement, dialect=dialect) for statement in self._statements().split(text, dialect)]
 
 
-def _spark_runs() -> bool:
-    """True when this process has a Spark already, which a session then shares."""
+def _running_spark() -> SparkSession | None:
+    """The Spark that this process has already, which a session then shares."""
     pyspark = sys.modules.get("pyspark")
-    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None
+    if pyspark is None or pyspark.SparkContext._active_spark_context is None:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -254,3 +255,11 @@ def test_a_run_stops_after_its_failures() -> None:
     generated = (sample(histories(rota(n), {"upsert": 1, "read": 1}), n) for n in range(12))
     found = run_histories(ModelSubject(TieToEarlier), BUDGETS["smoke"], generated, tally)
     assert [f.check for f in found] == ["read-equality"]
+
+
+def test_a_run_that_has_no_time_plays_one_history() -> None:
+    """A machine that is busy elsewhere may take all of the time to draw the first."""
+    tally = Tally()
+    generated = (sample(histories(rota(n), {"upsert": 1, "read": 1}), n) for n in range(3))
+    assert run_histories(ModelSubject(), replace(BUDGETS["smoke"], seconds=-1), generated, tally) == []
+    assert tally.histories == 1

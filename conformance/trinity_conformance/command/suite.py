@@ -53,7 +53,7 @@ class Budget:
 
     Attributes:
         name: its name on the command line.
-        seconds: no history begins after so many seconds; failures found by then are still made small.
+        seconds: no history but the first begins after so many seconds; failures found by then are still made small.
         histories: no more histories than this, even if there is time.
         failures: failing histories after which a run stops.
         shrink: how much work goes into making one failure small.
@@ -323,8 +323,8 @@ def run_histories(
 ) -> list[NonConformance]:
     """Plays generated histories until the budget is used up; returns the failures, made small."""
     until, found = monotonic() + budget.seconds, list[NonConformance]()
-    for history in generated:
-        if monotonic() > until or len(found) >= budget.failures:
+    for number, history in enumerate(generated):
+        if (number and monotonic() > until) or len(found) >= budget.failures:
             break
         try:
             play(subject, history, tally)
