@@ -81,12 +81,14 @@ def test_a_process_of_the_other_kind_is_told(tmp_path: Path) -> None:
 def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
     [port] = free_ports(1)
     with (
-        trinity.connect(tmp_path, spark_settings={"spark.remote": f"sc://127.0.0.1:{port}/;token=secret"}) as session,
+        trinity.connect(
+            tmp_path, spark_settings={"spark.remote": f"sc://127.0.0.1:{port}/;token=of-the-tests-41c7"}
+        ) as session,
         refused("CONFIGURATION_INVALID", f"127.0.0.1:{port}") as caught,
     ):
         assert sorted(session.catalogs) == ["iceberg", "parquet"]
         _ = session.spark
-    assert "secret" not in str(caught.value)
+    assert "41c7" not in str(caught.value)
 
 
 @pytest.fixture(scope="module")

@@ -116,9 +116,8 @@ class Session:
     def timezone(self) -> str:
         """Spark's session time zone, by which a TIMESTAMP column takes a timestamp without zone."""
         spark = self._spark or _running_spark()  # that one may lack what tables here need: it is asked for no more
-        if spark is None:
-            return normal_zone(self._settings.get("spark.sql.session.timeZone", "UTC"))
-        return normal_zone(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+        settings = spark.conf if spark else self._settings
+        return normal_zone(settings.get("spark.sql.session.timeZone") or "UTC")
 
     @property
     def catalogs(self) -> Mapping[str, Connector]:
@@ -396,8 +395,5 @@ class Session:
 def _running_spark() -> SparkSession | None:
     """The Spark that this process has already, which a session then shares."""
     pyspark = sys.modules.get("pyspark")
-    if pyspark is None or pyspark.SparkContext._active_spark_context is None:
-        return None
-    from pyspark.sql import SparkSession
-
-    return SparkSession.builder.getOrCreate()
+    running = pyspark is not None and pyspark.SparkContext._active_spark_context is not None
+    return pyspark.sql.SparkSession.builder.getOrCreate() if pyspark and running else None
