@@ -29,17 +29,7 @@ LET_THROUGH = (
     "DESCRIBE FUNCTION upper",
     "SET spark.sql.ansi.enabled = true",
 )
-PAGES = (
-    "tests/test_merge.py",
-    "tests/test_upsert.py",
-    "tests/test_update_delete.py",
-    "tests/test_merge_engines.py",
-    "tests/test_changes.py",
-    "tests/test_resolve.py",
-    "tests/test_partitions.py",
-    "tests/test_schema_evolution.py",
-    "tests/test_types.py",
-)
+PAGES = ("tests/test_merge.py", "tests/test_upsert.py", "tests/test_update_delete.py")
 """Tests of what tables do, which hold over Spark Connect as they stand."""
 
 
