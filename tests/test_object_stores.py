@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, refusal, stored
+from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, race, refusal, stored
 from tests.support.object_store import ObjectServer
 from trinity import Session
 from trinity.errors import TrinityError
 from trinity.spi import SinkId
-from trinity.storage import AlreadyExists, ObjectStore
+from trinity.storage import ObjectStore
 from trinity.table import Table
 
 # -- tables -----------------------------------------------------------------------------------------------
@@ -132,16 +132,7 @@ def test_a_table_may_be_registered_by_its_location(
 @pytest.mark.parametrize("lake", ["parquet"], indirect=True)
 def test_of_writers_of_one_name_one_wins(s3: Session, lake: BucketLake) -> None:
     store = ObjectStore(f"{lake.place}/race")
-
-    def wins(number: int) -> bool:
-        try:
-            store.put_if_absent("name", b"%d" % number)
-        except AlreadyExists:
-            return False
-        return True
-
-    with ThreadPoolExecutor(16) as writers:
-        won = list(writers.map(wins, range(16)))
+    won = race(store, 16)
     assert won.count(True) == 1
     assert store.get("name") == b"%d" % won.index(True)
 

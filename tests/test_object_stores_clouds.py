@@ -25,6 +25,7 @@ from tests.support.bucket_lake import (
     bucket_lake,
     database_of,
     objects,
+    race,
     stored,
 )
 from tests.support.bucket_lake import refusal as refused
@@ -33,7 +34,7 @@ from tests.support.google_server import GoogleServer
 from trinity import Session
 from trinity.errors import TrinityError
 from trinity.spi import SinkId
-from trinity.storage import AlreadyExists, Location, ObjectStore
+from trinity.storage import Location, ObjectStore
 from trinity.table import Table
 
 SERVERS = {"gcs": "google_server", "azure": "azure_server"}
@@ -160,16 +161,7 @@ def test_listings_begin_behind_a_name(there: Session, cloud: BucketLake) -> None
 @pytest.mark.parametrize("cloud", PARQUET, indirect=True)
 def test_of_writers_of_one_name_one_wins(there: Session, cloud: BucketLake) -> None:
     store = ObjectStore(f"{cloud.place}/race")
-
-    def wins(number: int) -> bool:
-        try:
-            store.put_if_absent("name", b"%d" % number)
-        except AlreadyExists:
-            return False
-        return True
-
-    with ThreadPoolExecutor(8) as writers:
-        won = list(writers.map(wins, range(8)))
+    won = race(store, 8)
     assert won.count(True) == 1
     assert store.get("name") == b"%d" % won.index(True)
 

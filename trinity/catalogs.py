@@ -20,7 +20,7 @@ from trinity.spi import ENTRY_POINT_GROUP, Connector, ConnectorContext, Format, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from trinity.engine.spark.connecting import RemoteCatalog
+    from trinity.engine.spark.remote_session import RemoteCatalog
 
 __all__ = ["Catalogs"]
 
@@ -124,7 +124,7 @@ class Catalogs(Mapping[str, Connector]):
         from trinity.engine.spark.remote import is_remote
 
         if is_remote(spark):  # its server reaches stores by itself
-            from trinity.engine.spark.connecting import prepare_remote
+            from trinity.engine.spark.remote_session import prepare_remote
 
             prepare_remote(spark, [self._remote(name) for name in self])
         else:
@@ -132,7 +132,7 @@ class Catalogs(Mapping[str, Connector]):
         return spark
 
     def _remote(self, name: str) -> RemoteCatalog:
-        from trinity.engine.spark.connecting import RemoteCatalog
+        from trinity.engine.spark.remote_session import RemoteCatalog
 
         in_bucket, made_by = self._buckets.has(name), self._formats[name]
         package = type(made_by).__module__.partition(".")[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ import trinity
 from tests.support.fault_proxy import Proxy
 from trinity import Column, Session
 from trinity.errors import TrinityError
-from trinity.storage import Location
+from trinity.storage import AlreadyExists, Location, ObjectStore
 from trinity.table import Table
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "bucket_lake",
     "database_of",
     "objects",
+    "race",
     "refusal",
     "stored",
 ]
@@ -104,6 +106,20 @@ class BucketLake:
     def connect(self, **options: Any) -> Session:
         """A session that has this catalog alone; options as of :meth:`settings`."""
         return trinity.connect(catalogs={"lake": self.settings(**options)})
+
+
+def race(store: ObjectStore, writers: int) -> list[bool]:
+    """Has so many threads put an object ``name`` if there is none, each its number; whether each one has."""
+
+    def wins(number: int) -> bool:
+        try:
+            store.put_if_absent("name", b"%d" % number)
+        except AlreadyExists:
+            return False
+        return True
+
+    with ThreadPoolExecutor(writers) as threads:
+        return list(threads.map(wins, range(writers)))
 
 
 def bucket_lake(fmt: str, server: Server, bucket: str, database: Mapping[str, Any]) -> BucketLake:

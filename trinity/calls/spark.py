@@ -104,8 +104,7 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
     """For an error that PySpark hands on as Java's: the TrinityError, when its condition or class is a known one.
 
     A condition that has no code of its own is INVALID_ARGUMENTS, a file that cannot be read BAD_DATA, unless there is a
-    closer one behind it; where Spark
-    stumbles over itself, as over a lambda that stands alone, GENERIC_INTERNAL_ERROR.
+    closer one behind it; where Spark stumbles over itself, as over a lambda that stands alone, GENERIC_INTERNAL_ERROR.
     """
     found: TrinityError | None = None
     stumbled: TrinityError | None = None

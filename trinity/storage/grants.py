@@ -24,6 +24,7 @@ __all__ = [
     "Credential",
     "Granted",
     "Grants",
+    "any_granted",
     "grant",
     "granted",
     "grants_to_learn",
@@ -162,6 +163,11 @@ def grant(root: Location, offered: Sequence[Credential], by: Grants) -> None:
             _grants[str(root)] = _Grant(str(root), offered, by)
     if known is not None:
         known.offer(offered, by)
+
+
+def any_granted() -> bool:
+    """True once a catalog has handed out keys in this process."""
+    return bool(_grants)
 
 
 def is_granted(location: Location) -> bool:

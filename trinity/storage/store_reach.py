@@ -77,7 +77,7 @@ def learn_options(text: str) -> None:
     """Has one of Spark's workers reach a bucket as the driver does; other buckets are left alone.
 
     Args:
-        text: made there by :func:`options_to_learn`.
+        text: made there by :func:`~trinity.storage.to_learn`.
     """
     before = os.environ.get(WORKER_OPTIONS)
     if before != text:

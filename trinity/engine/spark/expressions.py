@@ -6,7 +6,6 @@ table. So it is judged as it is defined and before it is used, by the rules that
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -14,7 +13,14 @@ from sqlglot import exp
 
 from trinity.engine.spark.reach import FUNCTIONS, elements
 from trinity.engine.spark.remote import analysed, is_remote
-from trinity.engine.spark.remote_texts import RemoteExpression, is_own_function, several_rows, varies
+from trinity.engine.spark.remote_texts import (
+    CALLED,
+    COMMENT,
+    RemoteExpression,
+    is_own_function,
+    several_rows,
+    varies,
+)
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.spark_tree import spark_tree
@@ -30,9 +36,6 @@ _judged: Final[Cache[str, None]] = Cache(_REMEMBERED)
 """Texts that may be stored."""
 _constant: Final[Cache[str, None]] = Cache(_REMEMBERED)
 """Texts that may be a DEFAULT."""
-_CALLED: Final = re.compile(r"([\w.`]+)\s*\(")
-"""A name that may be a function's: Spark's parser is asked about one that is not Spark's own."""
-_COMMENT: Final = re.compile(r"--|/\*")
 _NOW: Final = frozenset({
     "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
     "current_user", "localtime", "localtimestamp", "session_user", "user",
@@ -132,7 +135,7 @@ def check_stored(spark: SparkSession, text: str, what: str) -> None:
 def _judge(spark: SparkSession, text: str, what: str) -> None:
     parsed = one_expression(spark, text, what)
     refuse_subquery(parsed, text, what)
-    if _COMMENT.search(text) or not all(_is_own(spark, name) for name in set(_CALLED.findall(text))):
+    if COMMENT.search(text) or not all(_is_own(spark, name) for name in set(CALLED.findall(text))):
         _check_functions(spark, parsed, text, what)
 
 

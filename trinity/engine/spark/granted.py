@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.engine.spark.remote import refuse_remote
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
-from trinity.storage import AMAZON_SDK, Granted, Location, granted, in_bucket, s3a_settings
+from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, granted, in_bucket, s3a_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,8 +66,10 @@ def reach(spark: SparkSession, paths: Sequence[str]) -> Reach:
     Raises:
         TrinityError: NOT_SUPPORTED for files whose keys are several.
     """
+    if not (any_granted() and paths and in_bucket(paths[0])):
+        return Reach()
     found: dict[int, tuple[Granted, str]] = {}
-    for path in paths if paths and in_bucket(paths[0]) else ():
+    for path in paths:
         location = Location.of(path)
         key = granted(location)
         if key is not None:

@@ -80,7 +80,7 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
         from pyspark.sql import SparkSession
 
         if (server := remote_url(settings)) is not None:
-            from trinity.engine.spark.connecting import open_remote
+            from trinity.engine.spark.remote_session import open_remote
 
             return open_remote(server)
         requirements = list(requirements)

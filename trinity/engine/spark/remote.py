@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
@@ -29,10 +29,10 @@ __all__ = [
     "refuse_remote",
 ]
 
-_MODULE = "pyspark.sql.connect"
-_MANY = 1 << 16
+_MODULE: Final = "pyspark.sql.connect"
+_MANY: Final = 1 << 16
 """Rows of a range, more than any cluster has cores."""
-_cores: Cache[str, int] = Cache(16)
+_cores: Final[Cache[str, int]] = Cache(16)
 """Id of a session of Spark Connect -> the tasks that its cluster runs side by side."""
 
 
@@ -74,17 +74,14 @@ def parallelism(spark: SparkSession) -> int:
     if not is_remote(spark):
         return int(spark.sparkContext.defaultParallelism)
     # (a range has as many parts, which no setting of a server's tells otherwise)
-    return _cores.get(_id(spark), lambda: _parts(spark))
+    session: Any = spark
+    return _cores.get(str(session.session_id), lambda: _parts(spark))
 
 
 def _parts(spark: SparkSession) -> int:
     from pyspark.sql import functions as F
 
     return spark.range(_MANY).select(F.spark_partition_id()).distinct().count()
-
-
-def _id(spark: Any) -> str:
-    return str(spark.session_id)
 
 
 def is_temp_view(spark: SparkSession, name: str) -> bool:
@@ -105,11 +102,9 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
 
 def alias_of(frame: DataFrame) -> str | None:
     """The alias that a frame was given, as in ``df.alias("updates")``."""
-    if is_remote(frame):
-        known: Any = frame
-        alias = getattr(known._plan, "_alias", None)
-        return str(alias) if type(known._plan).__name__ == "SubqueryAlias" else None
     made: Any = frame
+    if is_remote(frame):
+        return str(made._plan._alias) if type(made._plan).__name__ == "SubqueryAlias" else None
     plan = made._jdf.queryExecution().logical()
     return str(plan.alias()) if plan.getClass().getSimpleName() == "SubqueryAlias" else None
 

@@ -21,13 +21,23 @@ from trinity.spark_tree import spark_tree
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["RemoteExpression", "is_own_function", "plain_command", "several_rows", "unseen", "varies"]
+__all__ = [
+    "CALLED",
+    "COMMENT",
+    "RemoteExpression",
+    "is_own_function",
+    "plain_command",
+    "several_rows",
+    "unseen",
+    "varies",
+]
 
 _EXPLAIN: Final = re.compile(r"\s*explain\s+(?:(?:extended|codegen|cost|formatted)\s+)?", re.IGNORECASE)
 _SHOW: Final = re.compile(r"\s*(?:show|describe\s+function|desc\s+function)\s", re.IGNORECASE)
 _SET: Final = re.compile(r"\s*set\s+([\w.]+)\s*=[^;]*", re.IGNORECASE)
-_CALLED: Final = re.compile(r"([\w.`]+)\s*\(")
-_COMMENT: Final = re.compile(r"--|/\*")
+CALLED: Final = re.compile(r"([\w.`]+)\s*\(")
+"""A name that may be a function's."""
+COMMENT: Final = re.compile(r"--|/\*")
 _SUBQUERY: Final = re.compile(r"\b(?:select|from|values|table)\b", re.IGNORECASE)
 _WORDS: Final = frozenset({
     "all", "and", "any", "as", "between", "by", "case", "cast", "distinct", "div", "else", "end", "escape", "exists",
@@ -72,7 +82,7 @@ class RemoteExpression:
 
     def makes_names(self) -> bool:
         """True when it may make a name out of text, or hide something behind a comment."""
-        return bool(_COMMENT.search(self.text)) or "identifier" in self.functions()
+        return bool(COMMENT.search(self.text)) or "identifier" in self.functions()
 
     def functions(self) -> Iterator[str]:
         """Names that may be of functions it calls."""
@@ -85,7 +95,7 @@ def _tree(text: str) -> exp.Expr | None:
 
 
 def _called(text: str) -> Iterator[str]:
-    for name in dict.fromkeys(_CALLED.findall(text)):
+    for name in dict.fromkeys(CALLED.findall(text)):
         plain = name.replace("`", "").lower()
         if plain not in _WORDS and plain not in _TYPES:
             yield plain

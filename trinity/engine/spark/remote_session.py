@@ -30,8 +30,6 @@ __all__ = ["RemoteCatalog", "open_remote", "prepare_remote"]
 _PORT: Final = 15002
 _PATIENCE_S: Final = 10
 
-_REMEDY: Final = "docs/clusters.md says what a server needs"
-
 
 @dataclass(frozen=True)
 class RemoteCatalog:
@@ -163,4 +161,7 @@ def _answer(spark: SparkSession, modules: list[str], folders: list[str], name: s
 
 
 def _refused(why: str) -> TrinityError:
-    return TrinityError("CONFIGURATION_INVALID", f"Python on the server of Spark Connect {why}; {_REMEDY}.")
+    return TrinityError(
+        "CONFIGURATION_INVALID",
+        f"Python on the server of Spark Connect {why}; docs/clusters.md says what a server needs.",
+    )
