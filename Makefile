@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 COVERAGE := $(BIN)/python -m coverage
 TESTS ?=
 WAREHOUSE ?=
+QUICK := --rows 40000 --runs 1 --no-warm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon coverage lint docs bench lock clean
+.PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon coverage lint docs bench bench-quick lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,8 +64,13 @@ lint: setup ## ruff, typos and mypy
 docs: setup ## docs/api, out of the docstrings
 	$(BIN)/python -m docs.reference
 
-bench: setup ## the ratios of docs/performance.md
-	$(BIN)/python -m benchmarks
+bench: setup $(PAIMON)/.ready ## every figure of docs/performance.md, beside all peers: some four hours on 2 cores
+	PAIMON_PYTHON=$(abspath $(PAIMON))/bin/python $(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.page
+
+bench-quick: setup ## the same cases with few rows, whose figures say nothing: five minutes
+	$(BIN)/python -m benchmarks $(QUICK) --results build/bench --name quick
 
 lock: ## the newest versions within the ranges of pyproject.toml
 	$(BIN)/pip install --quiet uv

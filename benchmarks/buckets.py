@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,10 +26,15 @@ from pyarrow.fs import FileSystem, S3FileSystem
 from rich.console import Console
 
 import trinity
-from benchmarks.cases import Bench
 from benchmarks.data import changes
-from benchmarks.run import SETTINGS, keep, table_of
-from benchmarks.timing import Result, in_turns
+from benchmarks.kept import keep
+from benchmarks.machine import facts
+from benchmarks.peers import NATIVE_SETTINGS
+from benchmarks.reads import ReadBench
+from benchmarks.results import Result
+from benchmarks.run import SETTINGS, table_of
+from benchmarks.tables import Scene, arrow_rows
+from benchmarks.timing import Rounds, in_turns
 from trinity import Session
 
 __all__ = ["main"]
@@ -40,7 +45,7 @@ _KEY = {"access_key_id": "AKIABENCH0000001", "secret_access_key": "of-this-bench
 
 
 @dataclass
-class BucketBench(Bench):
+class BucketBench(ReadBench):
     """Appends to tables in a bucket, and reads of them.
 
     Attributes:
@@ -54,13 +59,13 @@ class BucketBench(Bench):
     def cases(self) -> Iterator[Result]:
         """Every case in turn."""
         yield from self.append_in_bucket()
-        for result in self.reads():
-            yield Result(f"bucket: {result.case}", *_values(result))
+        for result in super().cases():
+            yield replace(result, case=f"bucket: {result.case}")
 
     def append_in_bucket(self) -> Iterator[Result]:
         """A tenth of the rows as an Arrow table, beside ``pq.write_table`` of it to the same bucket."""
-        self._prepared("changed_10", changes(self.session.spark, self.rows, self.rows // 10, 200, 2))
-        rows, table = self._arrow("changed_10"), self._new_table()
+        self.scene.prepared("changed_10", changes(self.session.spark, self.rows, self.rows // 10, 200, 2))
+        rows, table = arrow_rows(self.folder / "changed_10"), self.scene.new_table(self.catalog)
         one, target = rows.slice(0, 1), f"{self.place.removeprefix('s3://')}/reference.parquet"
 
         def plainly() -> None:
@@ -68,14 +73,10 @@ class BucketBench(Bench):
 
         commit, _ = in_turns(self.runs, lambda: table.upsert(one), lambda: None)
         ours, reference = in_turns(self.runs, lambda: table.upsert(rows), plainly)
-        yield Result("bucket: append, Arrow table", self.catalog, ours, reference, 1.3, commit)
+        yield Result("bucket: append, Arrow table", self.catalog, ours, reference, 1.3, commit.median)
 
     def _beside(self, name: str) -> str:
         return f"{self.place}/{name}".replace("s3://", "s3a://")
-
-
-def _values(result: Result) -> tuple[str, float, float, float, float]:
-    return result.catalog, result.ours, result.reference, result.factor, result.allowance
 
 
 @contextmanager
@@ -127,7 +128,7 @@ def run(
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "buckets",
 ) -> None:
     """Measure Trinity in a bucket beside the plain tools."""
-    load, results = os.getloadavg()[0], list[Result]()
+    known, results = {**facts(), "rows": rows, "runs": runs}, list[Result]()
     with tempfile.TemporaryDirectory() as folder:
         if place:
             results = _measured(Path(folder), place, {}, formats.split(","), rows, runs)
@@ -135,7 +136,7 @@ def run(
             with _seaweed() as options:
                 _files(options).create_dir("bench")
                 results = _measured(Path(folder), "s3://bench/tables", options, formats.split(","), rows, runs)
-    keep(results, name, {"rows": rows, "runs": runs, "load_before": round(load, 1)})
+    keep(results, name, known)
     Console().print(table_of(results))
 
 
@@ -144,7 +145,9 @@ def _measured(
 ) -> list[Result]:
     results: list[Result] = []
     with trinity.connect(
-        folder / "disk", catalogs=_catalogs(folder, place, options), spark_settings=SETTINGS
+        folder / "disk",
+        catalogs=_catalogs(folder, place, options),
+        spark_settings={**SETTINGS, **NATIVE_SETTINGS, "spark.sql.catalog.native.warehouse": str(folder / "native")},
     ) as session:
         for fmt in formats:
             for result in _of_format(session, fmt, folder, place, options, rows, runs):
@@ -170,10 +173,10 @@ def _catalogs(folder: Path, place: str, options: Mapping[str, Any]) -> dict[str,
 def _of_format(
     session: Session, fmt: str, folder: Path, place: str, options: Mapping[str, Any], rows: int, runs: int
 ) -> Iterator[Result]:
-    disk = Bench(session, fmt, rows, runs, folder)
-    for result in disk.reads():
-        yield Result(f"disk: {result.case}", *_values(result))
-    yield from BucketBench(session, f"{fmt}_bucket", rows, runs, folder, place=place, files=_files(options)).cases()
+    scene = Scene(session, rows, Rounds(runs), folder)
+    for result in ReadBench(scene, fmt).cases():
+        yield replace(result, case=f"disk: {result.case}")
+    yield from BucketBench(scene, f"{fmt}_bucket", place=place, files=_files(options)).cases()
 
 
 def main() -> None:

@@ -6,14 +6,15 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, DataFrameWriter
 
-from benchmarks.timing import Result, in_turns
-from trinity import Column, Session, dbapi
+from benchmarks.results import Result
+from benchmarks.tables import CatalogBench
+from benchmarks.timing import in_turns
+from trinity import Column, dbapi
 from trinity.table import Table
 
 __all__ = ["CommitBench"]
@@ -25,20 +26,9 @@ _COMMITS: Final = 12
 
 
 @dataclass
-class CommitBench:
-    """One row a commit, each with an application's number, so that a retry is none.
+class CommitBench(CatalogBench):
+    """One row a commit, each with an application's number, so that a retry is none."""
 
-    Attributes:
-        session: where the tables are.
-        catalog: the format.
-        runs: rounds per case.
-        folder: of the reference's tables.
-    """
-
-    session: Session
-    catalog: str
-    runs: int
-    folder: Path
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def cases(self) -> Iterator[Result]:
@@ -49,18 +39,20 @@ class CommitBench:
         if self.catalog == "iceberg":
             self.session.spark.sql(f"CREATE TABLE {_NATIVE} (id BIGINT, v BIGINT) USING iceberg")
 
+        commits = self.scene.commits(_COMMITS)
+
         def upserts(table: Table) -> None:
-            for _ in range(_COMMITS):
+            for _ in range(commits):
                 table.upsert(row, txn=("bench", next(self._numbers)))
 
         def appends() -> None:
-            for _ in range(_COMMITS):
+            for _ in range(commits):
                 self._append(plain)
 
         ours, reference = in_turns(self.runs, lambda: upserts(table), appends)
-        yield Result("commit of one row", self.catalog, ours / _COMMITS, reference / _COMMITS, 1.0)
+        yield Result("commit of one row", self.catalog, ours.per(commits), reference.per(commits), 1.0)
         synced, left = in_turns(self.runs, lambda: upserts(table), lambda: upserts(unsynced))
-        yield Result("commit, synced", self.catalog, synced / _COMMITS, left / _COMMITS, 1.5, 0.01)
+        yield Result("commit, synced", self.catalog, synced.per(commits), left.per(commits), 1.5, 0.01)
         yield self._many()
 
     def _table(self, name: str, properties: Mapping[str, str] | None = None) -> Table:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from trinity import Column
 
-__all__ = ["COLUMNS", "base_rows", "changes"]
+__all__ = ["COLUMNS", "base_rows", "batch", "changes"]
 
 COLUMNS: Final = [
     Column("id", "bigint"),
@@ -40,6 +40,13 @@ def changes(spark: SparkSession, rows: int, count: int, salt: int, parts: int) -
         F.when(kind == 0, number + 1).otherwise(number).alias("id"), (kind == 1).alias("del")
     )
     return _filled(ids, salt, _START_US + 2 * _DAY_US)
+
+
+def batch(spark: SparkSession, rows: int, count: int, number: int) -> DataFrame:
+    """About ``count`` changes, in two parts, no key twice: each newer than all of a lower number."""
+    days = F.lit(number).cast("long") * _DAY_US
+    rows_of = changes(spark, rows, count, 1000 + 10 * number, 2).dropDuplicates(["id"]).coalesce(2)
+    return rows_of.withColumn("ts", F.timestamp_micros(F.unix_micros("ts") + days))
 
 
 def _filled(ids: DataFrame, salt: int, start_us: int) -> DataFrame:

@@ -6,9 +6,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.catalog import CatalogBench, scan
 from benchmarks.data import COLUMNS, base_rows, changes
-from benchmarks.timing import Result, in_turns
+from benchmarks.results import Result
+from benchmarks.tables import CatalogBench, scan
+from benchmarks.timing import in_turns
 from trinity.engine.feed.kept import keep
 
 __all__ = ["FeedBench"]

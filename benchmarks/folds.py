@@ -8,8 +8,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from benchmarks.catalog import CatalogBench, scan
-from benchmarks.timing import Result, in_turns
+from benchmarks.results import Result
+from benchmarks.tables import CatalogBench, scan
+from benchmarks.timing import in_turns
 from trinity.table import Table
 
 __all__ = ["FoldBench"]
@@ -23,7 +24,7 @@ _NEWEST: Final = tuple(
 
 
 class FoldBench(CatalogBench):
-    """Ten log rows per key, of which a read has to make one."""
+    """Ten log rows per key, of which a read has to make one; a fourth of the rows of other cases."""
 
     def cases(self) -> Iterator[Result]:
         """Three sequence groups of two columns and a sum; then sums alone."""
@@ -39,8 +40,9 @@ class FoldBench(CatalogBench):
         yield self._fold("fold, sums", table, ("sum(n) AS n", "sum(m) AS m"), 1.2)
 
     def _changes(self) -> DataFrame:
-        keys = max(1, self.rows // 10)
-        return self.session.spark.range(0, self.rows, 1, 2).selectExpr(
+        count = self.rows // 4
+        keys = max(1, count // 10)
+        return self.session.spark.range(0, count, 1, 2).selectExpr(
             f"CAST(pmod(hash(id), {keys}) AS INT) AS k",
             *[f"pmod(xxhash64(id, {n}), 1000) AS g{n}" for n in _GROUPS],
             *[f"id * {n} AS a{n}" for n in _GROUPS],
@@ -63,6 +65,7 @@ class FoldBench(CatalogBench):
         def plain() -> DataFrame:
             return self.session.spark.read.parquet(*paths).groupBy("k").agg(*map(F.expr, aggregates))
 
-        assert table.to_df().count() == plain().count(), case
+        found = table.to_df().count()
+        assert found == plain().count(), case
         ours, reference = in_turns(self.runs, lambda: scan(table.to_df()), lambda: scan(plain()))
-        return Result(case, self.catalog, ours, reference, factor)
+        return Result(case, self.catalog, ours, reference, factor, found=found)

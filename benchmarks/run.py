@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,18 +12,26 @@ from rich.console import Console
 from rich.table import Table
 
 import trinity
-from benchmarks.cases import Bench
+from benchmarks.appends import AppendBench
+from benchmarks.arrow import ArrowBench
 from benchmarks.commits import CommitBench
+from benchmarks.compactions import CompactionBench
 from benchmarks.feeds import FeedBench
 from benchmarks.folds import FoldBench
-from benchmarks.merges import NATIVE_SETTINGS, MergeBench
+from benchmarks.kept import RESULTS, keep
+from benchmarks.machine import facts
+from benchmarks.merges import MergeBench
+from benchmarks.peers import NATIVE_SETTINGS
+from benchmarks.reads import ReadBench
+from benchmarks.resolves import ResolveBench
+from benchmarks.results import Result
 from benchmarks.streams import StreamBench
-from benchmarks.timing import Result
-from trinity import Session
+from benchmarks.tables import CatalogBench, FormatsBench, Scene
+from benchmarks.timing import Rounds
+from benchmarks.totals import TotalBench
 
-__all__ = ["SETTINGS", "keep", "main", "table_of"]
+__all__ = ["FILES", "GROUPS", "QUICK", "SETTINGS", "main", "table_of"]
 
-_RESULTS = Path(__file__).parent / "results"
 SETTINGS: Final = {
     "spark.master": "local[2]",
     "spark.driver.memory": "4g",
@@ -35,69 +40,74 @@ SETTINGS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
+GROUPS: Final[dict[str, type[CatalogBench] | type[FormatsBench]]] = {
+    "reads": ReadBench,
+    "resolves": ResolveBench,
+    "compactions": CompactionBench,
+    "totals": TotalBench,
+    "arrow": ArrowBench,
+    "large": ReadBench,
+    "appends": AppendBench,
+    "commits": CommitBench,
+    "folds": FoldBench,
+    "feeds": FeedBench,
+    "streams": StreamBench,
+    "merges": MergeBench,
+}
+"""Groups of cases, in the order in which they run. ``large`` has ten times the rows, in the first format alone."""
+
+QUICK: Final = ("--rows", "40000", "--runs", "1", "--no-warm-up")
+"""Few rows, whose figures say nothing, but all cases: ``make bench-quick``."""
+
+FILES: Final = {group: group for group in ("commits", "folds", "feeds", "streams", "merges")}
+"""Groups whose results are in a file of their own; the others are in ``latest``."""
+
 
 def run(
     rows: Annotated[int, typer.Option(min=1000, help="Rows of the base.")] = 4_000_000,
     runs: Annotated[int, typer.Option(min=1, help="Rounds per case; the median counts.")] = 5,
     formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
-    cases: Annotated[
-        str, typer.Option(help="Which cases: tables, commits, folds, feeds, streams, merges, with commas.")
-    ] = "tables,commits,folds,feeds,streams,merges",
-    name: Annotated[str, typer.Option(help="Name of the result file.")] = "latest",
-    scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs about 2 GB.")] = None,
+    cases: Annotated[str, typer.Option(help=f"Which cases, with commas: {', '.join(GROUPS)}.")] = ",".join(GROUPS),
+    name: Annotated[str, typer.Option(help="Name of the result file; by default each group has its own.")] = "",
+    results: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
+    scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs some 10 GB.")] = None,
+    warm_up: Annotated[bool, typer.Option(help="One round before, which is not counted.")] = True,
 ) -> None:
     """Measure Trinity beside the plain tools."""
-    results: list[Result] = []
-    load = os.getloadavg()[0]
+    groups = cases.split(",")
+    if unknown := [group for group in groups if group not in GROUPS]:
+        raise typer.BadParameter(f"no cases are named {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    known = {**facts(), "rows": rows, "runs": runs}
+    found: list[Result] = []
     with (
         tempfile.TemporaryDirectory(dir=scratch) as folder,
         trinity.connect(Path(folder) / "warehouse", spark_settings=_settings(Path(folder))) as session,
     ):
-        for result in _measured(session, tuple(formats.split(",")), cases.split(","), rows, runs, Path(folder)):
-            results.append(result)
-            print(f"{result.catalog:8} {result.case:28} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
+        scene = Scene(session, rows, Rounds(runs, warm_up), Path(folder))
+        for group in (group for group in GROUPS if group in groups):
+            for result in measured(scene, tuple(formats.split(",")), group):
+                found.append(result)
+                keep([result], name or FILES.get(group, "latest"), known, results)
+                print(f"{result.catalog:8} {result.case:50} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
         session.spark.stop()
-    keep(results, name, {"rows": rows, "runs": runs, "load_before": round(load, 1)})
-    Console().print(table_of(results))
+    Console().print(table_of(found))
 
 
 def _settings(folder: Path) -> dict[str, str]:
     return {**SETTINGS, **NATIVE_SETTINGS, "spark.sql.catalog.native.warehouse": str(folder / "native")}
 
 
-def _measured(
-    session: Session, formats: tuple[str, ...], cases: list[str], rows: int, runs: int, folder: Path
-) -> Iterator[Result]:
-    if "tables" in cases:
+def measured(scene: Scene, formats: tuple[str, ...], group: str) -> Iterator[Result]:
+    """The results of a group."""
+    bench = GROUPS[group]
+    if group == "large":
+        larger = Scene(scene.session, scene.rows * 10, scene.runs.at_most(3), scene.folder / "large")
+        yield from ReadBench(larger, formats[0]).large()
+    elif issubclass(bench, FormatsBench):
+        yield from bench(scene, formats).cases()
+    else:
         for catalog in formats:
-            yield from Bench(session, catalog, rows, runs, folder).cases()
-    if "commits" in cases:
-        for catalog in formats:
-            yield from CommitBench(session, catalog, runs, folder).cases()
-    if "folds" in cases:
-        for catalog in formats:
-            yield from FoldBench(session, catalog, rows // 4, runs).cases()
-    if "feeds" in cases:
-        for catalog in formats:
-            yield from FeedBench(session, catalog, rows, runs).cases()
-    if "streams" in cases:
-        for catalog in formats:
-            yield from StreamBench(session, catalog, rows, runs, folder).cases()
-    if "merges" in cases:
-        yield from MergeBench(session, formats, rows, min(runs, 3), folder).cases()
-
-
-def keep(results: list[Result], name: str, facts: dict[str, float]) -> None:
-    """Writes results of a run, and what is to be known of it, to ``results/<name>.json``."""
-    _RESULTS.mkdir(exist_ok=True)
-    found = {
-        "version": trinity.__version__,
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        **facts,
-        "results": [r.to_dict() for r in results],
-    }
-    (_RESULTS / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
+            yield from bench(scene, catalog).cases()
 
 
 def table_of(results: list[Result]) -> Table:
@@ -106,7 +116,7 @@ def table_of(results: list[Result]) -> Table:
     for index, head in enumerate(("case", "table", "ours", "reference", "ratio", "budget", "")):
         table.add_column(head, justify="right" if 1 < index < 5 else "left", no_wrap=True)
     for r in results:
-        values = [f"{r.ours:.2f} {r.unit}", f"{r.reference:.2f} {r.unit}", f"{r.ratio:.2f}x", r.budget]
+        values = [f"{r.ours.median:.2f} {r.unit}", f"{r.reference.median:.2f} {r.unit}", f"{r.ratio:.2f}x", r.budget]
         table.add_row(r.case, r.catalog, *values, "kept" if r.within else "[red]missed[/red]")
     return table
 

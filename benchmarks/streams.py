@@ -10,13 +10,15 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from benchmarks.catalog import CatalogBench
 from benchmarks.data import COLUMNS, changes
-from benchmarks.timing import Result, in_turns
+from benchmarks.results import Result
+from benchmarks.tables import CatalogBench
+from benchmarks.timing import in_turns
 
 __all__ = ["StreamBench"]
 
 _BATCHES: Final = 200
+"""Fewer where the other tables have less than four million rows, too."""
 _WARM: Final = 10
 """Batches before, which are not counted."""
 
@@ -26,23 +28,20 @@ _ROWS: Final = 5_000
 
 @dataclass
 class StreamBench(CatalogBench):
-    """The case of one catalog: 200 files of 5,000 rows each, a file a micro-batch.
+    """The case of one catalog: 200 files of 5,000 rows each, a file a micro-batch."""
 
-    Attributes:
-        folder: scratch for the files, checkpoints and the reference's tables.
-    """
-
-    folder: Path
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def cases(self) -> Iterator[Result]:
         """``table.stream_writer`` beside ``foreachBatch``; each writes into a new table, exactly once."""
-        self._ours(_WARM)
-        self._reference(_WARM)
+        batches = max(2, min(_BATCHES, self.rows // 20_000))
+        warm = min(_WARM, batches)
+        self._ours(warm)
+        self._reference(warm)
         ours, reference = in_turns(
-            min(self.runs, 3), lambda: self._ours(_BATCHES), lambda: self._reference(_BATCHES), warm=True
+            self.runs.at_most(3), lambda: self._ours(batches), lambda: self._reference(batches), warm=True
         )
-        yield Result("200 micro-batches", self.catalog, ours, reference, 1.2)
+        yield Result("200 micro-batches", self.catalog, ours, reference, 1.2, found=batches * _ROWS)
 
     def _arriving(self, batches: int) -> DataFrame:
         """A stream of so many files, each a micro-batch."""

@@ -1,97 +1,107 @@
-"""Measures two things in turns, so that what disturbs one disturbs the other."""
+"""Measures several things in turns, so that what disturbs one disturbs the others."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-__all__ = ["Result", "in_turns", "rounds"]
+__all__ = ["Rounds", "Timings", "in_turns", "timed", "timings_of"]
 
 
 @dataclass(frozen=True)
-class Result:
-    """One line of the table.
+class Rounds:
+    """Rounds of a case.
 
     Attributes:
-        case, catalog: what was measured, where.
-        ours, reference: medians, in ``unit``.
-        factor, allowance: the budget: ``ours <= factor * reference + allowance``.
-        unit: ``s`` or ``MB``.
+        count: how many count.
+        warm_up: True for one round before, which is not counted.
     """
 
-    case: str
-    catalog: str
-    ours: float
-    reference: float
-    factor: float
-    allowance: float = 0.0
-    unit: str = "s"
+    count: int
+    warm_up: bool = True
+
+    def at_most(self, count: int) -> Rounds:
+        """The same, of a case that takes long."""
+        return Rounds(min(self.count, count), self.warm_up)
 
     @property
-    def ratio(self) -> float:
-        """Ours by reference."""
-        return self.ours / self.reference
+    def numbers(self) -> range:
+        """The numbers of the rounds: 0 is not counted."""
+        return range(0 if self.warm_up else 1, self.count + 1)
 
-    @property
-    def within(self) -> bool:
-        """True when the budget is kept."""
-        return self.ours <= self.factor * self.reference + self.allowance
 
-    @property
-    def budget(self) -> str:
-        """The budget as text."""
-        extra = f" + {self.allowance:.2f} {self.unit}" if self.allowance else ""
-        return f"{self.factor:g}x{extra}"
+@dataclass(frozen=True)
+class Timings:
+    """Several timings of one thing, or sizes.
 
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready form."""
-        return {**asdict(self), "ratio": round(self.ratio, 3), "within": self.within}
+    Attributes:
+        median, least, most: of those that count.
+    """
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Timings:
+        """The timings of these rounds."""
+        return cls(median(values), min(values), max(values))
+
+    def per(self, count: float) -> Timings:
+        """Timings of one of so many things."""
+        return Timings(self.median / count, self.least / count, self.most / count)
+
+
+def timed(call: Callable[[], object]) -> float:
+    """The seconds that a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def in_turns(
-    runs: int, ours: Callable[[], object], reference: Callable[[], object], *, warm: bool = False
-) -> tuple[float, float]:
-    """Medians of ``runs`` timings of each, in seconds; one round before, to warm up, is not counted.
-
-    The order changes from round to round, so that neither always runs on what the other left in the caches.
+    rounds: Rounds, ours: Callable[[], object], reference: Callable[[], object], *, warm: bool = False
+) -> tuple[Timings, Timings]:
+    """Timings of two things in turns, in seconds.
 
     Args:
-        runs: how many rounds count.
+        rounds: how many.
         ours: what is timed.
         reference: what it is timed beside.
         warm: True where both have run already, so that there is no round before.
     """
-    times: tuple[list[float], list[float]] = ([], [])
-    for number in range(int(warm), runs + 1):
-        pair = [(0, ours), (1, reference)]
-        for which, call in pair if number % 2 else pair[::-1]:
-            start = time.perf_counter()
-            call()
-            if number:
-                times[which].append(time.perf_counter() - start)
-    return median(times[0]), median(times[1])
+    found = timings_of(
+        Rounds(rounds.count, rounds.warm_up and not warm), {"": lambda _: ours(), "reference": lambda _: reference()}
+    )
+    return found[""], found["reference"]
 
 
-def rounds(
-    runs: int, works: Mapping[str, Callable[[int], object]], between: Callable[[str], object]
-) -> dict[str, float]:
-    """Medians of ``runs`` timings of each work, in seconds; round 0, to warm up, is not counted.
+def timings_of(
+    rounds: Rounds,
+    works: Mapping[str, Callable[[int], object]],
+    *,
+    before: Callable[[str, int], object] = lambda *_: None,
+    after: Callable[[str, int], object] = lambda *_: None,
+) -> dict[str, Timings]:
+    """Timings of each work, in seconds.
+
+    The order changes from round to round, so that none always runs on what another left in the caches.
 
     Args:
-        runs: how many rounds count.
+        rounds: how many.
         works: name -> what is timed, given the number of the round.
-        between: run after each work, not timed.
+        before: run before each work, not timed.
+        after: run after each work, not timed.
     """
     times: dict[str, list[float]] = {name: [] for name in works}
-    for number in range(runs + 1):
-        order = list(works) if number % 2 else list(works)[::-1]
-        for name in order:
+    for number in rounds.numbers:
+        for name in list(works) if number % 2 else list(works)[::-1]:
+            before(name, number)
             start = time.perf_counter()
             works[name](number)
             if number:
                 times[name].append(time.perf_counter() - start)
-            between(name)
-    return {name: median(found) for name, found in times.items()}
+            after(name, number)
+    return {name: Timings.of(found) for name, found in times.items()}

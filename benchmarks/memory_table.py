@@ -1,0 +1,44 @@
+"""The table of the driver's memory, and the line that says of any run when and where it was made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["memory_table", "run_line"]
+
+_MIB = 2**20
+
+
+def memory_table(path: Path) -> str:
+    """Heap and peak of each step, for both numbers of rows; then what a file of the log adds to the heap."""
+    if not path.exists():
+        return "Not measured yet."
+    found = json.loads(path.read_text())
+    counts = list(dict.fromkeys(step["rows"] for step in found["steps"]))
+    head = ["step", *(f"heap, {count:,} rows" for count in counts), *(f"peak, {count:,} rows" for count in counts)]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    places = range(len(found["steps"]) // len(counts))
+    for place in places:
+        steps = [found["steps"][place + number * len(places)] for number in range(len(counts))]
+        sizes = [f"{step[size] / _MIB:.0f} MiB" for size in ("heap", "peak") for step in steps]
+        lines.append("| " + " | ".join([steps[0]["step"], *sizes]) + " |")
+    few, many = found["files"]
+    heaps = f"{few['heap'] / _MIB:.1f} and {many['heap'] / _MIB:.1f} MiB"
+    files = (
+        f"Merged reads of logs of {few['files']:,} and {many['files']:,} files leave a heap of {heaps}: "
+        f"{found['bytes_per_file']:,} bytes a file; asked: 1,024."
+    )
+    return "\n".join([*lines, "", files, "", run_line({**found["run"], "runs": 1})])
+
+
+def run_line(run: Mapping[str, Any]) -> str:
+    """A run: its date, what it did, on what."""
+    rounds = "one round" if run["runs"] == 1 else f"medians of at most {run['runs']} rounds"
+    what = f"{run['rows']:,} rows, {rounds}"
+    if "date" not in run:
+        return f"{what}; {run['cores']} cores, Python {run['python']}; the run has no date."
+    machine = f"{run['cores']} cores, {run['memory_gib']} GiB, {run['cpu']}"
+    return f"{run['date'][:10]}: {what}; {machine}; Python {run['python']}, Spark {run['spark']}."

@@ -1,0 +1,77 @@
+"""A result: one case of one table, beside what it is measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.timing import Timings
+
+__all__ = ["Result", "beside_best"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table.
+
+    Attributes:
+        case, catalog: what was measured, where.
+        ours, reference: in ``unit``.
+        factor, allowance: the budget of medians: ``ours <= factor * reference + allowance``.
+        unit: ``s`` or ``MB``.
+        peers: all that was measured in the same rounds, by name; the reference is the best of those that count.
+        found: merged rows at the end, the same for all that was measured; None where no rows are read.
+    """
+
+    case: str
+    catalog: str
+    ours: Timings
+    reference: Timings
+    factor: float
+    allowance: float = 0.0
+    unit: str = "s"
+    peers: Mapping[str, Timings] = field(default_factory=dict)
+    found: int | None = None
+
+    @property
+    def ratio(self) -> float:
+        """Ours by reference."""
+        return self.ours.median / self.reference.median
+
+    @property
+    def within(self) -> bool:
+        """True when the budget is kept."""
+        return self.ours.median <= self.factor * self.reference.median + self.allowance
+
+    @property
+    def budget(self) -> str:
+        """The budget as text."""
+        extra = f" + {self.allowance:.2f} {self.unit}" if self.allowance else ""
+        return f"{self.factor:g}x{extra}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready form."""
+        return {
+            "case": self.case,
+            "catalog": self.catalog,
+            "ours": self.ours.median,
+            "ours_range": [self.ours.least, self.ours.most],
+            "reference": self.reference.median,
+            "reference_range": [self.reference.least, self.reference.most],
+            "factor": self.factor,
+            "allowance": self.allowance,
+            "unit": self.unit,
+            "ratio": round(self.ratio, 3),
+            "within": self.within,
+            "peers": {n: {"median": t.median, "range": [t.least, t.most]} for n, t in self.peers.items()},
+            "found": self.found,
+        }
+
+
+def beside_best(
+    case: str, catalog: str, ours: Timings, peers: Mapping[str, Timings], factor: float, found: int | None = None
+) -> Result:
+    """The result beside the fastest of the peers."""
+    best = min(peers.values(), key=lambda times: times.median)
+    return Result(case, catalog, ours, best, factor, peers=peers, found=found)
