@@ -6,7 +6,6 @@ BIN := $(VENV)/bin
 COVERAGE := $(BIN)/python -m coverage
 TESTS ?=
 WAREHOUSE ?=
-QUICK := --rows 40000 --runs 1 --no-warm-up
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-full test-spark test-rest test-some test-paimon coverage lint docs bench bench-quick lock clean
@@ -70,7 +69,7 @@ bench: setup $(PAIMON)/.ready ## every figure of docs/performance.md, beside all
 	$(BIN)/python -m benchmarks.page
 
 bench-quick: setup ## the same cases with few rows, whose figures say nothing: five minutes
-	$(BIN)/python -m benchmarks $(QUICK) --results build/bench --name quick
+	$(BIN)/python -m benchmarks --quick --results build/bench --name quick
 
 lock: ## the newest versions within the ranges of pyproject.toml
 	$(BIN)/pip install --quiet uv

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from pyspark.sql import DataFrame
 
-from benchmarks.data import COLUMNS, changes
+from benchmarks.data import COLUMNS
 from benchmarks.peers import COPY_ON_WRITE, NATIVES, Native
 from benchmarks.results import Result, beside_best
 from benchmarks.tables import FormatsBench
@@ -24,32 +25,46 @@ OTHER: Final = """WHEN MATCHED AND s.del THEN DELETE
 _numbers: Final = itertools.count()
 
 
+@dataclass
 class MergeBench(FormatsBench):
     """Every format of ours and every peer in the same rounds, each round with changes of its own."""
 
-    def cases(self) -> Iterator[Result]:
-        """Every case in turn."""
-        runs = self.scene.runs.at_most(3)
-        for share, count in (("1 %", self.scene.rows // 100), ("10 %", self.scene.rows // 10)):
-            sources = [self._changes(count, salt) for salt in range(100, 101 + runs.count)]
-            yield from self._case(f"MERGE {share}, plain", sources, STAR, False, COPY_ON_WRITE, 1.2)
-            yield from self._case(f"MERGE {share}, keyed, SET *", sources, STAR, True, tuple(NATIVES), 0.6)
-            yield from self._case(f"MERGE {share}, keyed, other", sources, OTHER, True, tuple(NATIVES), 1.0)
+    _batches: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
-    def _case(
-        self, case: str, sources: list[DataFrame], clauses: str, keyed: bool, peers: tuple[str, ...], factor: float
-    ) -> Iterator[Result]:
+    def cases(self) -> Iterator[Result]:
+        """Plain tables, then keyed ones; what a case left is the base of the next."""
+        yield from self._of_kind(False, COPY_ON_WRITE, {"plain": (STAR, 1.2)})
+        yield from self._of_kind(True, tuple(NATIVES), {"keyed, SET *": (STAR, 0.6), "keyed, other": (OTHER, 1.0)})
+
+    def _of_kind(self, keyed: bool, peers: tuple[str, ...], kinds: Mapping[str, tuple[str, float]]) -> Iterator[Result]:
         tables = {name: self._ours(name, keyed) for name in self.formats}
         natives = {name: Native(self.scene, name) for name in peers}
+        for share, part in (("1 %", 100), ("10 %", 10)):
+            for kind, (clauses, factor) in kinds.items():
+                rounds = range(self.scene.runs.at_most(3).count + 1)
+                sources = [self.scene.batch(self.scene.rows // part, next(self._batches)) for _ in rounds]
+                yield from self._case(f"MERGE {share}, {kind}", tables, natives, sources, clauses, factor)
+                for native in natives.values() if keyed else ():
+                    native.optimize()
+        self.drop(tables, natives)
 
+    def _case(
+        self,
+        case: str,
+        tables: dict[str, Table],
+        natives: dict[str, Native],
+        sources: list[DataFrame],
+        clauses: str,
+        factor: float,
+    ) -> Iterator[Result]:
         def merge(name: str) -> Callable[[int], object]:
             if name in tables:
                 return lambda n: self._merge(tables[name], sources[n], clauses)
             return lambda n: natives[name].merge(sources[n], clauses)
 
         def after(name: str, _: int) -> None:
-            if keyed and name in tables:  # else the log of earlier rounds would be measured as well
-                tables[name].compact(full=True)
+            if name in tables and tables[name].definition.primary_key:
+                tables[name].compact(full=True)  # else the log of earlier rounds would be measured as well
 
         runs = self.scene.runs.at_most(3)
         times = timings_of(runs, {name: merge(name) for name in (*tables, *natives)}, after=after)
@@ -58,7 +73,6 @@ class MergeBench(FormatsBench):
         beside = {name: times[name] for name in natives}
         for name in tables:
             yield beside_best(case, name, times[name], beside, factor, found[name])
-        self.drop(tables, natives)
 
     def _merge(self, table: Table, source: DataFrame, clauses: str) -> None:
         source.createOrReplaceTempView("changed")
@@ -74,7 +88,3 @@ class MergeBench(FormatsBench):
         table.upsert(self.scene.base())
         table.compact(full=True)
         return table
-
-    def _changes(self, count: int, salt: int) -> DataFrame:
-        rows = changes(self.scene.session.spark, self.scene.rows, count, salt, 2)
-        return self.scene.prepared(f"merge_{count}_{salt}", rows.dropDuplicates(["id"]).coalesce(2))

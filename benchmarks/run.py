@@ -30,7 +30,7 @@ from benchmarks.tables import CatalogBench, FormatsBench, Scene
 from benchmarks.timing import Rounds
 from benchmarks.totals import TotalBench
 
-__all__ = ["FILES", "GROUPS", "QUICK", "SETTINGS", "main", "table_of"]
+__all__ = ["FILES", "GROUPS", "SETTINGS", "main", "table_of"]
 
 SETTINGS: Final = {
     "spark.master": "local[2]",
@@ -56,9 +56,6 @@ GROUPS: Final[dict[str, type[CatalogBench] | type[FormatsBench]]] = {
 }
 """Groups of cases, in the order in which they run. ``large`` has ten times the rows, in the first format alone."""
 
-QUICK: Final = ("--rows", "40000", "--runs", "1", "--no-warm-up")
-"""Few rows, whose figures say nothing, but all cases: ``make bench-quick``."""
-
 FILES: Final = {group: group for group in ("commits", "folds", "feeds", "streams", "merges")}
 """Groups whose results are in a file of their own; the others are in ``latest``."""
 
@@ -71,19 +68,22 @@ def run(
     name: Annotated[str, typer.Option(help="Name of the result file; by default each group has its own.")] = "",
     results: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
     scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs some 10 GB.")] = None,
-    warm_up: Annotated[bool, typer.Option(help="One round before, which is not counted.")] = True,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="20,000 rows and one round: figures that say nothing.")
+    ] = False,
 ) -> None:
     """Measure Trinity beside the plain tools."""
     groups = cases.split(",")
     if unknown := [group for group in groups if group not in GROUPS]:
         raise typer.BadParameter(f"no cases are named {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    rows, runs = (20_000, 1) if quick else (rows, runs)
     known = {**facts(), "rows": rows, "runs": runs}
     found: list[Result] = []
     with (
         tempfile.TemporaryDirectory(dir=scratch) as folder,
         trinity.connect(Path(folder) / "warehouse", spark_settings=_settings(Path(folder))) as session,
     ):
-        scene = Scene(session, rows, Rounds(runs, warm_up), Path(folder))
+        scene = Scene(session, rows, Rounds(runs, warm_up=not quick), Path(folder))
         for group in (group for group in GROUPS if group in groups):
             for result in measured(scene, tuple(formats.split(",")), group):
                 found.append(result)
