@@ -63,12 +63,12 @@ lint: setup ## ruff, typos and mypy
 docs: setup ## docs/api, out of the docstrings
 	$(BIN)/python -m docs.reference
 
-bench: setup $(PAIMON)/.ready ## every figure of docs/performance.md, beside all peers: some four hours on 2 cores
+bench: setup $(PAIMON)/.ready ## every figure of docs/performance.md, beside all peers: hours
 	PAIMON_PYTHON=$(abspath $(PAIMON))/bin/python $(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.page
 
-bench-quick: setup ## the same cases with few rows, whose figures say nothing: five minutes
+bench-quick: setup ## the same cases with few rows, whose figures say nothing
 	$(BIN)/python -m benchmarks --quick --results build/bench --name quick
 
 lock: ## the newest versions within the ranges of pyproject.toml
