@@ -135,7 +135,7 @@ def test_commits_cost_the_same_whatever_the_table_holds(tmp_path: Path, monkeypa
     )
     assert written_again < 300 * 40  # of a checkpoint every two versions: 22,500
     assert ids(open_catalog(tmp_path, **{"checkpoint-interval": 2}), table) == list(range(-1, 300))
-    assert len([name for name in read if "checkpoint" not in name]) <= 300 / 20
+    assert len([name for name in read if "checkpoint" not in name]) <= 300 / 20 + 1  # and where to begin
 
 
 def test_a_commit_stands_when_it_cannot_be_remembered(

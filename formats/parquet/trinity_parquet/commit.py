@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, TableVersion
-from trinity_parquet.manifest import LOG, Change, checkpoint_name, manifest_name, read_json, to_checkpoint
+from trinity_parquet.manifest import (
+    LOG,
+    NEWEST,
+    Change,
+    checkpoint_name,
+    manifest_name,
+    read_json,
+    to_checkpoint,
+    to_hint,
+)
 
-__all__ = ["commit_change", "commit_of", "delete_log", "write_checkpoint"]
+__all__ = ["commit_change", "commit_of", "delete_log", "write_checkpoint", "write_hint"]
 
 
 def commit_change(store: ObjectStore, change: Change) -> None:
@@ -35,6 +44,11 @@ def write_checkpoint(store: ObjectStore, version: TableVersion) -> None:
         store.put_if_absent(checkpoint_name(version.number), to_checkpoint(store, version))
     except AlreadyExists:
         return
+
+
+def write_hint(store: ObjectStore, number: int) -> None:
+    """Says that a version is there, so that nobody has to count up to it from the first one."""
+    store.put(NEWEST, to_hint(number), sync=False)
 
 
 def delete_log(store: ObjectStore, oldest: int, older_than_ms: int) -> None:

@@ -18,6 +18,7 @@ from trinity.storage import ObjectStore, PositionDeletes, TableVersion
 
 __all__ = [
     "LOG",
+    "NEWEST",
     "REMEDY",
     "Change",
     "begins",
@@ -27,9 +28,12 @@ __all__ = [
     "number_of",
     "read_json",
     "to_checkpoint",
+    "to_hint",
 ]
 
 LOG = "_trinity/log"
+NEWEST = f"{LOG}/_newest.json"
+"""The object that says which version had the newest checkpoint: a hint, from which the newest version is looked for."""
 REMEDY = "restore it from a copy, or go back to the newest version that can be read by session.repair()."
 
 
@@ -154,6 +158,11 @@ def manifest_name(number: int) -> str:
 def checkpoint_name(number: int) -> str:
     """Object name of a version's checkpoint."""
     return f"{LOG}/{number:020d}.checkpoint.json"
+
+
+def to_hint(number: int) -> bytes:
+    """The bytes of :data:`NEWEST`."""
+    return _encode({"version": number})
 
 
 def number_of(name: str) -> int | None:

@@ -22,7 +22,7 @@ from trinity.storage import (
     folders_of,
     identity_only,
 )
-from trinity_parquet.commit import commit_change, commit_of, delete_log, write_checkpoint
+from trinity_parquet.commit import commit_change, commit_of, delete_log, write_checkpoint, write_hint
 from trinity_parquet.manifest import Change, begins
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots, is_table
@@ -78,6 +78,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         if version.number % checkpoint_step(self._interval, len(version.files)) == 0 and not begins(version):
             store = ObjectStore(table.location)
             after_commit(f"Version {version.number} has no checkpoint", lambda: write_checkpoint(store, version))
+            after_commit(f"Version {version.number} is found by counting", lambda: write_hint(store, version.number))
 
     def has_version(self, table: TableHandle, version: TableVersion) -> bool:
         return commit_of(ObjectStore(table.location), version.number) == version.commit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from functools import cached_property, partial
 from typing import Final
@@ -12,6 +13,7 @@ from trinity.storage import KEEPS_ROWS, Cache, FileChange, Location, ObjectStore
 from trinity_parquet.history import history_entry
 from trinity_parquet.manifest import (
     LOG,
+    NEWEST,
     REMEDY,
     Change,
     begins,
@@ -26,6 +28,8 @@ __all__ = ["Snapshots", "is_table"]
 
 _log = logger(__name__)
 _CACHED: Final = 256
+_LISTED: Final = 400
+"""Versions whose manifests and checkpoints are listed first."""
 
 
 def is_table(folder: Location) -> bool:
@@ -112,8 +116,8 @@ class Snapshots:
         still there, no higher one was deleted.
         """
         with self._mutex:
-            made, known = self._known.get(store.root, (born, 0))
-        known = start = known if made == born else 0
+            made, known = self._known.get(store.root, (None, 0))
+        known = start = known if made == born else _hinted(store)
         if not store.on_disk:
             known = _newest_listed(store, table, start)
         else:
@@ -132,7 +136,7 @@ class Snapshots:
         """From the nearest known version below: a cached one, a checkpoint, or the beginning."""
         changes: list[Change] = []
         found, at = None, number
-        checkpoints = _Checkpoints(store)
+        checkpoints = _Checkpoints(store, number)
         while found is None:
             found = self._versions.peek((store.root, born, at))
             if found is None and (at < number or not self._versions.peek((store.root, born, at - 1))):
@@ -150,25 +154,48 @@ class Snapshots:
 
 
 class _Checkpoints:
-    """The checkpoints of a table: asked for one by one on a disk, and of all at once where a question is a request."""
+    """The checkpoints of a table: asked for one by one on a disk, and of all at once where a question is a request.
 
-    def __init__(self, store: ObjectStore) -> None:
+    Args:
+        store: the table.
+        number: the version up to which they are asked for.
+    """
+
+    def __init__(self, store: ObjectStore, number: int) -> None:
         self._store = store
+        self._listed = max(0, number - _LISTED)
 
     def read(self, number: int) -> TableVersion | None:
         """A version's checkpoint; None where there is none."""
-        if self._store.on_disk or checkpoint_name(number) in self._names:
+        if self._store.on_disk:
             return _checkpoint(self._store, number)
-        return None
+        names = self._newest if number > self._listed else self._all
+        return _checkpoint(self._store, number) if checkpoint_name(number) in names else None
 
     @cached_property
-    def _names(self) -> frozenset[str]:
+    def _newest(self) -> frozenset[str]:
+        """The names behind a version near by, which one request lists however many there are before."""
+        return frozenset(entry.path for entry in self._store.list(LOG, after=manifest_name(self._listed)))
+
+    @cached_property
+    def _all(self) -> frozenset[str]:
         return frozenset(entry.path for entry in self._store.list(LOG))
+
+
+def _hinted(store: ObjectStore) -> int:
+    """A version that is there, or was before a vacuum; 0 where nothing says so."""
+    try:
+        number = json.loads(store.get(NEWEST))["version"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return 0
+    return number if isinstance(number, int) and number > 0 else 0
 
 
 def _newest_listed(store: ObjectStore, table: TableHandle, known: int) -> int:
     """The highest version by one listing, which begins with the newest one known: it is gone with its table."""
     found = _numbers(store, manifest_name(known - 1) if known else None)
+    if not found and known and store.exists(manifest_name(0)):  # a hint that says too much
+        found = _numbers(store)
     if not found:
         raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
     return max(found)
