@@ -7,7 +7,8 @@ then the table property of the newest commit has what they said.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain, takewhile
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
@@ -28,6 +29,7 @@ __all__ = [
     "index_of",
     "indexes",
     "lineage",
+    "newest_first",
     "on_record",
     "order_at",
     "summary_of",
@@ -56,13 +58,22 @@ def version_of(snapshot: Snapshot | None) -> int:
 
 def lineage(metadata: TableMetadata) -> list[Snapshot]:
     """The snapshots that led to the present one, oldest first, as far as they have not expired."""
-    by_id = {s.snapshot_id: s for s in metadata.snapshots}
-    found = []
-    at = metadata.current_snapshot_id
-    while at is not None and at in by_id:
-        found.append(by_id[at])
+    return list(newest_first(metadata))[::-1]
+
+
+def newest_first(metadata: TableMetadata) -> Iterator[Snapshot]:
+    """The snapshots that led to the present one, as far as they have not expired; who stops early has looked at few."""
+    at, snapshots = metadata.current_snapshot_id, metadata.snapshots
+    for snapshot in reversed(snapshots):  # a snapshot is put behind those before it
+        if at is None:
+            return
+        if snapshot.snapshot_id == at:
+            yield snapshot
+            at = snapshot.parent_snapshot_id
+    by_id = {s.snapshot_id: s for s in snapshots} if at is not None else {}
+    while at is not None and at in by_id:  # unless another engine has put them in another order
+        yield by_id[at]
         at = by_id[at].parent_snapshot_id
-    return found[::-1]
 
 
 def carried(metadata: TableMetadata) -> dict[str, str]:
@@ -71,20 +82,25 @@ def carried(metadata: TableMetadata) -> dict[str, str]:
     Raises:
         TrinityError: BAD_DATA when the snapshots that said so are gone, and nothing else says it.
     """
-    return _carried_at(metadata, lineage(metadata))
+    return _carried_at(metadata, newest_first(metadata))
 
 
 def index_of(metadata: TableMetadata, snapshot: Snapshot) -> str | None:
     """Name of the file index of a version. Raises BAD_DATA as :func:`carried` does."""
-    known = [s for s in lineage(metadata) if version_of(s) <= version_of(snapshot)]
-    return _carried_at(metadata, known or [snapshot]).get(INDEX)
+    known = _up_to(metadata, snapshot)
+    first = next(known, snapshot)
+    return _carried_at(metadata, chain([first], known)).get(INDEX)
 
 
 def order_at(metadata: TableMetadata, snapshot: Snapshot | None) -> tuple[str | None, list[Snapshot]]:
     """The order of rows that a version carries, and the snapshots of other engines since that was put down."""
-    chain = [s for s in lineage(metadata) if version_of(s) <= version_of(snapshot)]
-    known = max((n for n, s in enumerate(chain) if OPERATION in summary_of(s)), default=-1)
-    return _carried_at(metadata, chain).get(ORDER), chain[known + 1 :]
+    others = list(takewhile(lambda s: OPERATION not in summary_of(s), _up_to(metadata, snapshot)))
+    return _carried_at(metadata, _up_to(metadata, snapshot)).get(ORDER), others[::-1]
+
+
+def _up_to(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+    """The lineage of a version, the newest first."""
+    return (s for s in newest_first(metadata) if version_of(s) <= version_of(snapshot))
 
 
 def indexes(metadata: TableMetadata, without: Collection[int] = ()) -> set[str]:
@@ -108,20 +124,22 @@ def on_record(metadata: TableMetadata, version: int, found: Mapping[str, str]) -
     return (SetPropertiesUpdate(updates={STATE: text}),)
 
 
-def _carried_at(metadata: TableMetadata, chain: Sequence[Snapshot]) -> dict[str, str]:
-    for snapshot in reversed(chain):
+def _carried_at(metadata: TableMetadata, snapshots: Iterator[Snapshot]) -> dict[str, str]:
+    """The facts that a version carries, by its lineage, the newest first."""
+    newest = oldest = None
+    for snapshot in snapshots:
         if OPERATION in summary_of(snapshot):
             return _carried_by(snapshot)
+        newest, oldest = newest or snapshot, snapshot
     recorded = _recorded(metadata)
     # a later commit's record says nothing of an older version
-    if recorded and (not chain or int(recorded["version"]) < version_of(chain[0])):
+    if recorded and (oldest is None or int(recorded["version"]) < version_of(oldest)):
         return {k: recorded[k] for k in _CARRIED if k in recorded}
     if DEFINITION not in metadata.properties:
         return {}
-    version = version_of(chain[-1] if chain else None)
     raise TrinityError(
         "BAD_DATA",
-        f"The snapshots that name the tombstones and transactions of version {version} "
+        f"The snapshots that name the tombstones and transactions of version {version_of(newest)} "
         f"of the table at '{metadata.location}' were expired by another engine. Read a newer version; if this is the "
         "newest, restore the table's metadata from a backup.",
     )
@@ -139,4 +157,4 @@ def _carried_by(snapshot: Snapshot) -> dict[str, str]:
 
 def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
     """The entries of a snapshot's summary."""
-    return snapshot.summary.additional_properties if snapshot.summary else {}
+    return snapshot.summary.additional_properties if snapshot.summary is not None else {}

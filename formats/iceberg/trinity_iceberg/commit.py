@@ -42,6 +42,7 @@ from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path
 from trinity_iceberg.entries import deleted, existing, iceberg_file
+from trinity_iceberg.expire import expiry_due
 from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, read_entries
 from trinity_iceberg.order import order_of
 from trinity_iceberg.snapshot import Snapshots
@@ -118,7 +119,9 @@ class _Commit:
             raise
         try:
             recorded = on_record(self.metadata, self.sequence, self._own_summary(change))
-            updates = (*change.updates, *recorded, *self._append(snapshot))
+            plain = change.operation == "append" and not change.updates
+            expired = expiry_due(self.metadata) if plain else ()
+            updates = (*change.updates, *recorded, *expired, *self._append(snapshot))
             commit_updates(
                 self.table,
                 updates,

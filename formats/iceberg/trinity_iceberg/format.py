@@ -154,7 +154,6 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
         if not options.vended:  # there are keys for tables alone
             _see_to(folder)
     try:
-        from pyiceberg.catalog import load_catalog
         from pyiceberg.exceptions import NamespaceAlreadyExistsError
         from sqlalchemy.exc import IntegrityError
     except ImportError as error:
@@ -166,7 +165,7 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
     for attempt in range(3):
         try:
             with scrubbed_warnings():
-                opened = _vending(name, options) if options.vended else load_catalog(name, **properties)
+                opened = _opened(name, options)
             if not opened.namespace_exists(DEFAULT_SCHEMA):
                 with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
                     opened.create_namespace(DEFAULT_SCHEMA)
@@ -184,6 +183,20 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
                 "'uri' and 'warehouse'.",
             ) from error
     raise AssertionError("unreachable")
+
+
+def _opened(name: str, options: IcebergOptions) -> Catalog:
+    if options.vended:
+        return _vending(name, options)
+    properties = options.properties()
+    if properties.get("type") == "sql":
+        from trinity_iceberg.sql_tables import sql_tables
+
+        properties.pop("type")
+        return sql_tables(name, properties)
+    from pyiceberg.catalog import load_catalog
+
+    return load_catalog(name, **properties)
 
 
 def _vending(name: str, options: IcebergOptions) -> Catalog:

@@ -11,10 +11,11 @@ from pyiceberg.table import Table
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import Cache, Location, ObjectStore, Stat, in_bucket, local_path, no_table, system_trouble
+from trinity.storage import Cache, Stat, in_bucket, local_path, no_table, system_trouble
 from trinity_iceberg.external import LocationCatalog
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
+from trinity_iceberg.sql_tables import stat_of
 from trinity_iceberg.trouble import TROUBLE, catalog_trouble, load_table
 
 __all__ = ["Tables"]
@@ -63,7 +64,7 @@ class Tables:
     def _present(self, table: TableHandle) -> Table:
         name = identifier_of(table.schema, table.table)
         file = metadata_file(self._catalog, table)
-        here, stat = _stat(file) if file else (False, None)
+        here, stat = stat_of(file) if file else (False, None)
         if (known := self._read.peek(name)) is not None and known[:2] == (file, stat):
             self._read.put(name, known)
             return known[2]
@@ -71,15 +72,6 @@ class Tables:
         if loaded.metadata_location == file and here:  # else another commit came between
             self._read.put(name, (file, stat, loaded))
         return loaded
-
-
-def _stat(file: str) -> tuple[bool, Stat | None]:
-    """True for a metadata file that is there, and its facts; in a bucket there is no other one of its name."""
-    location = Location.of(file)
-    if not location.on_disk:
-        return True, None
-    found = ObjectStore(location.parent).stat(location.name)
-    return found is not None, found
 
 
 def _damaged(catalog: Catalog, table: TableHandle, error: Exception) -> TrinityError:

@@ -1,0 +1,139 @@
+"""PyIceberg's SQL catalog, but that a commit costs the same however many versions a table has.
+
+PyIceberg's own reads the metadata file anew for each commit, copies all of it, and makes text of every snapshot there
+is. Snapshots never change. So here those before the commit are passed by, and their texts are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.io import FileIO
+from pyiceberg.table import CommitTableResponse, StagedTable, Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    RemoveStatisticsUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    SetStatisticsUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+from pyiceberg.typedef import Identifier
+from pyiceberg.utils.config import Config, merge_config
+
+from trinity.storage import Cache, Location, ObjectStore, Stat
+
+__all__ = ["SqlTables", "sql_tables", "stat_of"]
+
+_KEPT: Final = 16
+_TEXTS: Final = 64 * 1024 * 1024
+"""Bytes of snapshots as text that a process keeps."""
+_PLAIN: Final = (SetPropertiesUpdate, SetStatisticsUpdate, RemoveStatisticsUpdate)
+"""Updates that look at no snapshot."""
+
+
+def sql_tables(name: str, properties: dict[str, Any]) -> SqlTables:
+    """A SQL catalog, by its properties and what PyIceberg's own configuration says of one of that name."""
+    merged: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, properties)
+    return SqlTables(name, **merged)
+
+
+class SqlTables(SqlCatalog):
+    """See :class:`pyiceberg.catalog.sql.SqlCatalog`."""
+
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **properties)
+        self._known: Cache[str, tuple[Stat | None, TableMetadata]] = Cache(_KEPT)
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commits updates; what it has written is not read back."""
+        done = super().commit_table(table, requirements, updates)
+        here, stat = stat_of(done.metadata_location)
+        if here:
+            self._known.put(done.metadata_location, (stat, done.metadata))
+        return done
+
+    def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
+        location = orm_table.metadata_location
+        here, stat = stat_of(location) if location else (False, None)
+        known = self._known.peek(location) if location and here else None
+        if location is None or known is None or known[0] != stat:
+            loaded = super()._convert_orm_to_iceberg(orm_table)
+            if here:
+                self._known.put(loaded.metadata_location, (stat, loaded.metadata))
+            return loaded
+        self._known.put(location, known)
+        name = (*Catalog.identifier_to_tuple(orm_table.table_namespace), orm_table.table_name)
+        io = self._load_file_io(known[1].properties, location)
+        return Table(name, known[1], location, io, self)
+
+    def _update_and_stage_table(
+        self,
+        current_table: Table | None,
+        table_identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        if current_table is None or not _only_adds(updates):
+            return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
+        before = current_table.metadata
+        for requirement in requirements:
+            requirement.validate(before)
+        slim = before.model_copy(update={"snapshots": [], "snapshot_log": []})
+        table = Table(table_identifier, slim, current_table.metadata_location, current_table.io, self)
+        staged = super()._update_and_stage_table(table, table_identifier, (), updates)
+        added = staged.metadata
+        all_of_both = {
+            "snapshots": [*before.snapshots, *added.snapshots],
+            "snapshot_log": [*before.snapshot_log, *added.snapshot_log],
+        }
+        metadata = added.model_copy(update=all_of_both)
+        return StagedTable(table_identifier, metadata, staged.metadata_location, staged.io, self)
+
+    @staticmethod
+    def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
+        if metadata_path.endswith(".gz.metadata.json") or Config().get_bool("legacy-current-snapshot-id"):
+            SqlCatalog._write_metadata(metadata, io, metadata_path)
+            return
+        rest = metadata.model_dump_json(exclude_none=True, exclude={"snapshots"})
+        snapshots = ",".join(map(_text, metadata.snapshots))
+        with io.new_output(metadata_path).create() as stream:
+            stream.write(f'{rest[:-1]},"snapshots":[{snapshots}]}}'.encode())
+
+
+def stat_of(file: str) -> tuple[bool, Stat | None]:
+    """True for a metadata file that is there, and its facts; in a bucket there is no other one of its name."""
+    location = Location.of(file)
+    if not location.on_disk:
+        return True, None
+    found = ObjectStore(location.parent).stat(location.name)
+    return found is not None, found
+
+
+def _only_adds(updates: Collection[TableUpdate]) -> bool:
+    """True for updates that add a snapshot, and look at none that was there before."""
+    added = {update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)}
+    rest = [update for update in updates if not isinstance(update, AddSnapshotUpdate)]
+    refs = [update for update in rest if isinstance(update, SetSnapshotRefUpdate)]
+    plain = all(isinstance(update, (*_PLAIN, SetSnapshotRefUpdate)) for update in rest)
+    return bool(added) and plain and all(ref.snapshot_id in added for ref in refs)
+
+
+def _text(snapshot: Snapshot) -> str:
+    known = _texts.peek(snapshot.snapshot_id)
+    if known is not None and known[0] is snapshot:
+        return known[1]
+    text = snapshot.model_dump_json(exclude_none=True)
+    _texts.put(snapshot.snapshot_id, (snapshot, text))
+    return text
+
+
+_texts: Final[Cache[int, tuple[Snapshot, str]]] = Cache(_TEXTS, lambda known: len(known[1]))
