@@ -47,12 +47,18 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
         _try(table, "compact", done.version, lambda: _begin_when_due(table, trigger, done.version))
 
 
-def compacted(table: Target, strength: Strength) -> CommitResult:
-    """Compacts the newest version, and does what is due after that. Raises as :meth:`trinity.Table.compact`."""
+def compacted(table: Target, strength: Strength, every: int | None = None) -> CommitResult:
+    """Compacts the newest version, and does what is due after that. Raises as :meth:`trinity.Table.compact`.
+
+    Args:
+        table: the table.
+        strength: how much is folded.
+        every: commits that a minor one folds at a time, by levels; None to fold all of the log.
+    """
     from trinity.engine.compacting.compact import compact
 
     splits = table.splits()
-    done = compact(table.session.spark, table.connector, table.handle, splits, strength)
+    done = compact(table.session.spark, table.connector, table.handle, splits, strength, every)
     producer = changelog_producer(splits.definition.properties)
     if not done.skipped and producer is ChangelogProducer.FULL_COMPACTION:
         _try(table, "write the changes", done.version, lambda: _keep(table, done.version))
@@ -77,7 +83,7 @@ def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> 
     from trinity.engine.compacting.triggered import begin_when_due
 
     def compact(strength: Strength) -> None:
-        _try(table, "compact", version, lambda: compacted(table, strength))
+        _try(table, "compact", version, lambda: compacted(table, strength, trigger.commits))
 
     begin_when_due(table, trigger, compact)
 

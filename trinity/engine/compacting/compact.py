@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import BUCKET, DELETED, RewriteTask, run_on_spark, sidecar_target
+from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
 from trinity.engine.compacting.partitions import grouped_scan
 from trinity.engine.compacting.resolve import resolve
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
@@ -31,6 +33,7 @@ from trinity.spi import (
     ColumnStats,
     CommitResult,
     Connector,
+    DataFile,
     RewriteTableHandle,
     SplitSource,
     TableHandle,
@@ -49,7 +52,12 @@ _UNKNOWN: Final = ColumnStats()
 
 
 def compact(
-    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, strength: Strength
+    spark: SparkSession,
+    connector: Connector,
+    table: TableHandle,
+    splits: SplitSource,
+    strength: Strength,
+    every: int | None = None,
 ) -> CommitResult:
     """Compacts the pinned version; commits that come meanwhile stay in the log.
 
@@ -59,16 +67,22 @@ def compact(
         table: the table.
         splits: the version to fold.
         strength: how much is folded; of a table that has no log to resolve, a resolve folds as a minor one does.
+        every: commits from which a minor one folds the newest part of the log, by levels; None to fold all of it.
     """
     table = table.pinned(splits.version, splits.definition.id)
     from trinity.calls.spark import spark_errors
 
     with pinned(spark), lasting(connector, table), spark_errors():
-        return _compact(spark, connector, table, splits, strength)
+        return _compact(spark, connector, table, splits, strength, every)
 
 
 def _compact(
-    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, strength: Strength
+    spark: SparkSession,
+    connector: Connector,
+    table: TableHandle,
+    splits: SplitSource,
+    strength: Strength,
+    every: int | None,
 ) -> CommitResult:
     base, log = tiers(splits.files)
     full = strength is Strength.FULL
@@ -88,11 +102,12 @@ def _compact(
         return resolve(spark, connector, table, splits, spec) or _full(spark, connector, table, splits, spec)
     if not log and (not full or not splits.files or (base and _is_compact(splits, spec))):
         return CommitResult(splits.version, skipped=True)
-    if full or sum(f.rows for f in log) >= _FULL_SHARE * sum(f.rows for f in base):
+    runs, share = (log, _FULL_SHARE) if every is None else (newest_runs(splits.files, every), LEVELLED_SHARE)
+    if full or (len(runs) == len(log) and sum(f.rows for f in log) >= share * sum(f.rows for f in base)):
         return _full(spark, connector, table, splits, spec)
-    if len(log) == 1:
+    if len(runs) < 2:
         return CommitResult(splits.version, skipped=True)
-    return _fold_log(spark, connector, table, splits, spec)
+    return _fold_log(spark, connector, table, splits, spec, runs)
 
 
 def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
@@ -141,13 +156,17 @@ def _full(
 
 
 def _fold_log(
-    spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, spec: MergeSpec
+    spark: SparkSession,
+    connector: Connector,
+    table: TableHandle,
+    splits: SplitSource,
+    spec: MergeSpec,
+    log: Sequence[DataFile],
 ) -> CommitResult:
-    """The log into one sorted run of winners, tombstones among them; base and sidecar stay.
+    """Adjacent commits of the log into one sorted run of winners, tombstones among them; base and sidecar stay.
 
     Of an engine that folds by column all versions stay, in fewer files.
     """
-    _, log = tiers(splits.files)
     rewrite = connector.metadata.begin_rewrite(table, log)
     versions = log_scan(spark, splits, spec, log, stamps=True)
     if not spec.by_column:

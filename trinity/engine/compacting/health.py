@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from trinity.calls import public
+from trinity.engine.compacting.levels import fresh_commits
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
 from trinity.merge.options import keeps_versions
 from trinity.merge.strength import Strength
 from trinity.merge.triggers import CompactionTrigger, compaction_trigger
 from trinity.spi import DataFile, SplitSource, TableDefinition, Tier
 
-__all__ = ["Health", "TierSize", "health_of"]
+__all__ = ["Health", "TierSize", "due_commits", "health_of"]
 
 LOG_SHARE: Final = 0.1
 """Log rows by base rows from which a full compaction pays: a read then costs some 2.5 scans (docs/performance.md)."""
@@ -120,10 +121,18 @@ def _advice(
         return None, "The table keeps all row versions ('keep-versions'), so there is nothing to compact."
     if superseded >= SUPERSEDED:
         return "full", f"compact(full=True): {superseded:.0%} of the base is superseded, and every read passes over it."
-    if (due := _due(definition, share, commits)) is None:
+    own = compaction_trigger(definition.properties)
+    if (due := _due(definition, share, due_commits(splits, own) if own else commits)) is None:
         return None, "The log is small." if log else "A read is a scan."
     strength, why = due
     return strength.value, f"{_CALLS[strength]}: the log {why}."
+
+
+def due_commits(splits: SplitSource, trigger: CompactionTrigger) -> int:
+    """The commits in the log that a trigger counts: where it folds by levels those that it has not folded yet."""
+    if trigger.commits is not None and trigger.strength in (None, Strength.MINOR):
+        return fresh_commits(splits.files, trigger.commits)
+    return len({f.commit for f in splits.files if f.tier is Tier.LOG})
 
 
 def _due(definition: TableDefinition, share: float, commits: int) -> tuple[Strength, str] | None:

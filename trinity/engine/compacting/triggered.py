@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from trinity.engine.compacting.health import health_of
+from trinity.engine.compacting.health import due_commits, health_of
 from trinity.engine.target import Target
 from trinity.merge import CompactionTrigger
 from trinity.merge.strength import Strength
@@ -35,8 +35,9 @@ def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[
     """
     if _identity(table) in _waiting:  # which spares a look at the table
         return
-    health = health_of(table.splits())
-    strength = trigger.due(health.log_share, health.commits)
+    splits = table.splits()
+    health = health_of(splits)
+    strength = trigger.due(health.log_share, due_commits(splits, trigger))
     if strength is None or not _claimed(table):
         return
     threading.Thread(target=_run, name=f"{THREAD} {table.name}", args=[table, strength, compact]).start()

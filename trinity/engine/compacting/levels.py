@@ -1,0 +1,88 @@
+"""Levels of a log: the newest commits that a writer's minor compaction folds, so that each row is rewritten few times.
+
+So many commits as the trigger says become a run, and so many runs of a level one of the next level. A level is that of
+the commit numbers that a run goes over, so it needs no record, and the bound holds whatever the commits' sizes are:
+a row is written once when it is appended, and at most once for each level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Final, NamedTuple
+
+from trinity.spi import DataFile, Origin, Tier
+
+__all__ = ["FAN", "LEVELLED_SHARE", "fresh_commits", "newest_runs"]
+
+FAN: Final = 32
+"""Runs of a level that are folded into one: 10,000 commits have three levels, whatever the trigger is."""
+LEVELLED_SHARE: Final = 1.0
+"""Log rows by base rows from which a fold that takes in all of the log, the last level, makes a new base of it."""
+
+
+class _Run(NamedTuple):
+    """The files of one commit number, and how many numbers they go over: those since the run before."""
+
+    files: Sequence[DataFile]
+    span: int
+
+
+def fresh_commits(files: Sequence[DataFile], every: int) -> int:
+    """The newest commits of a log that no compaction of the writer's has folded.
+
+    Args:
+        files: those of a version.
+        every: commits that the writer folds at a time.
+    """
+    return len(_fresh(_runs(files), every))
+
+
+def newest_runs(files: Sequence[DataFile], every: int) -> list[DataFile]:
+    """The log files that are due to be folded into a run: of adjacent commits up to the newest one; none when none is.
+
+    All of the log where another engine has rewritten some of it, since commit numbers do not order its rows (L3).
+
+    Args: as of :func:`fresh_commits`.
+    """
+    runs = _runs(files)
+    taken = len(_fresh(runs, every))
+    if taken < every:
+        return []
+    if any(f.origin is not Origin.OWN for f in files if f.tier is Tier.LOG):
+        return [f for f in files if f.tier is Tier.LOG]
+    level = 1
+    while True:
+        level = max(level, _level(sum(run.span for run in runs[:taken]), every))
+        below = len(list(takewhile(lambda run: _level(run.span, every) <= level, runs[taken:])))  # noqa: B023
+        if below < FAN - 1:
+            return [f for run in reversed(runs[:taken]) for f in run.files]
+        taken, level = taken + below, level + 1
+
+
+def _fresh(runs: Sequence[_Run], every: int) -> list[_Run]:
+    return list(takewhile(lambda run: _level(run.span, every) == 0, runs))
+
+
+def _runs(files: Sequence[DataFile]) -> list[_Run]:
+    """The log by its commit numbers, the newest first."""
+    found: defaultdict[int, list[DataFile]] = defaultdict(list)
+    for file in files:
+        if file.tier is Tier.LOG:
+            found[file.commit or 0].append(file)
+    before = max((f.commit or 0 for f in files if f.tier is Tier.BASE), default=0)
+    runs = []
+    for commit in sorted(found):
+        runs.append(_Run(found[commit], max(0, commit - before)))
+        before = max(before, commit)
+    return runs[::-1]
+
+
+def _level(span: int, every: int) -> int:
+    """The level of a run: 0 for a commit as it was made, else that of the nearest power of the fan.
+
+    A run goes over more numbers than it has commits, by one at least: that of the compaction before it.
+    """
+    return 0 if span <= every else 1 + int(math.log(2 * span / (every + 1), FAN))
