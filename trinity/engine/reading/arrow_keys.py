@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trinity.spi import TableDefinition, parse_type
 
-__all__ = ["compared_alike", "rows_with_keys"]
-
-_ROW: Final = "_trinity_row"
+__all__ = ["Keys", "compared_alike", "rows_with_keys"]
 
 _COMPARED_ALIKE: Final = frozenset(
     {
@@ -21,6 +21,9 @@ _COMPARED_ALIKE: Final = frozenset(
     }
 )  # fmt: skip
 """Not FLOAT and DOUBLE, whose NaN and -0.0 Spark finds equal where Arrow does not, nor TIME, which has another unit."""
+
+_NONE: Final = -1
+"""Number of a value that is not among some."""
 
 
 def compared_alike(definition: TableDefinition, names: Iterable[str]) -> bool:
@@ -36,6 +39,149 @@ def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.nda
         keys: has them, too; a key may come up several times.
         key: names of the key columns.
     """
-    placed = rows.select(key).append_column(_ROW, pa.array(np.arange(len(rows))))
-    found = placed.join(keys.select(key), list(key), join_type="left semi", use_threads=False)
-    return np.sort(found.column(_ROW).to_numpy())
+    return Keys.of(keys, key)[0].met(rows)[0]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Distinct keys, each with a number from 0 on. No key with a NULL in it is among them.
+
+    Attributes:
+        key: names of the key columns.
+        columns: the distinct values of each.
+        together: from the second column on, the distinct pairs of the number so far and the column's.
+    """
+
+    key: tuple[str, ...]
+    columns: tuple[_Values, ...]
+    together: tuple[_Numbers, ...]
+
+    @classmethod
+    def of(cls, rows: pa.Table, key: Sequence[str]) -> tuple[Keys, np.ndarray]:
+        """The distinct keys of some rows, and the number of each row's."""
+        first, numbers = _distinct_values(rows.column(key[0]))
+        columns, together = [first], list[_Numbers]()
+        for name in key[1:]:
+            column = rows.column(name)
+            values, further = _distinct_values(column)
+            pairs = _pairs(numbers, further, len(values))
+            both, numbers = _distinct(pairs, pairs != _NONE)
+            columns.append(values)
+            together.append(both)
+        return cls(tuple(key), tuple(columns), tuple(together)), numbers
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.together[-1] if self.together else self.columns[0])
+
+    def numbers(self, rows: pa.Table) -> np.ndarray:
+        """The number of each row's key; -1 where it is not among these."""
+        found = self.columns[0].numbers(rows.column(self.key[0]))
+        for name, values, together in zip(self.key[1:], self.columns[1:], self.together, strict=True):
+            found = together.places_of(_pairs(found, values.numbers(rows.column(name)), len(values)))
+        return found
+
+    def met(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        """(places of the rows whose key is among these, ascending; the numbers of these keys)."""
+        if not self.together and (found := self.columns[0].met(rows.column(self.key[0]))) is not None:
+            return found
+        numbers = self.numbers(rows)
+        places = np.flatnonzero(numbers != _NONE)
+        return places, numbers[places]
+
+
+def _pairs(numbers: np.ndarray, further: np.ndarray, limit: int) -> np.ndarray:
+    """One number for a number so far and a further one below a limit; both count rows, so that it fits."""
+    return np.where((numbers == _NONE) | (further == _NONE), _NONE, numbers * limit + further)
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Distinct integers in ascending order; the number of one is its place."""
+
+    found: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
+        return np.where(_valid(column), self.places_of(_integers(column)), _NONE)
+
+    def places_of(self, values: np.ndarray) -> np.ndarray:
+        if not len(self.found):
+            return np.full(len(values), _NONE)
+        places = np.minimum(np.searchsorted(self.found, values), len(self.found) - 1)
+        return np.where(self.found[places] == values, places, _NONE)
+
+    def met(self, column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray] | None:
+        """As :meth:`Keys.met`; None where the column is not in ascending order, each value once.
+
+        In a file of the base it is, and then these few are looked for among its many rows, not the other way.
+        """
+        values = _integers(column)
+        if column.null_count or not len(values) or not (values[1:] > values[:-1]).all():
+            return None
+        places = np.minimum(np.searchsorted(values, self.found), len(values) - 1)
+        there = values[places] == self.found
+        return places[there], np.flatnonzero(there)
+
+
+@dataclass(frozen=True)
+class _Others:
+    """Distinct values of a type that numpy does not sort; the number of one is its place."""
+
+    found: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
+        places = pc.index_in(column.combine_chunks(), value_set=self.found, skip_nulls=True)
+        numbers: np.ndarray = pc.fill_null(places, _NONE).to_numpy()
+        return numbers.astype(np.int64)
+
+    def met(self, column: pa.ChunkedArray) -> None:
+        """None: in no order that helps."""
+
+
+_Values = _Numbers | _Others
+
+
+def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
+    """The distinct values of a column, and the number of each row's."""
+    if _is_integer(column.type):
+        return _distinct(_integers(column), _valid(column))
+    found = column.combine_chunks().dictionary_encode()
+    numbers = pc.fill_null(found.indices, _NONE).to_numpy().astype(np.int64)
+    return _Others(found.dictionary), numbers
+
+
+def _distinct(values: np.ndarray, valid: np.ndarray) -> tuple[_Numbers, np.ndarray]:
+    """The distinct ones of some integers that count, and the number of each; numpy.unique is slower."""
+    places = np.flatnonzero(valid)
+    order = places[np.argsort(values[places])]
+    ranked = values[order]
+    first = np.ones(len(ranked), bool)
+    first[1:] = ranked[1:] != ranked[:-1]
+    numbers = np.full(len(values), _NONE)
+    numbers[order] = np.cumsum(first) - 1
+    return _Numbers(ranked[first]), numbers
+
+
+def _is_integer(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+
+
+def _integers(column: pa.ChunkedArray) -> np.ndarray:
+    """The values as BIGINT; 0 for NULL."""
+    whole = column.combine_chunks()
+    if pa.types.is_date32(whole.type):
+        whole = whole.view(pa.int32())
+    whole = whole.view(pa.int64()) if pa.types.is_timestamp(whole.type) else whole.cast(pa.int64())
+    values: np.ndarray = (whole.fill_null(0) if whole.null_count else whole).to_numpy()
+    return values
+
+
+def _valid(column: pa.ChunkedArray) -> np.ndarray:
+    valid: np.ndarray = column.is_valid().to_numpy()
+    return valid

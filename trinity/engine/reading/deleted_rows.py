@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from trinity.engine.spark.types import arrow_frame
 from trinity.merge.quoting import text_literal
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOTHING_PASSED", "bits_of", "of_distinct_sizes", "without_deleted", "words_of"]
 
+_BITS: Final = "_trinity_bits"
 _NONE: Final = -1
 """In the table: of a file without deleted rows."""
 _BY_NAME: Final = -2
@@ -57,7 +57,8 @@ def without_deleted(
     # (first its own length: a number in the plan would have Spark compile the scan anew for each number of files)
     words = np.concatenate([[places], bits])
     one = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
-    return rows.where(_stays(arrow_frame(spark, pa.table({"bits": one})).scalar(), names))
+    bits_of_all = arrow_frame(spark, pa.table({_BITS: one})).scalar().alias(_BITS)
+    return rows.select("*", bits_of_all).where(_stays(names)).drop(_BITS)
 
 
 def of_distinct_sizes(files: Sequence[DataFile]) -> list[list[DataFile]]:
@@ -101,16 +102,17 @@ def bits_of(
     return np.concatenate(parts), len(table), names
 
 
-def _stays(bits: Column, names: dict[str, int]) -> Column:
-    start = F.get(bits, (F.lit(1) + F.expr("_metadata.file_size") % F.get(bits, F.lit(0))).cast("int"))
+def _stays(names: dict[str, int]) -> str:
+    """The predicate, as text: each function that Python calls is some calls into the JVM."""
+    start = f"get({_BITS}, CAST(1 + _metadata.file_size % get({_BITS}, 0) AS INT))"
     if names:
         lines = " ".join(f"WHEN {text_literal(name)} THEN {at}L" for name, at in names.items())
-        start = F.when(start != _BY_NAME, start).otherwise(
-            F.expr(f"CASE _metadata.file_name {lines} ELSE {_NONE}L END")
+        start = (
+            f"CASE WHEN {start} <> {_BY_NAME}L THEN {start} ELSE CASE _metadata.file_name {lines} ELSE {_NONE}L END END"
         )
-    word = F.get(bits, (F.lit(1) + start + F.expr("shiftright(_metadata.row_index, 6)")).cast("int"))
-    bit = word.bitwiseAND(F.expr("shiftleft(1L, CAST(_metadata.row_index & 63L AS INT))"))
-    return (start < 0) | (bit == 0)
+    word = f"get({_BITS}, CAST(1 + {start} + shiftright(_metadata.row_index, 6) AS INT))"
+    bit = f"{word} & shiftleft(1L, CAST(_metadata.row_index & 63L AS INT))"
+    return f"({start}) < 0 OR ({bit}) = 0"
 
 
 def _table_of(files: Sequence[DataFile]) -> tuple[np.ndarray, set[int]]:

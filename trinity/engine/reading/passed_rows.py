@@ -35,8 +35,8 @@ LEAST_ROWS: Final = 2_000_000
 """Base rows from which a search costs less than the join that it spares."""
 _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
-_MOST_FILES: Final = 32
-"""Files of the log of which nothing is known: every task of a search opens them."""
+_MOST_FILES: Final = 256
+"""Files of the log of which nothing is known: every task of a search opens them, some at once."""
 _MOST_ROWS: Final = 1_000_000_000
 """Rows with a bit each: 125 MB."""
 _HELD: Final = 256 * 1024 * 1024

@@ -7,7 +7,8 @@ marks of deletion alone: by these each task folds the log, and looks its part of
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.reading.arrow_keys import rows_with_keys
+from trinity.engine.reading.arrow_keys import Keys
 from trinity.engine.reading.deleted_rows import words_of
 from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine
@@ -34,6 +35,8 @@ ASIDE: Final = -1
 """Number of the files that have no row to show: those of the sidecar."""
 LOG: Final = 0
 """Number that no file has."""
+_AT_A_TIME: Final = 8
+"""Files of the log that a task opens at once."""
 _HEAD: Final = struct.Struct("<q")
 
 
@@ -78,59 +81,71 @@ class Search:
         Raises:
             TrinityError: BAD_DATA naming a file that cannot be read.
         """
-        numbers = [number for page in pages for number in page.column(0).to_pylist()]
+        wanted = [number for page in pages for number in page.column(0).to_pylist()]
         log = self._log()
-        winners = self._winners(log)
-        found = [_outside(log, winners)] if LOG in numbers else []
-        mine = [self.base[number] for number in numbers if number != LOG]
+        part = self._taking_part(log)
+        keys, numbers = Keys.of(part, self.spec.key)
+        winners = self._winners(part, numbers, len(keys))
+        found = [_outside(log, winners)] if LOG in wanted else []
+        mine = [self.base[number] for number in wanted if number != LOG]
         for file in mine:
-            found += self._met(file, winners)
+            found += self._met(file, keys, winners)
         return _fragments(found, [*self.earlier, *self.later, *mine])
 
     def _log(self) -> pa.Table:
-        """Row versions of the keys of ``later`` that take part, with file, place and arrival."""
-        later = [self._narrow(file) for file in self.later]
+        """Row versions of the keys of ``later``, with file, place and arrival."""
+        later = _each(self._narrow, self.later)
         if not self.earlier:
             return _arrived(later)
-        keys = pa.concat_tables(later)
-        earlier = map(self._narrow, self.earlier)
-        return _arrived([*(rows.take(rows_with_keys(rows, keys, self.spec.key)) for rows in earlier), *later])
+        keys, _ = Keys.of(pa.concat_tables(later), self.spec.key)
+        earlier = _each(lambda file: _having(self._narrow(file), keys), self.earlier)
+        return _arrived([*earlier, *later])
 
-    def _winners(self, log: pa.Table) -> pa.Table:
-        """The winning version of each key, with whether it deletes the row (K3, K4, E2)."""
+    def _taking_part(self, log: pa.Table) -> pa.Table:
         spec = self.spec
         if spec.ignore_delete and spec.row_kind:
-            log = log.filter(pc.invert(retracts(log.column(spec.row_kind))))
+            return log.filter(pc.invert(retracts(log.column(spec.row_kind))))
+        return log
+
+    def _winners(self, log: pa.Table, numbers: np.ndarray, keys: int) -> pa.Table:
+        """The winning version of each key, by its number, with whether it deletes the row (K3, K4, E2)."""
+        won = np.empty(keys, np.int64)
+        won[numbers] = np.arange(len(log))
+        several = np.flatnonzero(np.bincount(numbers)[numbers] > 1)
+        if len(several):
+            ranked = several[self._ranked(log.take(several))]
+            won[numbers[ranked]] = ranked
+        rows = log.take(won)
+        return rows.append_column(_DELETED, _deleting(self.spec, rows))
+
+    def _ranked(self, log: pa.Table) -> np.ndarray:
+        """The places of row versions, in an order in which the winner of each key comes after its others."""
+        spec = self.spec
         way = "ascending" if spec.descending else "descending"
         arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
-        order = [*((k, "ascending") for k in spec.key), *((c, way) for c in spec.ordering), (_ARRIVAL, arrival)]
-        ranked = log.take(pc.sort_indices(log, sort_keys=order))  # (NULL comes last whichever way)
-        first = np.zeros(len(ranked), bool)
-        first[:1] = True
-        for name in spec.key if len(ranked) > 1 else ():
-            values = ranked.column(name)
-            first[1:] |= pc.not_equal(values.slice(1), values.slice(0, len(ranked) - 1)).to_numpy()
-        won = ranked.filter(pa.array(first))
-        return won.append_column(_DELETED, _deleting(spec, won))
+        order = [*((c, way) for c in spec.ordering), (_ARRIVAL, arrival)]
+        # (NULL, which loses, comes last whichever way; so the winner is first, until all is turned round)
+        ranked: np.ndarray = pc.sort_indices(log, sort_keys=order).to_numpy()
+        return ranked[::-1]
 
-    def _met(self, file: Stored, winners: pa.Table) -> list[pa.Table]:
+    def _met(self, file: Stored, keys: Keys, winners: pa.Table) -> list[_Found]:
         """Base rows that lose to the log, and those of the log that lose to them."""
-        key, compared = list(self.spec.key), [*self._compared, _FILE, _PLACE]
-        here = self._narrow(file).select([*key, *compared]).rename_columns({name: f"b.{name}" for name in compared})
-        there = winners.select([*key, *compared]).rename_columns({name: f"l.{name}" for name in compared})
-        both = here.join(there, key, join_type="inner", use_threads=False)
-        wins = self._beats(both)
-        lost = both.filter(pc.invert(wins)).select([f"b.{_FILE}", f"b.{_PLACE}"])
-        beaten = both.filter(wins).select([f"l.{_FILE}", f"l.{_PLACE}"])
-        return [found.rename_columns([_FILE, _PLACE]) for found in (lost, beaten)]
+        rows = self._rows(file, [*self.spec.key, *self._compared])
+        places, numbers = keys.met(rows)
+        if file.deletes is not None:
+            stays = np.isin(places, file.deletes.positions().to_numpy(), invert=True)
+            places, numbers = places[stays], numbers[stays]
+        others = winners.take(numbers)
+        wins = self._beats(rows.take(places), others).to_numpy()
+        return [_Found.in_one(file, places[~wins]), _Found.among(others.filter(pa.array(wins)))]
 
-    def _beats(self, both: pa.Table) -> pa.ChunkedArray:
+    def _beats(self, rows: pa.Table, others: pa.Table) -> pa.ChunkedArray:
         """True where the base row wins all the same, as :func:`trinity.merge.fold.beats`."""
         first = self.spec.engine is MergeEngine.FIRST_ROW
-        wins = pa.chunked_array([np.full(len(both), first)], pa.bool_())
+        wins = pa.chunked_array([np.full(len(rows), first)], pa.bool_())
         fresher = pc.less if self.spec.descending else pc.greater
         for name in () if first else reversed(self._compared):
-            mine, other = both.column(f"b.{name}"), both.column(f"l.{name}")
+            mine, other = rows.column(name), others.column(name)
             there = pc.and_(pc.is_valid(mine), pc.is_null(other))
             strictly = pc.or_(pc.fill_null(fresher(mine, other), False), there)
             alike = pc.or_(pc.fill_null(pc.equal(mine, other), False), pc.and_(pc.is_null(mine), pc.is_null(other)))
@@ -144,21 +159,54 @@ class Search:
 
     def _narrow(self, file: Stored) -> pa.Table:
         """A file's rows that are not deleted, with file and place."""
-        try:
-            rows = pa.Table.from_batches(stored_pages(file.path, self.storage), self.storage)
-        except (OSError, pa.ArrowException) as error:
-            raise TrinityError("BAD_DATA", f"'{file.path}' cannot be read ({error}).") from error
+        rows = self._rows(file, self.storage.names)
         places = np.arange(len(rows))
         if file.deletes is not None:
             places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
-            rows = rows.take(pa.array(places))
+            rows = rows.take(places)
         rows = rows.append_column(_FILE, pa.repeat(pa.scalar(file.number, pa.int64()), len(rows)))
         return rows.append_column(_PLACE, pa.array(places, pa.int64()))
+
+    def _rows(self, file: Stored, names: Sequence[str]) -> pa.Table:
+        """Some columns of all rows of a file."""
+        wanted = pa.schema([self.storage.field(name) for name in names])
+        try:
+            return pa.Table.from_batches(stored_pages(file.path, wanted), wanted).combine_chunks()
+        except (OSError, pa.ArrowException) as error:
+            raise TrinityError("BAD_DATA", f"'{file.path}' cannot be read ({error}).") from error
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Rows that no read shows: numbers of files, and places within them."""
+
+    files: np.ndarray
+    places: np.ndarray
+
+    @classmethod
+    def in_one(cls, file: Stored, places: np.ndarray) -> _Found:
+        return cls(np.full(len(places), file.number), places)
+
+    @classmethod
+    def among(cls, rows: pa.Table) -> _Found:
+        return cls(rows.column(_FILE).to_numpy(), rows.column(_PLACE).to_numpy())
+
+
+def _each(read: Callable[[Stored], pa.Table], files: Sequence[Stored]) -> list[pa.Table]:
+    """Files in their order, several at a time: small ones take as long as it takes to open them."""
+    if len(files) < _AT_A_TIME:
+        return [read(file) for file in files]
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        return list(pool.map(read, files))
+
+
+def _having(rows: pa.Table, keys: Keys) -> pa.Table:
+    return rows.take(keys.met(rows)[0])
 
 
 def _arrived(files: Sequence[pa.Table]) -> pa.Table:
     """The rows of files that are in arrival order."""
-    rows = pa.concat_tables(files)
+    rows = pa.concat_tables(files).combine_chunks()
     return rows.append_column(_ARRIVAL, pa.array(np.arange(len(rows))))
 
 
@@ -183,29 +231,28 @@ def _is_tombstone(spec: MergeSpec, marks: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.fill_null(pc.equal(marks, spec.tombstone_value), False)
 
 
-def _outside(log: pa.Table, winners: pa.Table) -> pa.Table:
-    """File and place of the row versions that win no key, or delete the row."""
+def _outside(log: pa.Table, winners: pa.Table) -> _Found:
+    """The row versions that win no key, or delete the row."""
     live = winners.filter(pc.invert(winners.column(_DELETED)))
     gone = np.ones(len(log), bool)
     gone[live.column(_ARRIVAL).to_numpy()] = False
-    return log.filter(pa.array(gone)).select([_FILE, _PLACE])
+    return _Found.among(log.filter(pa.array(gone)))
 
 
-def _fragments(found: Sequence[pa.Table], files: Sequence[Stored]) -> list[bytes]:
+def _fragments(found: Sequence[_Found], files: Sequence[Stored]) -> list[bytes]:
     """A number and the words of its bits, for each file that has a row to leave out."""
-    rows = pa.concat_tables(found) if found else pa.table({_FILE: [], _PLACE: []})
-    if not len(rows):
+    if not found:
         return []
-    numbers, places = rows.column(_FILE).to_numpy(), rows.column(_PLACE).to_numpy()
+    numbers, places = np.concatenate([f.files for f in found]), np.concatenate([f.places for f in found])
     order = np.argsort(numbers, kind="stable")
     numbers, places = numbers[order], places[order]
     known = {file.number: file.rows for file in files}
-    edges = np.flatnonzero(np.diff(numbers, prepend=ASIDE - 1))
-    parts = zip(edges, [*edges[1:], len(numbers)], strict=True)
+    present, edges = np.unique(numbers, return_index=True)
+    parts = zip(present.tolist(), edges, np.append(edges, len(numbers))[1:], strict=True)
     return [
         _HEAD.pack(number) + words_of(places[first:last], known[number]).tobytes()
-        for first, last in parts
-        if (number := int(numbers[first])) != ASIDE
+        for number, first, last in parts
+        if number != ASIDE
     ]
 
 
