@@ -107,6 +107,22 @@ class Table(TableColumns):
 
         return filtered_read(self.session, self.splits_at(version, timestamp), where)
 
+    def explain(
+        self,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        *,
+        where: str | None = None,
+    ) -> str:
+        """The plan of :meth:`to_df` with these arguments in words: which files, and how; nothing is read.
+
+        Raises:
+            TrinityError: as :meth:`to_df`.
+        """
+        from trinity.engine.reading.merged_read import explained_read
+
+        return explained_read(self.session, self.splits_at(version, timestamp), where)
+
     def log(self, version: int | None = None) -> DataFrame:
         """The stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
 

@@ -71,7 +71,7 @@ class Keys:
         return cls(tuple(key), tuple(columns), tuple(together)), numbers
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Their number."""
         return len(self.together[-1] if self.together else self.columns[0])
 
     def numbers(self, rows: pa.Table) -> np.ndarray:

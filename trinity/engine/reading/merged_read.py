@@ -16,6 +16,7 @@ from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.passed_rows import passed_rows
 from trinity.engine.reading.pruning import prune
+from trinity.engine.reading.read_plan import Way, in_words, way_of
 from trinity.engine.reading.scan import (
     bucketed_scan,
     layers,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _BASE_WINS: Final = "_trinity_base_wins"
 
 __all__ = [
+    "explained_read",
     "filtered_read",
     "folded",
     "logical",
@@ -70,15 +72,23 @@ def merged_read(
             rows with other keys are left out below the fold.
     """
     definition = splits.definition
-    # below the fold only key columns leave files out, but those also where the rest of the predicate cannot
-    columns = definition.primary_key or None
-    files = prune(splits.files, definition, where, columns, lambda: str(spark.conf.get("spark.sql.session.timeZone")))
+    files = _files(spark, splits, where)
     if not definition.keyed:
         rows = version_scan(spark, files, splits)
     else:
         spec = merge_spec(definition)
         rows = _live(spark, splits, spec, files, _Below(_pushable(where, spec, splits), keys))
     return logical(rows, splits)
+
+
+def _files(spark: SparkSession, splits: SplitSource, where: str | None) -> list[DataFile]:
+    """The files that may hold a row for which a predicate is true.
+
+    Below the fold only key columns leave files out, but those also where the rest of the predicate cannot.
+    """
+    columns = splits.definition.primary_key or None
+    zone = lambda: str(spark.conf.get("spark.sql.session.timeZone"))  # noqa: E731
+    return prune(splits.files, splits.definition, where, columns, zone)
 
 
 def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
@@ -91,6 +101,20 @@ def filtered_read(session: Host, splits: SplitSource, where: str | None) -> Data
             guard_predicate(session, where)
         rows = merged_read(session.spark, splits, where)
         return analysed(rows.where(where) if where else rows)
+
+
+def explained_read(session: Host, splits: SplitSource, where: str | None = None) -> str:
+    """The plan of :func:`filtered_read` in words; nothing is read. Raises as that does."""
+    from trinity.calls.spark import spark_errors
+    from trinity.engine.guard import guard_predicate
+
+    with pinned(session.spark), spark_errors():
+        if where is not None:
+            guard_predicate(session, where)
+        definition, files = splits.definition, _files(session.spark, splits, where)
+        spec = merge_spec(definition) if definition.keyed else None
+        whole = spec is None or _pushable(where, spec, splits) is None
+        return in_words(splits, files, way_of(splits, spec, files, whole=whole))
 
 
 @dataclass(frozen=True)
@@ -123,10 +147,13 @@ def _live(
     spark: SparkSession, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], below: _Below
 ) -> DataFrame:
     """The live rows in some files of a version, which have all versions of the keys that are not left out."""
-    if not tiers(files)[1]:  # compacted: a file scan and nothing above it
+    way = way_of(splits, spec, files, whole=below == _ALL)
+    if way is Way.SCAN:  # compacted: a file scan and nothing above it
         return below.of(plain_scan(spark, files, splits.storage))
-    if (passed := passed_rows(spark, splits, spec, search=below == _ALL)) is not None:
-        return below.of(plain_scan(spark, files, splits.storage, passed))
+    if way in (Way.KNOWN, Way.SEARCH):
+        passed = passed_rows(spark, splits, spec, search=way is Way.SEARCH)
+        if passed is not None:  # (a search may fail)
+            return below.of(plain_scan(spark, files, splits.storage, passed))
     return folded(spark, replace(splits, files=tuple(files)), spec, below).where(f"NOT {DELETED}")
 
 

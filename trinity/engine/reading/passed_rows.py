@@ -29,7 +29,7 @@ from trinity.storage import Cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["forget", "passed_rows"]
+__all__ = ["forget", "is_known", "is_searchable", "passed_rows"]
 
 LEAST_ROWS: Final = 2_000_000
 """Base rows from which a search costs less than the join that it spares."""
@@ -81,6 +81,18 @@ def _bytes(known: _Known) -> int:
 _memory: Final[Cache[tuple[str, str], _Known]] = Cache(_HELD, _bytes)
 
 
+def is_known(splits: SplitSource, spec: MergeSpec) -> bool:
+    """True when the rows that a merged read of the version passes over are known, so that it is a scan."""
+    known = _known(splits, spec)
+    return known is not None and len(known[0].version.log) == len(known[1].log)
+
+
+def is_searchable(splits: SplitSource, spec: MergeSpec) -> bool:
+    """True when what is not known yet of a version can be found, and is worth a job."""
+    known = _known(splits, spec)
+    return known is not None and len(known[1].log) - len(known[0].version.log) <= _MOST_FILES
+
+
 def passed_rows(
     spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, search: bool
 ) -> Mapping[str, np.ndarray] | None:
@@ -95,24 +107,32 @@ def passed_rows(
     Returns:
         None where it is not known, or the version cannot be read so.
     """
-    base, log = tiers(splits.files)
-    if not _searchable(splits, spec, base, log):
+    standing = _known(splits, spec)
+    if standing is None:
         return None
-    in_order = sorted(log, key=arrival_order)
-    version = _version(splits, spec, base, in_order)
-    table = splits.definition.full_name, splits.definition.id
-    known = _memory.peek(table)
-    if known is None or not known.version.goes_on(version):
-        known = _Known(_Version(spec, version.storage, version.base, ()))
+    known, version = standing
     if known.version.log != version.log:
-        if not search or len(log) - len(known.version.log) > _MOST_FILES:
+        if not search or not is_searchable(splits, spec):
             return None
-        found = _found(spark, splits, version, base, in_order, len(known.version.log))
+        base, log = tiers(splits.files)
+        found = _found(spark, splits, version, base, sorted(log, key=arrival_order), len(known.version.log))
         if found is None:
             return None
         known = _Known(version, _together(known.passed, found))
-    _memory.put(table, known)
+    _memory.put((splits.definition.full_name, splits.definition.id), known)
     return known.passed
+
+
+def _known(splits: SplitSource, spec: MergeSpec) -> tuple[_Known, _Version] | None:
+    """Knowledge that holds for a version, nothing perhaps, and the version; None where there can be none."""
+    base, log = tiers(splits.files)
+    if not _fits(splits, spec, base, log):
+        return None
+    version = _version(splits, spec, base, sorted(log, key=arrival_order))
+    known = _memory.peek((splits.definition.full_name, splits.definition.id))
+    if known is None or not known.version.goes_on(version):
+        known = _Known(_Version(spec, version.storage, version.base, ()))
+    return known, version
 
 
 def forget() -> None:
@@ -120,7 +140,7 @@ def forget() -> None:
     _memory.drop(lambda _: True)
 
 
-def _searchable(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]) -> bool:
+def _fits(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]) -> bool:
     if spec.by_column or splits.native is not None or splits.definition.external:
         return False
     rows = sum(f.rows for f in base)

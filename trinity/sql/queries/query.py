@@ -55,11 +55,22 @@ def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tup
 
 
 def explain(session: Session, statement: Statement) -> DataFrame:
-    """EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED] of a query over Trinity's tables."""
+    """EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED] of a query: how Trinity's tables are read, then Spark's plan."""
+    from trinity.engine.spark.frames import local_frame
+
     first = explained(statement)[0]
     query = parse(statement.text[first.start :], statement.dialect).to_spark()
-    with rewritten(session, query) as text:
-        return run_text(session, statement.text[: first.start] + text)
+    reads = Reads(session)
+    try:
+        text = reads.rewritten(query)
+        plan = run_text(session, statement.text[: first.start] + text)
+        words = reads.in_words()
+        if not words:
+            return plan
+        found = "\n\n".join([*words, *(row[0] for row in plan.collect())])
+        return local_frame(session.spark, {"plan": "string"}, [(found,)])
+    finally:
+        reads.drop()
 
 
 def explained(statement: Statement) -> tuple[Token, ...]:

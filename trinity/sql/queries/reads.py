@@ -77,6 +77,7 @@ class Reads:
             self._splits[target[0].name, None] = target[1]
         self._newest: dict[TableName, Read] = {}
         self._views: dict[tuple[TableName, int | str | None, str | None], str] = {}
+        self._merged: list[tuple[SplitSource, str | None]] = []
         self.views: dict[str, DataFrame] = {}
 
     @property
@@ -92,6 +93,12 @@ class Reads:
         """The text of a statement in Spark's dialect, every Trinity table and WITH query replaced by a view."""
         statement = spelled_out(statement)
         return apply_edits(statement.text, self.edits(statement, self.references(statement)))
+
+    def in_words(self) -> list[str]:
+        """The plan of each merged read."""
+        from trinity.engine.reading.merged_read import explained_read
+
+        return [explained_read(self.session, splits, where) for splits, where in self._merged]
 
     def references(self, statement: Statement) -> list[Reference]:
         """The Trinity tables that a statement names."""
@@ -139,6 +146,7 @@ class Reads:
         where = key_predicate(node, splits.definition) if node is not None else None
         if (name, wanted, where) not in self._views:
             self._views[name, wanted, where] = self.register(self._read(splits, where))
+            self._merged.append((splits, where))
         return self._views[name, wanted, where]
 
     def _pinned(self, table: Table, wanted: int | str | None, splits_of: Callable[[], SplitSource]) -> SplitSource:
