@@ -87,7 +87,7 @@ class ArrowBench(FormatsBench):
         peer.append(base)
         few = min(_FEW, self.scene.rows // 100)
         batch = self.scene.batch_arrow(few, 2 + _COMMITS)
-        batch = batch.filter(pc.invert(batch["del"]))
+        batch = batch.filter(pc.invert(batch["del"])).cast(base.schema)
         taken = timed(lambda: peer.upsert(batch, join_cols=["id"])) + timed(lambda: peer.scan().to_arrow())
         wanted, peers = peer.scan().to_arrow().num_rows, {"PyIceberg": Timings.of([taken])}
         for name in self.formats:
