@@ -232,6 +232,16 @@ def test_a_catalog_of_ones_own_class(tmp_path: Path) -> None:
         assert made.location.startswith(str(tmp_path / "w"))
 
 
+def test_a_name_that_a_service_knows_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = {"connector": "iceberg", "type": "in-memory", "warehouse": "production"}
+    with trinity.connect(catalogs={"lake": settings}) as session:
+        said = refusal("CONFIGURATION_INVALID", lambda: session.register("lake.default.t", "parquet", tmp_path))
+        assert "connect(warehouse=" in said
+        assert session.catalogs["lake"].metadata.list_tables("default") == []
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("entry", [{"Parameters": {"classification": "csv"}}, {}], ids=["another kind", "no kind"])
 def test_tables_of_glue_that_are_none_of_icebergs(
     glue: str, place: str, object_server: ObjectServer, entry: dict[str, Any]

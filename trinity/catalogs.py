@@ -92,7 +92,7 @@ class Catalogs(Mapping[str, Connector]):
     def warehouse(self, catalog: str) -> str | None:
         """The folder of a catalog, when it has one on this machine's disks or in an object store."""
         self.check(catalog)
-        found = str(self._options[catalog].get("warehouse") or "")
+        found = str(self._formats[catalog].folder(self._options[catalog]) or "")
         here = "://" not in found or found.startswith("file:") or self._buckets.has(catalog)
         return found if found and here else None
 

@@ -12,7 +12,7 @@ from typing import Final, Literal, get_args
 
 from trinity.messages import presentable
 
-__all__ = ["CODES", "ErrorCode", "TrinityError", "nearest"]
+__all__ = ["CODES", "ErrorCode", "TrinityError", "first_line", "nearest"]
 
 ErrorCode = Literal[
     "NOT_SUPPORTED",
@@ -72,6 +72,16 @@ class TrinityError(Exception):
         """The error that :meth:`to_json` wrote."""
         fields = json.loads(text)
         return cls(fields["code"], fields["message"])
+
+
+def first_line(said: object) -> str:
+    """The first line of a text, or of what an error says, without its full stop.
+
+    An error that says nothing is told by the name of its class.
+    """
+    lines = str(said).strip().splitlines()
+    unsaid = type(said).__name__ if isinstance(said, BaseException) else ""
+    return lines[0].rstrip(" .") if lines else unsaid
 
 
 _LONGEST_NAME: Final = 255

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from trinity.depth import too_deep
-from trinity.errors import ErrorCode, TrinityError
+from trinity.errors import ErrorCode, TrinityError, first_line
 
 __all__ = ["as_trinity"]
 
@@ -36,7 +36,7 @@ def as_trinity(error: Exception) -> TrinityError:
 
 def _said(error: Exception) -> str:
     """The first line of a message as a sentence, short."""
-    text = next(iter(str(error).strip().splitlines()), "").strip()
+    text = first_line(error)
     text = text if len(text) <= _MOST else f"{text[:_MOST]}..."
     return text if text.endswith((".", "!", "?")) else f"{text}."
 

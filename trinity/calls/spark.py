@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from trinity.depth import too_deep
-from trinity.errors import CODES, ErrorCode, TrinityError
+from trinity.errors import CODES, ErrorCode, TrinityError, first_line
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.messages import shown_value, without_traceback
 
@@ -114,9 +114,9 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
             return too_deep()
         text = without_traceback(str(exception.getMessage() or ""))
         if (code := _OF_STORES.get(exception.getClass().getName())) is not None:
-            return TrinityError(code, f"An object store failed Spark: {shown_value(text.partition(chr(10))[0])}")
+            return TrinityError(code, f"An object store failed Spark: {shown_value(first_line(text))}.")
         condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)
-        said = re.sub(r"\s*SQLSTATE: \w+", "", condition[2]) if condition is not None else text.partition("\n")[0]
+        said = re.sub(r"\s*SQLSTATE: \w+", "", condition[2]) if condition is not None else f"{first_line(text)}."
         code = next((c for prefix, c in _CODES if condition is not None and condition[1].startswith(prefix)), None)
         if code is not None:
             return TrinityError(code, said)

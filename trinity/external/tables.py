@@ -64,8 +64,8 @@ class ExternalTables:
         if registry is None:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"Table '{name}' cannot be registered: neither the session nor catalog '{name.catalog}' has a local "
-                "warehouse folder to keep the registration in. Give connect(warehouse=...).",
+                f"Table '{name}' cannot be registered: neither the session nor catalog '{name.catalog}' has a "
+                "warehouse in a folder or a bucket to keep the registration in. Give connect(warehouse=...).",
             )
         key, options = split_key({name: property_text(value) for name, value in properties.items()})
         options = canonical_properties(options, self._catalogs.property_prefixes(self._catalog_of(name, connector)))

@@ -192,6 +192,16 @@ class Format(ABC):
         """
         return False
 
+    def folder(self, options: Mapping[str, Any]) -> str | None:
+        """The place of a catalog's tables on a disk or in an object store; None where its service alone knows it.
+
+        Asked for what is kept beside the tables, and for whether Spark sees the place. By default ``warehouse``.
+
+        Args:
+            options: the catalog's settings without ``connector``.
+        """
+        return options.get("warehouse")
+
     @abstractmethod
     def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
         """Opens a catalog, on the driver, when it is first used.

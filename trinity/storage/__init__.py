@@ -38,7 +38,7 @@ from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, remove_empty, sweep
 from trinity.storage.local_hold import held
 from trinity.storage.local_sync import make_folder, sync_file, sync_folders
-from trinity.storage.location import Location, file_uri, in_bucket, local_path, path_sql, spark_path
+from trinity.storage.location import Location, file_uri, in_bucket, is_absolute, local_path, path_sql, spark_path
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
@@ -167,6 +167,7 @@ __all__ = [
     "held",
     "identity_only",
     "in_bucket",
+    "is_absolute",
     "is_granted",
     "is_recorded",
     "is_sink_file",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, first_line
 from trinity.spi import ConnectorContext, TableHandle
 from trinity.storage import Location, no_schema, quoted
 
@@ -114,14 +114,13 @@ class SparkNames:
         return self._context.spark().sql(f"{words} {place}").collect()
 
     def _trouble(self, error: PySparkException) -> TrinityError:
-        said = next(iter(str(error).splitlines()), type(error).__name__).rstrip(" .")
         if (error.getCondition() or "").startswith(_NO_CATALOG):
             return TrinityError(
                 "CONFIGURATION_INVALID",
                 f"Catalog '{self._catalog}': Spark has no catalog '{self._spark_catalog}'; 'spark_catalog' names one "
                 "of its settings spark.sql.catalog.…, or spark_catalog, its own.",
             )
-        return TrinityError("FILESYSTEM_ERROR", f"Catalog '{self._catalog}' cannot be read: {said}.")
+        return TrinityError("FILESYSTEM_ERROR", f"Catalog '{self._catalog}' cannot be read: {first_line(error)}.")
 
 
 def _plain(name: str) -> str:

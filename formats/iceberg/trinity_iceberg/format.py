@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, first_line
 from trinity.spi import (
     Connector,
     ConnectorContext,
@@ -20,7 +20,7 @@ from trinity.spi import (
     TableHandle,
 )
 from trinity.storage import HADOOP_S3, Location, ObjectStore, make_folder, scrubbed_warnings, shown
-from trinity_iceberg.options import DEFAULT_SCHEMA, DELEGATION, VENDED, IcebergOptions, hands_out_keys
+from trinity_iceberg.options import DEFAULT_SCHEMA, DELEGATION, VENDED, IcebergOptions, folder_of, hands_out_keys
 from trinity_iceberg.sink import IcebergSinkProvider
 
 if TYPE_CHECKING:
@@ -175,8 +175,6 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
             if attempt < 2 and "already exists" in str(error):
                 time.sleep(0.05)
                 continue
-            from trinity_iceberg.trouble import first_line
-
             raise TrinityError(
                 "CONFIGURATION_INVALID",
                 f"Catalog '{catalog}' cannot be opened with {shown(properties)}: {first_line(error)}. Check 'type', "
@@ -241,6 +239,10 @@ class IcebergFormat(Format):
     def hands_out_keys(self, options: Mapping[str, Any]) -> bool:
         """True for a REST catalog that is asked for keys."""
         return hands_out_keys(options)
+
+    def folder(self, options: Mapping[str, Any]) -> str | None:
+        """The warehouse; None for a name that a service knows it by."""
+        return folder_of(options)
 
     @property
     def spark(self) -> SparkRequirements:

@@ -8,9 +8,18 @@ from typing import Any, Final
 from pydantic import ConfigDict, Field
 
 from trinity.errors import TrinityError
-from trinity.storage import PYICEBERG_PREFIXES, CatalogOptions, Location, S3Options, in_bucket
+from trinity.storage import PYICEBERG_PREFIXES, CatalogOptions, Location, S3Options, in_bucket, is_absolute
 
-__all__ = ["CATALOG_FILE", "DEFAULT_SCHEMA", "DELEGATION", "FILE_IO", "VENDED", "IcebergOptions", "hands_out_keys"]
+__all__ = [
+    "CATALOG_FILE",
+    "DEFAULT_SCHEMA",
+    "DELEGATION",
+    "FILE_IO",
+    "VENDED",
+    "IcebergOptions",
+    "folder_of",
+    "hands_out_keys",
+]
 
 DEFAULT_SCHEMA: Final = "default"
 CATALOG_FILE: Final = "catalog.db"
@@ -54,7 +63,7 @@ class IcebergOptions(CatalogOptions):
 
     @property
     def _in_database(self) -> bool:
-        return self.type == "sql" and _IMPLEMENTATION not in (self.model_extra or {})
+        return _in_database({"type": self.type, **(self.model_extra or {})})
 
     @property
     def folder(self) -> Location | None:
@@ -120,6 +129,17 @@ class IcebergOptions(CatalogOptions):
         elif folder and self._in_database:
             found["uri"] = _patient(f"sqlite:///{folder.join(CATALOG_FILE)}")
         return found
+
+
+def folder_of(options: Mapping[str, Any]) -> str | None:
+    """The place of a catalog's tables; None where ``warehouse`` is a name that the catalog's service knows it by."""
+    where = str(options.get("warehouse") or "")
+    return where if where and (_in_database(options) or is_absolute(where)) else None
+
+
+def _in_database(options: Mapping[str, Any]) -> bool:
+    """True for a catalog that is in a database, and has no service of its own."""
+    return options.get("type", "sql") == "sql" and _IMPLEMENTATION not in options
 
 
 def hands_out_keys(options: Mapping[str, Any]) -> bool:

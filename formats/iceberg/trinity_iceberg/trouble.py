@@ -20,7 +20,7 @@ from pyiceberg.table import Table
 from requests.exceptions import RequestException
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, first_line
 
 try:
     from botocore.exceptions import BotoCoreError, ClientError
@@ -29,7 +29,7 @@ except ImportError:  # what Glue needs is an extra
 else:
     _AWS = (BotoCoreError, ClientError)
 
-__all__ = ["TROUBLE", "catalog_errors", "catalog_trouble", "first_line", "load_table", "of_another_kind"]
+__all__ = ["TROUBLE", "catalog_errors", "catalog_trouble", "load_table", "of_another_kind"]
 
 TROUBLE: Final[tuple[type[Exception], ...]] = (RESTError, RequestException, SQLAlchemyError, *_AWS)
 """The errors by which a catalog, or the way to it, fails; what it knows better of names are others."""
@@ -70,11 +70,6 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
 def _aws_code(error: Exception) -> str | None:
     answer = getattr(error, "response", None)  # of requests' errors it is no mapping
     return answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
-
-
-def first_line(error: Exception) -> str:
-    """The first line of what an error says, without its full stop."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(" .")
 
 
 def load_table(catalog: Catalog, name: tuple[str, ...]) -> Table:
