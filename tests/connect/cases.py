@@ -101,13 +101,20 @@ def test_constraints_and_defaults_are_judged_and_kept(session: Session, fmt: str
 
 @pytest.mark.parametrize(
     "text",
-    ["rand()", "uuid()", "sum(1.0)", "explode(array(1.0))", "reflect('a', 'b')", "java_method('a', 'b')", "mine(1.0)",
-     "1.0 -- rand()"],
+    ["rand()", "uuid()", "sum(1.0)", "explode(array(1.0))", "reflect('a', 'b')", "java_method('a', 'b')", "mine(1.0)"],
 )  # fmt: skip
 def test_n2_a_default_that_is_no_constant_is_refused(session: Session, spark: SparkSession, text: str) -> None:
     spark.udf.register("mine", lambda x: x, "double")
     with refused("NOT_SUPPORTED"):
         session.create_table("parquet.default.d", [Column("id", "int"), Column("x", "double", default=text)])
+
+
+@pytest.mark.parametrize("text", ["1.0 -- rand()", "1.0 /* rand() */", "1.0 + /* of old */ 2.0"])
+def test_n2_a_comment_within_a_default_or_a_check_is_named(session: Session, text: str) -> None:
+    with refused("NOT_SUPPORTED", "column 'x'", "comment"):
+        session.create_table("parquet.default.d", [Column("id", "int"), Column("x", "double", default=text)])
+    with refused("NOT_SUPPORTED", "comment"):
+        session.sql(f"CREATE TABLE parquet.default.d (id INT, x DOUBLE, CHECK (x = ({text}\n)))")
 
 
 def test_n2_a_function_of_the_sessions_that_hides_sparks_own_is_refused(session: Session, spark: SparkSession) -> None:
@@ -184,6 +191,15 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     from trinity.storage import ObjectStore
 
     monkeypatch.setattr(ObjectStore, "put", lambda *_, **__: None)
+
+
+def test_a_name_that_a_service_knows_is_no_folder(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = {"connector": "iceberg", "type": "in-memory", "warehouse": "production"}
+    with trinity.connect(catalogs={"lake": settings}, spark=spark):
+        assert not list(tmp_path.iterdir())
 
 
 def test_a_server_that_does_not_see_the_warehouse_is_refused(spark: SparkSession, tmp_path: Path, unseen: None) -> None:

@@ -49,6 +49,9 @@ class Parsed(Protocol):
     def has_subquery(self) -> bool:
         """True when it holds a query."""
 
+    def hides(self) -> bool:
+        """True when a comment may hide a part of it."""
+
     def makes_names(self) -> bool:
         """True when it makes a name out of text."""
 
@@ -94,6 +97,9 @@ class _ParsedBySpark:
     def has_subquery(self) -> bool:
         patterns = self._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
         return bool(self._tree.containsPattern(patterns.PLAN_EXPRESSION()))
+
+    def hides(self) -> bool:
+        return False  # Spark's parser has seen to its comments
 
     def makes_names(self) -> bool:
         return any(kind == "ExpressionWithUnresolvedIdentifier" for kind, _ in self._nodes())
@@ -189,6 +195,8 @@ def _several_rows(row: DataFrame, text: str) -> bool:
 
 
 def _check_functions(spark: SparkSession, parsed: Parsed, text: str, what: str) -> None:
+    if parsed.hides():
+        raise _refusal(what, text, "has a comment (-- or /*), and over Spark Connect nobody sees where that ends")
     if parsed.makes_names():
         raise _refusal(what, text, "makes a name out of text")
     for name in parsed.functions():

@@ -80,9 +80,13 @@ class RemoteExpression:
         """True when a query may stand in it."""
         return bool(_SUBQUERY.search(self.text))
 
+    def hides(self) -> bool:
+        """True when a comment, or what looks like one, may hide a part of it."""
+        return bool(COMMENT.search(self.text))
+
     def makes_names(self) -> bool:
-        """True when it may make a name out of text, or hide something behind a comment."""
-        return bool(COMMENT.search(self.text)) or "identifier" in self.functions()
+        """True when it may make a name out of text."""
+        return "identifier" in self.functions()
 
     def functions(self) -> Iterator[str]:
         """Names that may be of functions it calls."""
