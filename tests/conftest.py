@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
@@ -145,6 +146,16 @@ def plain(s3: Session) -> Table:
 def server(postgres_server: RunningServer) -> dict[str, str]:
     """What psycopg needs to reach it."""
     return postgres_server.options
+
+
+@pytest.fixture
+def database(server: dict[str, str]) -> Iterator[dict[str, str]]:
+    """What psycopg needs to reach a database of the test's own."""
+    name = f"of_a_test_{uuid.uuid4().hex}"
+    with psycopg.connect(**server, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
+        plain.execute(f"CREATE DATABASE {name}")
+        yield {**server, "dbname": name}
+        plain.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

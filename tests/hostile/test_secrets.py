@@ -212,20 +212,19 @@ def test_libpqs_parameters_are_not_shown(secret: str) -> None:
     refusal(lambda: dbapi.connect(model, passwort=secret, password=secret))
 
 
-def make_guarded(server: dict[str, str], password: str) -> None:
+def make_guarded(database: dict[str, str], password: str) -> None:
     """The user of whom the server asks a password, and a schema of its own."""
-    with psycopg.connect(**server, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
-        plain.execute("DROP SCHEMA IF EXISTS guarded CASCADE")
+    with psycopg.connect(**database, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
         plain.execute("DROP ROLE IF EXISTS guarded")
         plain.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{password}'")
         plain.execute("CREATE SCHEMA guarded AUTHORIZATION guarded")
 
 
-def test_a_server_that_refuses(server: dict[str, str], tmp_path: Path, secret: str) -> None:
+def test_a_server_that_refuses(database: dict[str, str], tmp_path: Path, secret: str) -> None:
     """A wrong password, host and database; then a right password, and statements that fail with it in their text."""
     right = f"{CORE} is right"
-    make_guarded(server, right)
-    url = f"jdbc:postgresql://{server['host']}:{server['port']}/{server['dbname']}"
+    make_guarded(database, right)
+    url = f"jdbc:postgresql://{database['host']}:{database['port']}/{database['dbname']}"
     model = a_model(jdbcUrl=url, jdbcUser="guarded", jdbcPassword=secret)
     wrong: tuple[dict[str, str], ...] = ({}, {"dbname": f"x{secret}"}, {"port": "1"}, {"host": f"{secret}.invalid"})
     for options in wrong:
@@ -247,11 +246,11 @@ def test_a_server_that_refuses(server: dict[str, str], tmp_path: Path, secret: s
             connection.rollback()
 
 
-def test_a_catalog_in_postgresql(server: dict[str, str], tmp_path: Path) -> None:
+def test_a_catalog_in_postgresql(database: dict[str, str], tmp_path: Path) -> None:
     """Its password stands in the address; for Spark, which shows addresses, beside it."""
     right = f"{CORE} is @right"
-    make_guarded(server, right)
-    place = f"{server['host']}:{server['port']}/{server['dbname']}"
+    make_guarded(database, right)
+    place = f"{database['host']}:{database['port']}/{database['dbname']}"
 
     def opened(password: str) -> Session:
         uri = f"postgresql+psycopg://guarded:{quote(password)}@{place}"
@@ -267,7 +266,7 @@ def test_a_catalog_in_postgresql(server: dict[str, str], tmp_path: Path) -> None
         assert settings["spark.sql.catalog.c.jdbc.user"] == "guarded"
         assert settings["spark.sql.catalog.c.jdbc.password"] == right
         assert_silent(f"{session.connector('c')!r} {table!r}")
-        with psycopg.connect(**server, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
+        with psycopg.connect(**database, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
             plain.execute("ALTER ROLE guarded NOLOGIN")
             plain.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guarded'")
         with pytest.raises(TrinityError) as caught:

@@ -127,7 +127,7 @@ def bucket_lake(fmt: str, server: Server, bucket: str, database: Mapping[str, An
     return BucketLake(fmt, f"{server.store(bucket)}/{_ODD[fmt]}/{uuid.uuid4().hex}", server, database)
 
 
-SERVERS = {"iceberg-postgres": "server", "iceberg-rest": "rest_catalog", "iceberg-glue": "glue"}
+SERVERS = {"iceberg-postgres": "database", "iceberg-rest": "rest_catalog", "iceberg-glue": "glue"}
 """Kind of a catalog -> fixture of the server that has its names."""
 
 
