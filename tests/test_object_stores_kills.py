@@ -20,7 +20,7 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, stored
+from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, stored
 from tests.support.bucket_moments import Moment, watched
 from tests.support.bucket_use import unneeded
 from tests.support.crash import KILLED, kill_session
@@ -138,6 +138,11 @@ def check_defined(session: Session, lake: BucketLake, action: str, where: str) -
     table.vacuum("0 seconds")
     assert len(stored(lake.server, table)) == (2 if action == "drop" else 4), where
     assert unneeded(lake, table) == [], where
+    if lake.fmt != "iceberg":  # whose names tell nothing of what was dropped
+        session.maintain("lake.default", vacuum="0 seconds")
+        known = [session.table(name).location for name in session.list_tables("lake", "default")]
+        there = [f"s3://{name}" for name in objects(lake.server, f"{lake.place}/default")]
+        assert [name for name in there if not name.startswith(tuple(known))] == [], where
     return done
 
 

@@ -105,11 +105,13 @@ class Catalogs(Mapping[str, Connector]):
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, CONFIGURATION_INVALID.
         """
+        return [TableName(c, s, name) for c, s in self.places(place) for name in self[c].metadata.list_tables(s)]
+
+    def places(self, place: TableName | None = None) -> list[tuple[str, str]]:
+        """Catalog and schema of each schema; arguments and errors as of :meth:`tables`."""
         if place is not None:
-            places = [(place.catalog, place.schema)]
-        else:
-            places = [(c, s) for c in sorted(self) for s in self[c].metadata.list_schemas()]
-        return [TableName(c, s, name) for c, s in places for name in self[c].metadata.list_tables(s)]
+            return [(place.catalog, place.schema)]
+        return [(c, s) for c in sorted(self) for s in self[c].metadata.list_schemas()]
 
     def requirements(self) -> list[SparkRequirements]:
         """The requirements of Spark that formats and object stores have."""

@@ -339,21 +339,21 @@ class Session:
 
         Args:
             schema: ``catalog.schema``, or a schema of the current catalog; all schemas of all catalogs without it.
-            vacuum: a duration, as of :meth:`Table.vacuum`, which each table then gets too.
+            vacuum: a duration, as of :meth:`Table.vacuum`, which each table gets, and what has no name in a bucket.
 
         Returns:
-            an entry for each table, in the order of their names.
+            an entry for each table, in the order of their names, and for each schema where something had none.
 
         Raises:
             TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND; INVALID_ARGUMENTS for a text that is no duration.
         """
-        from trinity.engine.compacting.upkeep import keep_up
+        from trinity.engine.compacting.upkeep import keep_up, swept
 
         if vacuum is not None:
             duration_ms(vacuum, "maintain(vacuum)")
         place = self.table_name([*split_name(schema), "_"]) if schema is not None else None
-        names = self._catalogs.tables(place)
-        return [keep_up(table, vacuum) for table in map(self.find_table, names) if table is not None]
+        done = [keep_up(t, vacuum) for t in map(self.find_table, self._catalogs.tables(place)) if t is not None]
+        return [*done, *swept(self._catalogs, place, vacuum)]
 
     def checked_properties(self, catalog: str, properties: Properties) -> dict[str, str]:
         """Properties in canonical spelling. Raises INVALID_TABLE_PROPERTY."""

@@ -239,6 +239,21 @@ class ConnectorMetadata(ABC):
         (:func:`trinity.storage.delete_around`).
         """
 
+    def sweep(self, schema: str, older_than_ms: int) -> VacuumResult | None:
+        """Removes what tables without a name have left in a schema's place: of a CREATE, or a DROP, that was killed.
+
+        Called by ``session.maintain`` with a vacuum. By default nothing is looked for.
+
+        Args:
+            schema: the schema.
+            older_than_ms: tables of which something is younger stay, somebody may be making them; milliseconds since
+                the epoch.
+
+        Returns:
+            what was removed, with 0 for the version; None where there was nothing.
+        """
+        return None
+
     def repair(self, table: TableHandle) -> CommitResult:
         """Makes the newest version that can be read the newest one, for a table whose newest metadata is damaged.
 

@@ -19,13 +19,15 @@ from trinity.storage.local_folders import folders_in
 from trinity.storage.location import Location
 from trinity.storage.store import ObjectStore
 
-__all__ = ["NamedFolders", "escaped", "folder_name", "name_of", "own_folder", "unescaped"]
+__all__ = ["OWN_FOLDER", "NamedFolders", "escaped", "folder_name", "name_of", "own_folder", "unescaped"]
 
 _MOST: Final = 255
 """Bytes of a folder's name that every usual disk takes."""
 _SHORTENED: Final = "~~"
 _DIGITS: Final = 32
 _OWN: Final = 16
+OWN_FOLDER: Final = re.compile(rf"(?P<name>.+)-[0-9a-f]{{{_OWN}}}")
+"""A folder as :func:`own_folder` spells it."""
 _SPECIAL: Final = re.compile(
     r'^[._ ]|[. ]\Z|[\x00-\x1f"#%*+,/:;<=>?@\[\\\]^`{|}~\x7f-\xa0'
     # marks and syllable parts that some disks join with the letter before them, blanks, signs without a width

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from trinity.errors import TrinityError
-from trinity.spi import TableHandle
+from trinity.spi import TableHandle, VacuumResult
 from trinity.storage.commits import commit_loop
 from trinity.storage.folder_names import NamedFolders
 from trinity.storage.graves import check_free, check_only_graves
@@ -19,6 +19,7 @@ from trinity.storage.location import Location
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.object_catalog import DEFAULT_SCHEMA, ObjectCatalog
 from trinity.storage.row_changes import RowChanges
+from trinity.storage.store import Entry
 
 __all__ = ["FolderCatalog", "FolderMetadata", "Folders", "folders_of"]
 
@@ -49,6 +50,9 @@ class Folders(Protocol):
 
     def drop_table(self, table: TableHandle) -> None:
         """Removes a table, or nothing of it."""
+
+    def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
+        """Removes what tables without a name have left."""
 
 
 def folders_of(catalog: str, warehouse: str, is_table: Callable[[Location], bool]) -> Folders:
@@ -163,6 +167,11 @@ class FolderCatalog:
             raise no_table(table.full_name) from error
         sweep(folder.parent)
 
+    def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
+        """Removes the graves of a schema; a folder is its table's name, and no table lies there without one."""
+        sweep(self.folder_of(schema))
+        return []
+
 
 class FolderMetadata(RowChanges):
     """Metadata whose schemas and tables are folders: the part that is the same for every such format."""
@@ -184,6 +193,10 @@ class FolderMetadata(RowChanges):
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
         return self._folders.get_table(schema, table)
+
+    def sweep(self, schema: str, older_than_ms: int) -> VacuumResult | None:
+        gone = self._folders.sweep(schema, older_than_ms)
+        return VacuumResult(len(gone), sum(entry.size for entry in gone), 0) if gone else None
 
     def drop_table(self, table: TableHandle) -> None:
         commit_loop(table.location, lambda: self._folders.drop_table(table), alone=True)

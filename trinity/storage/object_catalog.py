@@ -15,7 +15,8 @@ from trinity.storage.folder_names import folder_name, own_folder
 from trinity.storage.location import Location
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.object_names import NameLog
-from trinity.storage.store import ObjectStore
+from trinity.storage.store import Entry, ObjectStore
+from trinity.storage.unnamed import check_unswept, sweep_unnamed
 
 __all__ = ["ObjectCatalog"]
 
@@ -85,6 +86,7 @@ class ObjectCatalog:
             raise table_taken(table.full_name) from error
         try:
             self._check_schema(table.schema)  # it may have been dropped meanwhile
+            check_unswept(table)
         except TrinityError:
             self._tables.free(table.schema, table.table, location=where)
             ObjectStore(table.location).delete_below("")
@@ -95,6 +97,9 @@ class ObjectCatalog:
         if not self._tables.free(table.schema, table.table, location=self._below(table)):
             raise no_table(table.full_name)
         ObjectStore(table.location).delete_below("")
+
+    def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
+        return sweep_unnamed(self.root, folder_name(schema), self._tables, older_than_ms)
 
     # -- helpers ----------------------------------------------------------------------------------------
 

@@ -67,6 +67,20 @@ class NameLog:
             return False
         return True
 
+    def history(self, *spelled: str) -> dict[str, list[Mapping[str, Any] | None]]:
+        """The facts that names were taken with one after the other; None from when on they were free.
+
+        Args:
+            spelled: names as folders, of which these are parts.
+
+        Returns:
+            the last part of each, spelled as a folder -> its history.
+        """
+        found: dict[str, list[Mapping[str, Any] | None]] = {}
+        for entry in self._store.list("/".join((self._folder, *spelled))):
+            found.setdefault(entry.path.split("/")[-2], []).append(self._read(entry) if entry.size else None)
+        return found
+
     def _entry(self, *name: str) -> Entry | None:
         return next(iter(self._newest(*name).values()), None)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from trinity.errors import TrinityError, first_line
 from trinity.spi import ConnectorContext, TableHandle
-from trinity.storage import Location, no_schema, quoted
+from trinity.storage import Entry, Location, no_schema, quoted
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -72,6 +72,10 @@ class SparkNames:
 
     def drop_table(self, table: TableHandle) -> NoReturn:
         raise self._not_ours(f"{table.schema}.{table.table}", f"DROP TABLE {table.schema}.{table.table}")
+
+    def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
+        """Nothing: what a name stands for is Spark's to remove."""
+        return []
 
     def create_schema(self, schema: str) -> NoReturn:
         raise self._not_ours(schema, f"CREATE SCHEMA {schema}")

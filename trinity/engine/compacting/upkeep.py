@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Protocol
 
 from trinity.calls import public
 from trinity.engine.compacting.health import Health
 from trinity.errors import TrinityError
+from trinity.merge import duration_ms
 from trinity.merge.strength import Strength
 from trinity.names import TableName
-from trinity.spi import CommitResult, VacuumResult
+from trinity.spi import CommitResult, Connector, VacuumResult
 
-__all__ = ["Upkeep", "keep_up"]
+__all__ = ["Upkeep", "keep_up", "swept"]
 
 
 @public
@@ -21,7 +23,7 @@ class Upkeep:
     """Work of ``session.maintain()`` on one table.
 
     Attributes:
-        table: its full name.
+        table: its full name; that of a schema for what tables without a name have left there.
         strength: the compaction that was due, ``minor``, ``resolve`` or ``full``; None when none was.
         compacted: its commit; None when none was due, or it failed.
         vacuumed: what was removed; None when nothing was to be, or it failed.
@@ -73,6 +75,39 @@ def keep_up(table: Kept, retain: str | None) -> Upkeep:
     except TrinityError as error:
         return Upkeep(name, strength, compacted, error=error)
     return Upkeep(name, strength, compacted, vacuumed)
+
+
+class Places(Protocol):
+    """The catalogs, as upkeep sees them."""
+
+    def places(self, place: TableName | None = None) -> list[tuple[str, str]]:
+        """Catalog and schema of each schema."""
+        ...
+
+    def __getitem__(self, name: str, /) -> Connector:
+        """The catalog's connector."""
+        ...
+
+
+def swept(catalogs: Places, place: TableName | None, retain: str | None) -> list[Upkeep]:
+    """Removes what tables without a name have left; an entry for each schema where there was something.
+
+    Args:
+        catalogs: the session's.
+        place: a name of a schema; None for all schemas.
+        retain: what is younger stays; None to remove nothing.
+    """
+    done: list[Upkeep] = []
+    if retain is not None:
+        before = int(time.time() * 1000) - duration_ms(retain, "maintain(vacuum)")
+        for catalog, schema in catalogs.places(place):
+            try:
+                gone, error = catalogs[catalog].metadata.sweep(schema, before), None
+            except TrinityError as found:
+                gone, error = None, found
+            if gone or error:
+                done.append(Upkeep(f"{catalog}.{schema}", vacuumed=gone, error=error))
+    return done
 
 
 def _compacted(table: Kept, strength: str) -> tuple[str, CommitResult]:

@@ -1,0 +1,116 @@
+"""Tables in a bucket that have no name, as a kill leaves them: maintain() with a vacuum removes them, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, bucket_lake, objects, refusal, stored
+from tests.support.fault_proxy import Answer, Request
+from tests.support.object_store import ObjectServer
+from trinity import Session
+from trinity.storage import Location, ObjectStore
+from trinity.storage.object_names import NameLog
+from trinity.table import Table
+
+DENIED = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
+
+
+@pytest.fixture(params=["parquet", "delta"])
+def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str) -> BucketLake:
+    """A catalog whose names are in the bucket."""
+    return bucket_lake(str(request.param), object_server, bucket, {})
+
+
+def dropped(session: Session, lake: BucketLake) -> Table:
+    """A table that has lost its name, and whose files are there."""
+    table = session.create_table("t", COLUMNS)
+    table.append(ROWS)
+    with lake.server.proxy.faulty(lambda request, ask: DENIED if "delete" in request.path else None):
+        session.drop_table("t")
+    assert len(objects(lake.server, table.location)) > 2
+    return table
+
+
+def named(request: Request) -> bool:
+    """True for a request that gives a table its name."""
+    return request.method == "PUT" and "/_trinity/tables/" in request.path
+
+
+def unmade(session: Session, lake: BucketLake) -> list[str]:
+    """The objects of a table that gets no name."""
+    before = set(objects(lake.server, lake.place))
+    with lake.server.proxy.faulty(lambda request, ask: DENIED if named(request) else None):
+        refusal("PERMISSION_DENIED", lambda: session.create_table("t", COLUMNS))
+    return sorted(set(objects(lake.server, lake.place)) - before)
+
+
+def swept(session: Session, retain: str = "0 seconds") -> int:
+    """The number of objects that a vacuum of all removes from where there is no table."""
+    done = [kept for kept in session.maintain("lake.default", vacuum=retain) if kept.table == "lake.default"]
+    assert [kept.error for kept in done if kept.error] == []
+    return sum(kept.vacuumed.files for kept in done if kept.vacuumed)
+
+
+def test_what_a_drop_and_a_create_have_left_goes(s3: Session, plain: Table, lake: BucketLake) -> None:
+    plain.append(ROWS)
+    empty = s3.create_table("empty", COLUMNS)
+    gone, left = dropped(s3, lake), unmade(s3, lake)
+    assert left
+    assert swept(s3, "1 day") == 0
+    there = len(left) + len(objects(lake.server, gone.location))
+    assert swept(s3) == there
+    assert swept(s3) == 0
+    assert objects(lake.server, gone.location) == []
+    assert not set(left) & set(objects(lake.server, lake.place))
+    assert len(stored(lake.server, plain)) == 2
+    assert empty.append(ROWS).rows == 2
+    assert s3.create_table("t", COLUMNS).append(ROWS).rows == 2
+
+
+def test_what_others_put_there_stays(s3: Session, plain: Table, lake: BucketLake) -> None:
+    """A table of which the names say nothing is not known to have been dropped."""
+    store = ObjectStore(f"{lake.place}/default/theirs-0123456789abcdef")
+    for name in ("metadata/00000.metadata.json", "data/part.parquet"):
+        store.put(name, b"{}")
+    s3.drop_table("plain")
+    kept = ObjectStore(plain.location)
+    kept.put("_delta_log/00.json", b"{}")
+    assert swept(s3) == 1  # of the dropped one, which somebody wrote into
+    assert [entry.path for entry in store.list()] == ["data/part.parquet", "metadata/00000.metadata.json"]
+
+
+def test_a_table_that_is_swept_before_it_has_its_name_is_not_made(s3: Session, lake: BucketLake) -> None:
+    removed: list[int] = []
+
+    def sweeps(request: Request, ask: Any) -> None:
+        if named(request) and not removed:
+            removed.append(0)
+            with lake.connect() as other:
+                removed.append(swept(other))
+
+    with lake.server.proxy.faulty(sweeps):
+        assert "make it again" in refusal("TRANSACTION_CONFLICT", lambda: s3.create_table("t", COLUMNS))
+    assert removed[1] > 0
+    assert s3.list_tables("lake", "default") == []
+    assert s3.create_table("t", COLUMNS).append(ROWS).rows == 2
+
+
+def test_a_table_that_gets_its_name_while_it_is_swept_stays(s3: Session, lake: BucketLake) -> None:
+    [first, *_] = unmade(s3, lake)
+    place = "/".join(first.split("/")[first.split("/").index("default") :][:2])
+    names = NameLog(ObjectStore(Location.of(lake.place)), "_trinity/tables")
+    late: list[str] = []
+
+    def names_it(request: Request, ask: Any) -> None:
+        if request.method == "PUT" and request.path.endswith("_trinity-going") and not late:
+            late.append(place)
+            names.take("default", "t", location=place)
+
+    with lake.server.proxy.faulty(names_it):
+        assert swept(s3) == 0
+    assert late
+    table = s3.table("t")
+    assert table.append(ROWS).rows == 2
+    assert not [name for name in objects(lake.server, table.location) if name.endswith("-going")]
