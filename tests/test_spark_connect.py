@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 import trinity
+from tests.support.bucket_lake import bucket_lake
 from tests.support.connect_server import client, running_connect_server
-from tests.support.object_store import free_ports
+from tests.support.object_store import ObjectServer, free_ports, running_object_server
 from tests.support.refusals import refused
 from tests.test_reach import COMMANDS, QUERIES
 from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
 from trinity.engine.spark.remote_texts import RemoteExpression, varies
+from trinity.storage.s3 import S3
 
 REMOTE: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
 """A session of Spark Connect as far as no server is asked."""
@@ -89,28 +91,53 @@ def server() -> Iterator[str]:
         yield address
 
 
-def told(done: subprocess.CompletedProcess[str]) -> str:
+def told_by(done: subprocess.CompletedProcess[str]) -> str:
     return f"{done.stdout[-6000:]}\n{done.stderr[-3000:]}"
 
 
 @pytest.mark.full
 def test_the_cases_of_a_client(server: str, tmp_path: Path) -> None:
     done = client(server, "-m", "pytest", "-q", "-m", "", f"--basetemp={tmp_path / 'own'}", "tests/connect/cases.py")
-    assert done.returncode == 0, told(done)
+    assert done.returncode == 0, told_by(done)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("page", PAGES)
 def test_what_tables_do_holds_over_spark_connect(server: str, tmp_path: Path, page: str) -> None:
     done = client(server, "-m", "pytest", "-q", "-m", "not full", f"--basetemp={tmp_path / 'own'}", page)
-    assert done.returncode == 0, told(done)
+    assert done.returncode == 0, told_by(done)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("fmt", ["parquet", "iceberg"])
 def test_a_format_conforms_over_spark_connect(server: str, tmp_path: Path, fmt: str) -> None:
     done = client(server, "-m", "trinity_conformance", "run", fmt, "--traces", tmp_path)
-    assert done.returncode == 0, told(done)
+    assert done.returncode == 0, told_by(done)
+
+
+@pytest.mark.full
+def test_tables_in_a_bucket(object_server: ObjectServer, bucket: str, tmp_path: Path) -> None:
+    """The server is told of the store by its own settings, its Python by its own environment."""
+    unread, options = object_server.new_bucket(), object_server.options
+    told = {
+        "spark.jars.packages": ",".join(S3.spark.packages),
+        **S3.spark.settings,
+        "spark.hadoop.fs.s3a.endpoint": options["endpoint"],
+        "spark.hadoop.fs.s3a.endpoint.region": options["region"],
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.access.key": options["access_key_id"],
+        "spark.hadoop.fs.s3a.secret.key": options["secret_access_key"],
+    }
+    known = bucket_lake("parquet", object_server, bucket, {}).environment
+    with running_object_server() as elsewhere:
+        elsewhere.files.create_dir(bucket)
+        told[f"spark.hadoop.fs.s3a.bucket.{unread}.endpoint"] = elsewhere.options["endpoint"]
+        known |= {"TRINITY_TESTS_PLACE": f"s3://{bucket}/connect", "TRINITY_TESTS_UNREAD": f"s3://{unread}/connect"}
+        known["TRINITY_TESTS_ELSEWHERE"] = elsewhere.options["endpoint"]
+        with running_connect_server(told, **known) as address:
+            words = ("-m", "pytest", "-q", "-m", "", f"--basetemp={tmp_path / 'own'}", "tests/connect/bucket_cases.py")
+            done = client(address, *words, **known)
+    assert done.returncode == 0, told_by(done)
 
 
 @pytest.mark.full

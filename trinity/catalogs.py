@@ -138,8 +138,7 @@ class Catalogs(Mapping[str, Connector]):
 
         in_bucket, made_by = self._buckets.has(name), self._formats[name]
         package = type(made_by).__module__.partition(".")[0]
-        folder = None if in_bucket else self.warehouse(name)
-        return RemoteCatalog(name, package, folder, made_by.spark.jvm and not in_bucket)
+        return RemoteCatalog(name, package, self.warehouse(name), made_by.spark.jvm and not in_bucket)
 
     def close(self) -> None:
         """Closes the connectors that are open."""

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pyspark
@@ -25,10 +26,11 @@ _TESTS: Final = Path(__file__).parents[2]
 
 
 @contextlib.contextmanager
-def running_connect_server(**environment: str) -> Iterator[str]:
+def running_connect_server(further: Mapping[str, str] = MappingProxyType({}), **environment: str) -> Iterator[str]:
     """Starts a server, whose workers find Trinity as this process does; its address, ``sc://…``.
 
     Args:
+        further: settings of Spark's.
         environment: variables of the server beside those of this process.
     """
     folder = Path(tempfile.mkdtemp(prefix="trinity-connect-"))
@@ -44,6 +46,7 @@ def running_connect_server(**environment: str) -> Iterator[str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.connect.grpc.binding.port": str(port),
+        **further,
     }
     words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     log = folder / "log"

@@ -1,7 +1,8 @@
 """A session of Spark Connect that the caller brought: its server is found to know Trinity, and to see the same files.
 
-A catalog's tables are committed from here and their files written there. A server with disks of its own would write
-files that nobody who reads the table's metadata can find; so it is asked before anything is written.
+A catalog's tables are committed from here and their files written there. A server with disks of its own, or whose own
+settings lead to another store, would write files that nobody who reads the table's metadata can find; so it is asked
+before anything is written.
 """
 
 from __future__ import annotations
@@ -9,18 +10,18 @@ from __future__ import annotations
 import json
 import socket
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from trinity.engine.spark.remote import check_mode
 from trinity.engine.spark.settings import REMOTE_SETTINGS
-from trinity.errors import TrinityError
-from trinity.storage import ObjectStore
+from trinity.errors import TrinityError, first_line
+from trinity.storage import AlreadyExists, Location, ObjectStore, in_bucket, kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +30,8 @@ __all__ = ["RemoteCatalog", "open_remote", "prepare_remote"]
 
 _PORT: Final = 15002
 _PATIENCE_S: Final = 10
+_SEEN: Final = "_trinity/seen"
+"""An object of a warehouse in a bucket, whose text no other one has."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class RemoteCatalog:
     Attributes:
         name: its name.
         module: the package of its format.
-        folder: the folder of its tables on a disk, if it has one.
+        folder: the place of its tables on a disk or in a bucket, as far as the session knows it.
         needs_jvm: whether its tables there are worked on through Spark's JVM.
     """
 
@@ -94,39 +97,87 @@ def prepare_remote(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> No
 
 
 def _ask(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
-    """One task on the server, which imports what tasks need and looks for files that are put here for that time."""
+    """One task on the server, which imports what tasks need and looks for what was put beside the tables."""
     modules = list(dict.fromkeys(["trinity", *(catalog.module for catalog in catalogs)]))
-    name = f".trinity-{uuid.uuid4().hex}"
-    folders = dict.fromkeys(c.folder for c in catalogs if c.folder)
-    marked = {folder: store for folder in folders if _mark(store := ObjectStore(folder), name)}
+    marks = [found for folder in dict.fromkeys(c.folder for c in catalogs if c.folder) if (found := _mark(folder))]
     try:
-        found = _answer(spark, modules, list(marked), name)
+        _check_python(_answer(spark, modules, marks))
+        for mark in marks:
+            if in_bucket(mark.folder):
+                _check_spark(spark, mark)
     finally:
-        for store in marked.values():
-            store.delete([name])
+        for mark in marks:
+            if not in_bucket(mark.folder):
+                ObjectStore(mark.folder).delete([mark.name])
+
+
+class _Mark(NamedTuple):
+    """An object beside a catalog's tables, by whose text they are known to be the same."""
+
+    folder: str
+    name: str
+    text: str
+
+
+def _mark(folder: str) -> _Mark | None:
+    """Puts a mark, in a bucket one that stays; None where nothing can be put: nor will a table be changed there."""
+    store, text = ObjectStore(folder), uuid.uuid4().hex
+    try:
+        if not in_bucket(folder):
+            store.make_folder()
+            store.put(f".trinity-{text}", text.encode(), sync=False)
+            return _Mark(folder, f".trinity-{text}", text)
+        try:
+            store.put_if_absent(_SEEN, text.encode())
+        except AlreadyExists:
+            text = store.get(_SEEN).decode()
+        return _Mark(folder, _SEEN, text)
+    except (TrinityError, OSError):
+        return None
+
+
+def _check_python(found: Mapping[str, Any]) -> None:
     here = version("trinity-merge")
     if "missing" in found:
         raise _refused(f"cannot import {found['missing']} ({found['error']}). Install trinity-merge {here} there")
     if found["version"] != here:
         raise _refused(f"has trinity-merge {found['version']}, and here is {here}. Install the same there")
-    if found["unseen"]:
-        raise _refused(
-            f"does not see the folder {found['unseen'][0]}, so that it would write elsewhere. Give one that both see"
-        )
+    for folder, why in found["unseen"]:
+        if in_bucket(folder):
+            variable = kind_of(folder).options.environment["endpoint"][0]
+            raise _refused(
+                f"does not reach '{folder}' ({why}). Its environment has to name the same store, by {variable} and its "
+                "like, and a key of it: options of the session are not sent there"
+            )
+        raise _refused(f"does not see the folder {folder}, so that it would write elsewhere. Give one that both see")
 
 
-def _mark(store: ObjectStore, name: str) -> bool:
-    """False where nothing can be put: nor will a table be changed there."""
-    try:
-        store.make_folder()
-        store.put(name, b"", sync=False)
-    except (TrinityError, OSError):
-        return False
-    return True
-
-
-def _answer(spark: SparkSession, modules: list[str], folders: list[str], name: str) -> dict[str, Any]:
+def _check_spark(spark: SparkSession, mark: _Mark) -> None:
+    """Has Spark itself read the mark, which a bucket shows it by a file system of Hadoop's."""
     from pyspark.errors import PySparkException
+
+    from trinity.calls.spark import from_spark, quiet
+
+    why = "it finds another one of that name"
+    try:
+        with quiet():
+            row = spark.read.text(Location.of(mark.folder).join(mark.name).for_sql).head()
+        if row is not None and row[0] == mark.text:
+            return
+    except PySparkException as error:
+        why = first_line(from_spark(error).message)
+    kind = kind_of(mark.folder)
+    raise _refused(
+        f"does not read '{mark.folder}' ({why}). Start it with {', '.join(kind.spark.packages)}, and with the settings "
+        f"of Hadoop's file system for {kind.name} that name the same store, and a key of it",
+        "Spark",
+    )
+
+
+def _answer(spark: SparkSession, modules: list[str], marks: list[_Mark]) -> dict[str, Any]:
+    from pyspark.errors import PySparkException
+
+    wanted = [tuple(mark) for mark in marks]
 
     def asked(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # sent as it stands, since the module that it is of may be missing there
@@ -144,9 +195,16 @@ def _answer(spark: SparkSession, modules: list[str], folders: list[str], name: s
                 answer |= {"missing": module, "error": str(error)}
                 break
         else:
+            from trinity.errors import TrinityError
             from trinity.storage import ObjectStore
 
-            unseen = [folder for folder in folders if not ObjectStore(folder).exists(name)]
+            unseen = []
+            for folder, name, text in wanted:
+                try:
+                    if ObjectStore(folder).get(name).decode() != text:
+                        unseen.append((folder, "it finds another one of that name"))
+                except (TrinityError, OSError) as error:
+                    unseen.append((folder, str(error).rstrip(".")))
             answer |= {"version": version("trinity-merge"), "unseen": unseen}
         yield pyarrow.RecordBatch.from_pydict({"answer": [json.dumps(answer)]})
 
@@ -160,8 +218,8 @@ def _answer(spark: SparkSession, modules: list[str], folders: list[str], name: s
     return answer
 
 
-def _refused(why: str) -> TrinityError:
+def _refused(why: str, who: str = "Python") -> TrinityError:
     return TrinityError(
         "CONFIGURATION_INVALID",
-        f"Python on the server of Spark Connect {why}; docs/clusters.md says what a server needs.",
+        f"{who} on the server of Spark Connect {why}; docs/clusters.md says what a server needs.",
     )
