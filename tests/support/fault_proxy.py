@@ -36,6 +36,8 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
 
 
+_PATIENCE_S = 600
+"""The time that a server has for an answer: on a busy machine it needs a minute, and who asks has its own patience."""
 LOST = Answer(0)
 """No answer: the connection is closed."""
 
@@ -132,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def asked(self, body: bytes) -> Answer:
         """The server's answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=_PATIENCE_S)
         try:
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
