@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.bucket_lake import FIRST, BucketLake, Server, bucket_lake, database_of, refusal
+from tests.support.bucket_use import check_patience
+from tests.support.fault_proxy import LOST, Answer
 from trinity import Session
 
 pytestmark = pytest.mark.full
@@ -96,3 +98,12 @@ def test_two_ways_to_what_spark_reaches_in_one_are_refused(there: Session, cloud
         said = refusal("CONFIGURATION_INVALID", lambda: session.spark)
     assert "different storage_options" in said
     assert cloud.server.store("").partition("@")[2] in said
+
+
+@pytest.mark.parametrize("cloud", ["gcs-parquet", "azure-parquet"], indirect=True)
+@pytest.mark.parametrize("answer", [LOST, Answer(503)], ids=["lost", "throttled"])
+def test_a_store_that_fails_spark_is_told_soon(there: Session, cloud: BucketLake, answer: Answer) -> None:
+    there.sql("CREATE TABLE t (k INT, v STRING)")
+    table = there.table("t")
+    table.append(pa.table({"k": [1], "v": ["a"]}))
+    check_patience(table, cloud.server.proxy, answer)

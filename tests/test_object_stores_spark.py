@@ -10,6 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.bucket_lake import FIRST, BucketLake
+from tests.support.bucket_use import check_patience
+from tests.support.fault_proxy import LOST, Answer
 from tests.support.object_store import SECRET
 from trinity import Session
 
@@ -99,3 +101,13 @@ def test_workers_of_sources_reach_the_bucket(s3: Session, lake: BucketLake, tmp_
     assert SECRET not in "".join(
         file.read_text() for file in (tmp_path / "c").rglob("*") if file.is_file() and not file.name.endswith(".crc")
     )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
+@pytest.mark.parametrize("answer", [LOST, Answer(503)], ids=["lost", "throttled"])
+def test_a_store_that_fails_spark_is_told_soon(s3: Session, lake: BucketLake, answer: Answer) -> None:
+    s3.sql("CREATE TABLE t (k INT, v STRING)")
+    table = s3.table("t")
+    table.append(pa.table({"k": [1], "v": ["a"]}))
+    check_patience(table, lake.server.proxy, answer)

@@ -1,10 +1,11 @@
-"""The objects of a table in a bucket that its newest version does not need, as a vacuum is to leave none."""
+"""The use of a bucket: objects that a table's newest version does not need, and requests that nobody answers."""
 
 from __future__ import annotations
 
 import json
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
@@ -12,17 +13,20 @@ from typing import Any, Final
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import read_manifest_list
 
-from tests.support.bucket_lake import BucketLake, objects
+from tests.support.bucket_lake import BucketLake, objects, refusal
+from tests.support.fault_proxy import Answer, Proxy, Request
 from trinity.storage import Location
 from trinity.table import Table
 
-__all__ = ["unneeded"]
+__all__ = ["check_patience", "unneeded"]
 
 _LOGS: Final = {
     "parquet": r"_trinity/log/\d{20}(\.checkpoint)?\.json",
     "delta": r"_delta_log/(\d{20}\.(json|crc|checkpoint\.parquet)|_last_checkpoint)",
     "iceberg": r"\b\B",  # nothing: its metadata says what it needs
 }
+_TRIES: Final = 24
+"""Requests for one thing, which is looked at twice; where a connection ends Java's own client asks twice, too."""
 _PROBE: Final = "_trinity/probe"
 """Shows that the store has put if absent, and stays."""
 
@@ -41,6 +45,23 @@ def unneeded(lake: BucketLake, table: Table) -> list[str]:
     assert needed <= there
     names = sorted(path.removeprefix(f"{table.location}/") for path in there - needed)
     return [name for name in names if not re.fullmatch(f"{_PROBE}|{_LOGS[lake.fmt]}", name)]
+
+
+def check_patience(table: Table, proxy: Proxy, answer: Answer) -> None:
+    """Spark gives up soon on a store that shows it no data files: by itself it asks thirty times and more."""
+    asked: list[Request] = []
+
+    def denies(request: Request, ask: Any) -> Answer | None:
+        if ".parquet" not in request.path or request.method not in ("GET", "HEAD"):
+            return None
+        asked.append(request)
+        return answer
+
+    with proxy.faulty(denies):
+        refusal("FILESYSTEM_ERROR", lambda: table.session.sql(f"UPDATE {table.name} SET v = 'b'"))
+    often = Counter((request.method, request.path) for request in asked)
+    assert 1 < max(often.values()) <= _TRIES, often
+    assert [row.v for row in table.to_df().collect()] == ["a"]
 
 
 def _metadata(lake: BucketLake, table: Table) -> Iterator[str]:

@@ -131,13 +131,24 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
     return found or stumbled
 
 
+_GOOGLE: Final = "com.google.cloud.hadoop.repackaged.gcs.com.google.api.client"
 _OF_STORES: Final[Mapping[str, ErrorCode]] = {
+    f"{_GOOGLE}.googleapis.json.GoogleJsonResponseException": "FILESYSTEM_ERROR",
+    f"{_GOOGLE}.http.HttpResponseException": "FILESYSTEM_ERROR",
+    "java.net.ConnectException": "FILESYSTEM_ERROR",
+    "java.net.NoRouteToHostException": "FILESYSTEM_ERROR",
+    "java.net.SocketException": "FILESYSTEM_ERROR",
+    "java.net.SocketTimeoutException": "FILESYSTEM_ERROR",
+    "java.net.UnknownHostException": "FILESYSTEM_ERROR",
     "java.nio.file.AccessDeniedException": "PERMISSION_DENIED",
     "org.apache.hadoop.fs.UnsupportedFileSystemException": "CONFIGURATION_INVALID",
     "org.apache.hadoop.fs.azurebfs.contracts.exceptions.AbfsRestOperationException": "FILESYSTEM_ERROR",
     "org.apache.hadoop.fs.s3a.AWSClientIOException": "FILESYSTEM_ERROR",
     "org.apache.hadoop.fs.s3a.AWSServiceThrottledException": "FILESYSTEM_ERROR",
+    "org.apache.hadoop.fs.s3a.AWSStatus500Exception": "FILESYSTEM_ERROR",
+    "org.apache.hadoop.fs.s3a.HttpChannelEOFException": "FILESYSTEM_ERROR",
     "org.apache.hadoop.fs.s3a.UnknownStoreException": "FILESYSTEM_ERROR",
+    "org.apache.hadoop.net.ConnectTimeoutException": "FILESYSTEM_ERROR",
 }
 """Java's classes of errors of Hadoop's file systems -> Trinity's code."""
 

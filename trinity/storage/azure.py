@@ -29,6 +29,13 @@ _PLAIN: Final = {
     "fs.abfss.impl": "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
     "fs.azure.always.use.https": "false",
 }
+_PATIENCE: Final = {  # of milliseconds: five times at most, each with four seconds without an answer
+    "io.retry.max.retries": "4",
+    "io.retry.min.backoff.interval": "500",
+    "io.retry.backoff.interval": "500",
+    "io.retry.max.backoff.interval": "3000",
+    "http.read.timeout": "4000",
+}
 _OAUTH: Final = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
 
 
@@ -184,6 +191,9 @@ class Azure(StoreKind):
         account = _account(store)
         found = {**_keys(options), **_address(account, options)}
         return {f"fs.azure.{name}.{account.host}": value for name, value in found.items()}
+
+    def hadoop_patience(self, store: str) -> Mapping[str, str]:
+        return {f"fs.azure.{name}.{_account(store).host}": value for name, value in _PATIENCE.items()}
 
     def hadoop_needs(self, options: StoreOptions) -> Mapping[str, str]:
         # without TLS: what ABFS asks of all accounts alike

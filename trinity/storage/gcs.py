@@ -156,6 +156,9 @@ class Gcs(StoreKind):
         # by itself Hadoop knows the scheme only where the JAR was there when it looked first
         return {**found, **_IMPLEMENTATION, "fs.gs.storage.root.url": f"{(options.endpoint or _SERVICE).rstrip('/')}/"}
 
+    def hadoop_patience(self, store: str) -> Mapping[str, str]:
+        return {"fs.gs.http.max.retry": "4"}
+
 
 @lru_cache(maxsize=64)
 def _client(bucket: str, options: GcsOptions) -> GCSStore:

@@ -27,6 +27,14 @@ _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 AMAZON_SDK: Final = "2.29.52"
 """The version of Amazon's SDK for Java."""
 _HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
+S3A_PATIENCE: Final = {  # four times at most, each with five seconds without an answer; six where a store throttles
+    "attempts.maximum": "0",  # of Amazon's client, within each of S3A's
+    "retry.limit": "3",
+    "retry.throttle.limit": "5",
+    "connection.timeout": "5s",
+    "connection.establish.timeout": "5s",
+}
+"""The patience of S3A, whose own is minutes, and days with a store that throttles."""
 _CREDENTIALS: Final = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
 
 
@@ -164,6 +172,9 @@ class S3(StoreKind):
         assert isinstance(options, S3Options)
         bucket = self.bucket(store)
         return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in s3a_settings(options).items()}
+
+    def hadoop_patience(self, store: str) -> Mapping[str, str]:
+        return {f"fs.s3a.bucket.{self.bucket(store)}.{name}": value for name, value in S3A_PATIENCE.items()}
 
 
 def s3a_settings(options: S3Options) -> dict[str, str]:

@@ -99,6 +99,16 @@ class StoreKind(ABC):
         """
         return {}
 
+    def hadoop_patience(self, store: str) -> Mapping[str, str]:
+        """The settings by which Hadoop's file system gives up within half a minute; by itself it goes on for longer.
+
+        Those that Spark was started with hold before these.
+
+        Args:
+            store: the bucket.
+        """
+        return {}
+
 
 def patience(options: StoreOptions) -> dict[str, Any]:
     """The part of obstore's options about waiting, and about TLS that may be missing."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.engine.spark.remote import refuse_remote
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
-from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, granted, in_bucket, s3a_settings
+from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, granted, in_bucket, kind_of, s3a_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,6 +98,8 @@ def _told(spark: SparkSession, key: Granted, bucket: str) -> Reach:
             hadoop.set(kept, value)
             meant = f"${{{kept}}}"  # Hadoop puts in what it stands for
         options[f"fs.s3a.bucket.{bucket}.{name}"] = meant
+    patience = kind_of("s3:").hadoop_patience(f"s3://{bucket}")
+    options |= {name: value for name, value in patience.items() if hadoop.get(name) is None}
     now = int(time.time() * 1000)
     found = Reach(options, scheme)
     with _mutex:

@@ -42,6 +42,9 @@ def prepare_buckets(spark: SparkSession, buckets: Mapping[str, StoreOptions]) ->
     context = spark.sparkContext
     hadoop = context._jsc.hadoopConfiguration()
     _check_needs(hadoop, buckets)
+    for store in buckets:
+        for name, value in kind_of(store).hadoop_patience(store).items():
+            hadoop.setIfUnset(name, value)
     for store, wanted in _agreed(buckets).items():
         known = {name: hadoop.get(name) for name in wanted}
         if known == wanted:
