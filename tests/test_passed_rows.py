@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -111,8 +112,8 @@ def versions(draw: st.DrawFn) -> Drawn:
     )
 
 
-@given(versions())
-def test_rows_are_passed_over_that_win_no_key(drawn: Drawn) -> None:
+@given(versions(), st.sampled_from(["local[2]", "spark://there:7077"]))
+def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "LEAST_ROWS", 0)
         patch.setattr(module, "run_on_spark", _in_process)
@@ -120,15 +121,18 @@ def test_rows_are_passed_over_that_win_no_key(drawn: Drawn) -> None:
         log = [f for f in whole.files if f.tier is Tier.LOG]
         for commits in drawn.reads:  # each goes on from what the one before has found
             version = _until(whole, log[:commits])
-            found = module.passed_rows(cast(SparkSession, Local()), version, merge_spec(whole.definition), search=True)
+            found = module.passed_rows(
+                cast(SparkSession, Asked(master)), version, merge_spec(whole.definition), search=True
+            )
             assert found is not None
             assert _shown(version, found) == _live(drawn, version)
 
 
-class Local:
+class Asked:
     """What a search asks of Spark."""
 
-    sparkContext = type("Context", (), {"defaultParallelism": 2})  # noqa: N815 - Spark's name
+    def __init__(self, master: str) -> None:
+        self.sparkContext = SimpleNamespace(defaultParallelism=2, master=master)
 
     def range(self, start: int, end: int, step: int, tasks: int) -> list[list[int]]:
         edges = np.linspace(start, end, tasks + 1).astype(int)

@@ -10,7 +10,6 @@ import pytest
 from pyspark.errors import PythonException
 
 from trinity import Session, Table, TrinityError
-from trinity.engine.appending.run_sinks import run_on_spark
 from trinity.engine.reading import passed_rows
 from trinity.engine.reading.superseded import Search
 
@@ -22,12 +21,12 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[Search]:
     """The searches of a test, of whatever small tables."""
     found: list[Search] = []
 
-    def run(search: Any, numbers: Any) -> list[bytes]:
-        found.append(search)
-        return run_on_spark(search, numbers)
+    def noted(*given: Any) -> Search:
+        found.append(Search(*given))
+        return found[-1]
 
     monkeypatch.setattr(passed_rows, "LEAST_ROWS", 1)
-    monkeypatch.setattr(passed_rows, "run_on_spark", run)
+    monkeypatch.setattr(passed_rows, "Search", noted)
     return found
 
 
@@ -98,7 +97,12 @@ def test_who_asks_for_keys_alone_starts_no_search(session: Session, searches: li
     assert joins(table, where="id = 1")
 
 
-def test_new_options_are_a_new_search(session: Session, searches: list[Search]) -> None:
+@pytest.mark.parametrize("by_a_job", [False, True])
+def test_new_options_are_a_new_search(
+    session: Session, searches: list[Search], by_a_job: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if by_a_job:  # as on a cluster
+        monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
     table = made(session, "parquet")
     put(table, (1, 20, "new"), (1, 5, "late"))
     assert read(table)[1] == (1, 20, "new")
@@ -126,6 +130,7 @@ def test_what_python_workers_cannot_do_is_done_by_a_join(session: Session, monke
 
     monkeypatch.setattr(passed_rows, "LEAST_ROWS", 1)
     monkeypatch.setattr(passed_rows, "run_on_spark", without_python)
+    monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
     table = made(session, "parquet")
     put(table, (1, 20, "new"))
     assert read(table)[1] == (1, 20, "new")

@@ -89,7 +89,7 @@ class Table(TableColumns):
     ) -> DataFrame:
         """The merged rows: at most one per key, deleted keys left out; lazy, but for a look at the keys of a large log.
 
-        Of a table with two million base rows and more, the places of the rows that win no key are found at once, by
+        Of a table with ten thousand base rows and more, the places of the rows that win no key are found at once, by
         a job over key and ordering columns, and remembered: what reads the rows is then a scan, and the next one, too.
 
         Args:

@@ -7,6 +7,7 @@ holds for the next one, too, of which only the keys of its new files are looked 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -19,8 +20,8 @@ from trinity.engine.appending.run_sinks import run_on_spark
 from trinity.engine.reading.arrow_keys import compared_alike
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import tiers
-from trinity.engine.reading.superseded import ASIDE, LOG, Search, Stored, opened
-from trinity.engine.spark.remote import parallelism
+from trinity.engine.reading.superseded import ASIDE, LOG, Search, Stored, in_threads, opened
+from trinity.engine.spark.remote import is_remote, parallelism
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Deletes, Origin, SplitSource, arrival_order
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["forget", "is_known", "is_searchable", "passed_rows"]
 
-LEAST_ROWS: Final = 2_000_000
+LEAST_ROWS: Final = 10_000
 """Base rows from which a search costs less than the join that it spares."""
 _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
@@ -181,13 +182,21 @@ def _found(
         tuple(stored[last:]),
         {f.number: f for f in stored[:middle]},
     )
-    tasks = min(parallelism(spark), middle + 1)
     try:
-        bits = opened(run_on_spark(search, spark.range(LOG, middle + 1, 1, tasks)))
+        bits = opened(_searched(spark, search))
     except (TrinityError, PySparkException) as error:
         _log.info("'%s' is read by a join: %s", splits.definition.full_name, error)
         return None
     return {files[number - LOG - 1].path: words for number, words in bits.items()}
+
+
+def _searched(spark: SparkSession, search: Search) -> list[bytes]:
+    """The fragments of a search: by a job, or here where this process is all that there is of Spark, without one."""
+    stop = len(search.base) + 1
+    tasks = min(parallelism(spark), stop)
+    if not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)):
+        return in_threads(search, tasks)
+    return run_on_spark(search, spark.range(LOG, stop, 1, tasks))
 
 
 def _together(known: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

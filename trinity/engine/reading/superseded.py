@@ -25,7 +25,7 @@ from trinity.merge.tombstone import DELETE_KIND, HIDDEN_KIND, retracts
 from trinity.spi import ROW_KIND, Deletes
 from trinity.storage import stored_pages
 
-__all__ = ["ASIDE", "LOG", "Search", "Stored", "opened"]
+__all__ = ["ASIDE", "LOG", "Search", "Stored", "in_threads", "opened"]
 
 _FILE: Final = "_trinity_file"
 _PLACE: Final = "_trinity_place"
@@ -58,6 +58,15 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """The log by itself: all its rows, their distinct keys, and the winning row of each by its number."""
+
+    log: pa.Table
+    keys: Keys
+    winners: pa.Table
+
+
+@dataclass(frozen=True)
 class Search:
     """The task: its pages have the numbers of the base files that it looks at, and :data:`LOG` for the log by itself.
 
@@ -82,14 +91,21 @@ class Search:
             TrinityError: BAD_DATA naming a file that cannot be read.
         """
         wanted = [number for page in pages for number in page.column(0).to_pylist()]
+        return self.found(self.folded(), wanted)
+
+    def folded(self) -> Folded:
+        """The log by itself. Raises as the call does."""
         log = self._log()
         part = self._taking_part(log)
         keys, numbers = Keys.of(part, self.spec.key)
-        winners = self._winners(part, numbers, len(keys))
-        found = [_outside(log, winners)] if LOG in wanted else []
+        return Folded(log, keys, self._winners(part, numbers, len(keys)))
+
+    def found(self, folded: Folded, wanted: Sequence[int]) -> list[bytes]:
+        """The fragments of some pages' numbers. Raises as the call does."""
+        found = [_outside(folded.log, folded.winners)] if LOG in wanted else []
         mine = [self.base[number] for number in wanted if number != LOG]
         for file in mine:
-            found += self._met(file, keys, winners)
+            found += self._met(file, folded.keys, folded.winners)
         return _fragments(found, [*self.earlier, *self.later, *mine])
 
     def _log(self) -> pa.Table:
@@ -254,6 +270,14 @@ def _fragments(found: Sequence[_Found], files: Sequence[Stored]) -> list[bytes]:
         for number, first, last in parts
         if number != ASIDE
     ]
+
+
+def in_threads(search: Search, threads: int) -> list[bytes]:
+    """All fragments of a search, which runs here: the log is folded once. Raises as the search does."""
+    folded = search.folded()
+    with ThreadPoolExecutor(threads) as pool:
+        found = pool.map(lambda number: search.found(folded, [number]), [LOG, *search.base])
+        return [fragment for fragments in found for fragment in fragments]
 
 
 def opened(fragments: Iterable[bytes]) -> dict[int, np.ndarray]:

@@ -53,6 +53,9 @@ REMOTE_SETTINGS: Final[Mapping[str, str]] = {"spark.sql.variable.substitute": "f
 """Settings that a session of Spark Connect gets when it is given to Trinity, and keeps."""
 _SET: Final = re.compile(r"^(spark\.sql\.[\w.]+) -> (.*)$", re.MULTILINE)
 """A setting in the text that Scala makes of a map."""
+_NAME: Final = re.compile(r"^([\w.\-]+) -> ", re.MULTILINE)
+_LONG: Final = 4096
+"""Characters of an answer: from 8 KB on the JVM sends it in two parts, and waits 40 ms between them."""
 _LATE: Final = (
     (
         "spark.sql.legacy.timeParserPolicy",
@@ -67,6 +70,8 @@ _LATE: Final = (
 _lock: Final = threading.Lock()
 _held: Final[dict[str, tuple[int, dict[str, str | None]]]] = {}
 """JVM session -> how many hold its settings, and what they were before the first."""
+_others: Final[dict[str, Any]] = {}
+"""JVM session -> the names of its settings that are not SQL's, as a Seq; their values are long, lists of JARs."""
 _within: Final[ContextVar[tuple[SparkSession, ...]]] = ContextVar("_within", default=())
 """The sessions whose settings the caller holds already."""
 
@@ -116,10 +121,22 @@ def _held_settings(spark: SparkSession, session: Any) -> Iterator[None]:
 
 def _changed(spark: SparkSession, session: Any) -> dict[str, str | None]:
     """The settings that are other than they should be, with their values."""
-    found = dict(_SET.findall(session.sessionState().conf().getAllConfs().mkString("\n")))
+    found = dict(_SET.findall(_settings_text(spark, session)))
     if found.get(_JAVA_TIMES, "").lower() != "true":
         spark.conf.set(_JAVA_TIMES, "true")
     return _unlike(found)
+
+
+def _settings_text(spark: SparkSession, session: Any) -> str:
+    """A line for each setting, of others than SQL's only those that came since a long answer."""
+    name, settings = str(session.sessionUUID()), session.sessionState().conf().getAllConfs()
+    if name in _others:
+        settings = settings.removedAll(_others[name])
+    text = str(settings.mkString("\n"))
+    if len(text) > _LONG:
+        names = [key for key in _NAME.findall(text) if not key.startswith("spark.sql.")]
+        _others[name] = spark._jvm.PythonUtils.toSeq(names)  # type: ignore[union-attr]
+    return text
 
 
 def _unlike(found: Mapping[str, str]) -> dict[str, str | None]:
