@@ -21,7 +21,7 @@ from trinity.table import Table
 __all__ = ["check_patience", "unneeded"]
 
 _LOGS: Final = {
-    "parquet": r"_trinity/log/\d{20}(\.checkpoint)?\.json",
+    "parquet": r"_trinity/log/(\d{20}(\.checkpoint)?|_newest)\.json",
     "delta": r"_delta_log/(\d{20}\.(json|crc|checkpoint\.parquet)|_last_checkpoint)",
     "iceberg": r"\b\B",  # nothing: its metadata says what it needs
 }
