@@ -114,12 +114,12 @@ class _Numbers:
         return np.where(self.found[places] == values, places, _NONE)
 
     def met(self, column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray] | None:
-        """As :meth:`Keys.met`; None where the column is not in ascending order, each value once.
+        """As :meth:`Keys.met`; None unless these are few beside a column in ascending order, each value once.
 
-        In a file of the base it is, and then these few are looked for among its many rows, not the other way.
+        In a file of the base they are so, and then these are looked for among its many rows, not the other way.
         """
         values = _integers(column)
-        if column.null_count or not len(values) or not (values[1:] > values[:-1]).all():
+        if column.null_count or len(values) <= len(self.found) or not (values[1:] > values[:-1]).all():
             return None
         places = np.minimum(np.searchsorted(values, self.found), len(values) - 1)
         there = values[places] == self.found
