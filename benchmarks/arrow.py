@@ -14,7 +14,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from benchmarks.results import Result
 from benchmarks.tables import FormatsBench, arrow_rows
-from benchmarks.timing import Timings, timed
+from benchmarks.timing import Timings, timed, totals_of
 from trinity.table import Table
 
 __all__ = ["ArrowBench"]
@@ -38,7 +38,8 @@ class ArrowBench(FormatsBench):
             **{name: partial(self._ours, table) for name, table in tables.items()},
             "delta-rs": partial(self._delta_rs, plain),
         }
-        taken = self._taken(steps)
+        count = max(1, self.scene.rows // 200)
+        taken = totals_of(self.scene.commits(_COMMITS), lambda number: self.scene.batch_arrow(count, 1 + number), steps)
         wanted = DeltaTable(str(plain)).to_pyarrow_table().num_rows
         for name, table in tables.items():
             found = _read(table).num_rows
@@ -55,16 +56,6 @@ class ArrowBench(FormatsBench):
             )
         self.drop(tables)
         yield from self._beside_pyiceberg(base)
-
-    def _taken(self, steps: dict[str, Callable[[pa.Table], float]]) -> dict[str, Timings]:
-        """The seconds of each; the first commit is one more, which is not counted."""
-        totals = dict.fromkeys(steps, 0.0)
-        for number in range(self.scene.commits(_COMMITS) + 1):
-            batch = self.scene.batch_arrow(max(1, self.scene.rows // 200), 1 + number)
-            for name in list(steps) if number % 2 else list(steps)[::-1]:
-                seconds = steps[name](batch)
-                totals[name] += seconds if number else 0.0
-        return {name: Timings.of([total]) for name, total in totals.items()}
 
     def _ours(self, table: Table, batch: pa.Table) -> float:
         return timed(lambda: table.upsert(batch)) + timed(lambda: _read(table))

@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeVar
 
-__all__ = ["Rounds", "Timings", "in_turns", "timed", "timings_of"]
+__all__ = ["Rounds", "Timings", "in_turns", "timed", "timings_of", "totals_of"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -105,3 +108,22 @@ def timings_of(
                 times[name].append(time.perf_counter() - start)
             after(name, number)
     return {name: Timings.of(found) for name, found in times.items()}
+
+
+def totals_of(
+    commits: int, prepare: Callable[[int], T], steps: Mapping[str, Callable[[T], float]]
+) -> dict[str, Timings]:
+    """The seconds of so many commits of each, which take turns; the first commit is one more, which is not counted.
+
+    Args:
+        commits: how many count.
+        prepare: makes what a commit is given, by its number; not timed.
+        steps: name -> a commit and what follows it, and the seconds that they took.
+    """
+    totals = dict.fromkeys(steps, 0.0)
+    for number in range(commits + 1):
+        given = prepare(number)
+        for name in list(steps) if number % 2 else list(steps)[::-1]:
+            seconds = steps[name](given)
+            totals[name] += seconds if number else 0.0
+    return {name: Timings.of([total]) for name, total in totals.items()}

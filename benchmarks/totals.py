@@ -13,7 +13,7 @@ from benchmarks.paimon import Paimon, paimon_python
 from benchmarks.peers import NATIVES, Native
 from benchmarks.results import Result, beside_best
 from benchmarks.tables import FormatsBench, drain, fingerprint
-from benchmarks.timing import Timings, timed
+from benchmarks.timing import timed, totals_of
 from trinity.table import Table
 
 __all__ = ["TotalBench"]
@@ -38,7 +38,7 @@ class TotalBench(FormatsBench):
                 steps["Paimon 0.9"] = lambda number: paimon.commit(self._name(number))
                 self._batch(0)
                 paimon.create(self.scene.folder / "base")
-            taken = self._taken(steps)
+            taken = totals_of(self.scene.commits(_COMMITS), self._prepared, steps)
             found = {name: fingerprint(table.to_df()) for name, table in (tables | natives).items()}
             assert len(set(found.values())) == 1, f"other rows: {found}"
             rows = next(iter(found.values()))[0]
@@ -48,15 +48,9 @@ class TotalBench(FormatsBench):
             yield beside_best("20 commits, each read", name, taken[name], peers, 0.35, rows)
         self.drop(tables, natives)
 
-    def _taken(self, steps: dict[str, Callable[[int], float]]) -> dict[str, Timings]:
-        """The seconds of each; the first commit is one more, which is not counted."""
-        totals = dict.fromkeys(steps, 0.0)
-        for number in range(self.scene.commits(_COMMITS) + 1):
-            self._batch(number)
-            for name in list(steps) if number % 2 else list(steps)[::-1]:
-                seconds = steps[name](number)
-                totals[name] += seconds if number else 0.0
-        return {name: Timings.of([total]) for name, total in totals.items()}
+    def _prepared(self, number: int) -> int:
+        self._batch(number)
+        return number
 
     def _ours(self, table: Table, number: int) -> float:
         batch = self._batch(number)

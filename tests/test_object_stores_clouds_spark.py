@@ -103,7 +103,4 @@ def test_two_ways_to_what_spark_reaches_in_one_are_refused(there: Session, cloud
 @pytest.mark.parametrize("cloud", ["gcs-parquet", "azure-parquet"], indirect=True)
 @pytest.mark.parametrize("answer", [LOST, Answer(503)], ids=["lost", "throttled"])
 def test_a_store_that_fails_spark_is_told_soon(there: Session, cloud: BucketLake, answer: Answer) -> None:
-    there.sql("CREATE TABLE t (k INT, v STRING)")
-    table = there.table("t")
-    table.append(pa.table({"k": [1], "v": ["a"]}))
-    check_patience(table, cloud.server.proxy, answer)
+    check_patience(there, cloud.server.proxy, answer)

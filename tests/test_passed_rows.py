@@ -121,9 +121,9 @@ def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None
         log = [f for f in whole.files if f.tier is Tier.LOG]
         for commits in drawn.reads:  # each goes on from what the one before has found
             version = _until(whole, log[:commits])
-            found = module.passed_rows(
-                cast(SparkSession, Asked(master)), version, merge_spec(whole.definition), search=True
-            )
+            outlook = module.Outlook.of(version, merge_spec(whole.definition))
+            assert outlook is not None
+            found = outlook.passed(cast(SparkSession, Asked(master)))
             assert found is not None
             assert _shown(version, found) == _live(drawn, version)
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
 
+import pyarrow as pa
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import read_manifest_list
 
 from tests.support.bucket_lake import BucketLake, objects, refusal
 from tests.support.fault_proxy import Answer, Proxy, Request
+from trinity import Session
 from trinity.storage import Location
 from trinity.table import Table
 
@@ -47,8 +49,11 @@ def unneeded(lake: BucketLake, table: Table) -> list[str]:
     return [name for name in names if not re.fullmatch(f"{_PROBE}|{_LOGS[lake.fmt]}", name)]
 
 
-def check_patience(table: Table, proxy: Proxy, answer: Answer) -> None:
+def check_patience(session: Session, proxy: Proxy, answer: Answer) -> None:
     """Spark gives up soon on a store that shows it no data files: by itself it asks thirty times and more."""
+    session.sql("CREATE TABLE t (k INT, v STRING)")
+    table = session.table("t")
+    table.append(pa.table({"k": [1], "v": ["a"]}))
     asked: list[Request] = []
 
     def denies(request: Request, ask: Any) -> Answer | None:
@@ -58,7 +63,7 @@ def check_patience(table: Table, proxy: Proxy, answer: Answer) -> None:
         return answer
 
     with proxy.faulty(denies):
-        refusal("FILESYSTEM_ERROR", lambda: table.session.sql(f"UPDATE {table.name} SET v = 'b'"))
+        refusal("FILESYSTEM_ERROR", lambda: session.sql("UPDATE t SET v = 'b'"))
     often = Counter((request.method, request.path) for request in asked)
     assert 1 < max(often.values()) <= _TRIES, often
     assert [row.v for row in table.to_df().collect()] == ["a"]

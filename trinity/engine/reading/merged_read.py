@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,9 +15,8 @@ from sqlglot import exp
 from trinity.depth import room
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.reading import fold_by_column as by_column
-from trinity.engine.reading.passed_rows import passed_rows
 from trinity.engine.reading.pruning import prune
-from trinity.engine.reading.read_plan import Way, in_words, way_of
+from trinity.engine.reading.read_plan import Way, in_words, plan_of
 from trinity.engine.reading.scan import (
     bucketed_scan,
     layers,
@@ -93,28 +93,30 @@ def _files(spark: SparkSession, splits: SplitSource, where: str | None) -> list[
 
 def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
     """The rows of :func:`merged_read` that meet a predicate; all without one. Raises as ``Table.to_df``."""
-    from trinity.calls.spark import spark_errors
-    from trinity.engine.guard import guard_predicate
-
-    with pinned(session.spark), spark_errors():
-        if where is not None:
-            guard_predicate(session, where)
+    with _asked(session, where):
         rows = merged_read(session.spark, splits, where)
         return analysed(rows.where(where) if where else rows)
 
 
 def explained_read(session: Host, splits: SplitSource, where: str | None = None) -> str:
     """The plan of :func:`filtered_read` in words; nothing is read. Raises as that does."""
+    with _asked(session, where):
+        definition, files = splits.definition, _files(session.spark, splits, where)
+        spec = merge_spec(definition) if definition.keyed else None
+        whole = spec is None or _pushable(where, spec, splits) is None
+        return in_words(splits, files, plan_of(splits, spec, files, whole=whole).way)
+
+
+@contextmanager
+def _asked(session: Host, where: str | None) -> Iterator[None]:
+    """A predicate of the caller's is none that reaches anything, and Spark's errors are Trinity's."""
     from trinity.calls.spark import spark_errors
     from trinity.engine.guard import guard_predicate
 
     with pinned(session.spark), spark_errors():
         if where is not None:
             guard_predicate(session, where)
-        definition, files = splits.definition, _files(session.spark, splits, where)
-        spec = merge_spec(definition) if definition.keyed else None
-        whole = spec is None or _pushable(where, spec, splits) is None
-        return in_words(splits, files, way_of(splits, spec, files, whole=whole))
+        yield
 
 
 @dataclass(frozen=True)
@@ -147,13 +149,12 @@ def _live(
     spark: SparkSession, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], below: _Below
 ) -> DataFrame:
     """The live rows in some files of a version, which have all versions of the keys that are not left out."""
-    way = way_of(splits, spec, files, whole=below == _ALL)
-    if way is Way.SCAN:  # compacted: a file scan and nothing above it
+    plan = plan_of(splits, spec, files, whole=below == _ALL)
+    if plan.way is Way.SCAN:  # compacted: a file scan and nothing above it
         return below.of(plain_scan(spark, files, splits.storage))
-    if way in (Way.KNOWN, Way.SEARCH):
-        passed = passed_rows(spark, splits, spec, search=way is Way.SEARCH)
-        if passed is not None:  # (a search may fail)
-            return below.of(plain_scan(spark, files, splits.storage, passed))
+    passed = plan.outlook.passed(spark) if plan.outlook else None
+    if passed is not None:  # (a search may fail)
+        return below.of(plain_scan(spark, files, splits.storage, passed))
     return folded(spark, replace(splits, files=tuple(files)), spec, below).where(f"NOT {DELETED}")
 
 

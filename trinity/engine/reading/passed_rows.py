@@ -30,7 +30,7 @@ from trinity.storage import Cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["forget", "is_known", "is_searchable", "passed_rows"]
+__all__ = ["Outlook", "forget"]
 
 LEAST_ROWS: Final = 10_000
 """Base rows from which a search costs less than the join that it spares."""
@@ -82,58 +82,64 @@ def _bytes(known: _Known) -> int:
 _memory: Final[Cache[tuple[str, str], _Known]] = Cache(_HELD, _bytes)
 
 
-def is_known(splits: SplitSource, spec: MergeSpec) -> bool:
-    """True when the rows that a merged read of the version passes over are known, so that it is a scan."""
-    known = _known(splits, spec)
-    return known is not None and len(known[0].version.log) == len(known[1].log)
+@dataclass(frozen=True)
+class Outlook:
+    """A version whose merged read may pass over rows by their places, and what of these is known.
 
-
-def is_searchable(splits: SplitSource, spec: MergeSpec) -> bool:
-    """True when what is not known yet of a version can be found, and is worth a job."""
-    known = _known(splits, spec)
-    return known is not None and len(known[1].log) - len(known[0].version.log) <= _MOST_FILES
-
-
-def passed_rows(
-    spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, search: bool
-) -> Mapping[str, np.ndarray] | None:
-    """Path of a file -> the bits of the rows that the merged read of a version passes over.
-
-    Args:
-        spark: the session.
-        splits: the version, with a log.
-        spec: the table's options.
-        search: whether what is not known yet is worth a job.
-
-    Returns:
-        None where it is not known, or the version cannot be read so.
+    Attributes:
+        splits: the version.
+        base: its base files.
+        log: its log, in arrival order.
+        version: what tells it apart.
+        known: what holds for it, nothing perhaps.
     """
-    standing = _known(splits, spec)
-    if standing is None:
-        return None
-    known, version = standing
-    if known.version.log != version.log:
-        if not search or not is_searchable(splits, spec):
-            return None
+
+    splits: SplitSource
+    base: Sequence[DataFile]
+    log: Sequence[DataFile]
+    version: _Version
+    known: _Known
+
+    @classmethod
+    def of(cls, splits: SplitSource, spec: MergeSpec) -> Outlook | None:
+        """The outlook of a version with a log; None where it cannot be read so."""
         base, log = tiers(splits.files)
-        found = _found(spark, splits, version, base, sorted(log, key=arrival_order), len(known.version.log))
-        if found is None:
+        if not _fits(splits, spec, base, log):
             return None
-        known = _Known(version, _together(known.passed, found))
-    _memory.put((splits.definition.full_name, splits.definition.id), known)
-    return known.passed
+        log = sorted(log, key=arrival_order)
+        version = _version(splits, spec, base, log)
+        known = _memory.peek(_table(splits))
+        if known is None or not known.version.goes_on(version):
+            known = _Known(_Version(spec, version.storage, version.base, ()))
+        return cls(splits, base, log, version, known)
+
+    @property
+    def unknown(self) -> int:
+        """The number of log files whose keys have not been looked for."""
+        return len(self.log) - len(self.known.version.log)
+
+    @property
+    def is_searchable(self) -> bool:
+        """True when what is not known yet is worth a search."""
+        return self.unknown <= _MOST_FILES
+
+    def passed(self, spark: SparkSession) -> Mapping[str, np.ndarray] | None:
+        """Path of a file -> the bits of the rows that the read passes over.
+
+        What is not known yet is looked for, and remembered. None where that fails.
+        """
+        known = self.known
+        if self.unknown:
+            found = _found(spark, self.splits, self.version, self.base, self.log, len(known.version.log))
+            if found is None:
+                return None
+            known = _Known(self.version, _together(known.passed, found))
+        _memory.put(_table(self.splits), known)
+        return known.passed
 
 
-def _known(splits: SplitSource, spec: MergeSpec) -> tuple[_Known, _Version] | None:
-    """Knowledge that holds for a version, nothing perhaps, and the version; None where there can be none."""
-    base, log = tiers(splits.files)
-    if not _fits(splits, spec, base, log):
-        return None
-    version = _version(splits, spec, base, sorted(log, key=arrival_order))
-    known = _memory.peek((splits.definition.full_name, splits.definition.id))
-    if known is None or not known.version.goes_on(version):
-        known = _Known(_Version(spec, version.storage, version.base, ()))
-    return known, version
+def _table(splits: SplitSource) -> tuple[str, str]:
+    return splits.definition.full_name, splits.definition.id
 
 
 def forget() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from typing import NamedTuple
 
-from trinity.engine.reading.passed_rows import is_known, is_searchable
+from trinity.engine.reading.passed_rows import Outlook
 from trinity.engine.reading.scan import layers, tiers, well_bucketed
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource
 
-__all__ = ["Way", "in_words", "way_of"]
+__all__ = ["Plan", "Way", "in_words", "plan_of"]
 
 
 class Way(Enum):
@@ -28,7 +29,14 @@ class Way(Enum):
     BY_COLUMN = "base, sidecar and log are exchanged by key and folded column by column"
 
 
-def way_of(splits: SplitSource, spec: MergeSpec | None, files: Sequence[DataFile], *, whole: bool) -> Way:
+class Plan(NamedTuple):
+    """A way to read, and what is known of the rows that it passes over by their places, where it does."""
+
+    way: Way
+    outlook: Outlook | None = None
+
+
+def plan_of(splits: SplitSource, spec: MergeSpec | None, files: Sequence[DataFile], *, whole: bool) -> Plan:
     """The plan that costs least.
 
     Args:
@@ -39,16 +47,18 @@ def way_of(splits: SplitSource, spec: MergeSpec | None, files: Sequence[DataFile
     """
     base, log = tiers(files)
     if spec is None or not log:
-        return Way.SCAN
+        return Plan(Way.SCAN)
     if spec.by_column:
-        return Way.BY_COLUMN
-    if is_known(splits, spec):
-        return Way.KNOWN
-    if whole and is_searchable(splits, spec):
-        return Way.SEARCH
+        return Plan(Way.BY_COLUMN)
+    outlook = Outlook.of(splits, spec)
+    if outlook is not None and not outlook.unknown:
+        return Plan(Way.KNOWN, outlook)
+    if outlook is not None and whole and outlook.is_searchable:
+        return Plan(Way.SEARCH, outlook)
     if not base:
-        return Way.LOG
-    return Way.BUCKETS if well_bucketed(layers(base, splits.definition)[0], splits.definition) else Way.JOIN
+        return Plan(Way.LOG)
+    inside, _ = layers(base, splits.definition)
+    return Plan(Way.BUCKETS if well_bucketed(inside, splits.definition) else Way.JOIN)
 
 
 def in_words(splits: SplitSource, files: Sequence[DataFile], way: Way) -> str:

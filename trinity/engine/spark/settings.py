@@ -102,7 +102,8 @@ def pinned(spark: SparkSession) -> Iterator[None]:
 @contextmanager
 def _held_settings(spark: SparkSession, session: Any) -> Iterator[None]:
     with _lock:
-        name, changed = str(session.sessionUUID()), _changed(spark, session)
+        name = str(session.sessionUUID())
+        changed = _changed(spark, session, name)
         held, before = _held.get(name, (0, {}))
         if held or changed:
             _held[name] = (held + 1, {**changed, **before})
@@ -119,17 +120,17 @@ def _held_settings(spark: SparkSession, session: Any) -> Iterator[None]:
                 _release(spark, name)
 
 
-def _changed(spark: SparkSession, session: Any) -> dict[str, str | None]:
+def _changed(spark: SparkSession, session: Any, name: str) -> dict[str, str | None]:
     """The settings that are other than they should be, with their values."""
-    found = dict(_SET.findall(_settings_text(spark, session)))
+    found = dict(_SET.findall(_settings_text(spark, session, name)))
     if found.get(_JAVA_TIMES, "").lower() != "true":
         spark.conf.set(_JAVA_TIMES, "true")
     return _unlike(found)
 
 
-def _settings_text(spark: SparkSession, session: Any) -> str:
+def _settings_text(spark: SparkSession, session: Any, name: str) -> str:
     """A line for each setting, of others than SQL's only those that came since a long answer."""
-    name, settings = str(session.sessionUUID()), session.sessionState().conf().getAllConfs()
+    settings = session.sessionState().conf().getAllConfs()
     if name in _others:
         settings = settings.removedAll(_others[name])
     text = str(settings.mkString("\n"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import Token
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from trinity.session import Session
 
-__all__ = ["explain", "explained", "rewritten", "run_as_set", "run_query", "run_query_of", "run_text", "run_unparsed"]
+__all__ = ["explain", "explained", "run_as_set", "run_query", "run_query_of", "run_text", "run_unparsed"]
 
 
 NO_VIEWS: Final[Mapping[str, DataFrame]] = {}
@@ -135,16 +134,3 @@ def _missing_table(session: Session, error: PySparkException) -> TrinityError | 
         return session.table_missing(session.table_name(split_name(text)))
     except TrinityError as other:  # an unknown catalog, or no name of ours
         return other if other.code == "CATALOG_NOT_FOUND" else None
-
-
-@contextmanager
-def rewritten(session: Session, statement: Statement) -> Iterator[str]:
-    """The statement's text with every Trinity table replaced by a temporary view of its merged rows.
-
-    The views live as long as the context; a DataFrame made from the text does not need them any more.
-    """
-    reads = Reads(session)
-    try:
-        yield reads.rewritten(statement)
-    finally:
-        reads.drop()
