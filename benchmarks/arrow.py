@@ -91,5 +91,5 @@ class ArrowBench(FormatsBench):
 
 
 def _read(table: Table) -> pa.Table:
-    """All merged rows as Arrow data: Trinity hands them out by Spark."""
-    return table.to_df().toArrow()
+    """All merged rows as Arrow data."""
+    return table.to_arrow()

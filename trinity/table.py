@@ -24,7 +24,7 @@ from trinity.spi import (
     VacuumResult,
 )
 from trinity.table_columns import TableColumns
-from trinity.travel import version_at
+from trinity.table_reads import TableReads
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -40,7 +40,7 @@ __all__ = ["Table"]
 
 
 @public
-class Table(TableColumns):
+class Table(TableReads, TableColumns):
     """One table of a session. Holds no state of its own: every call sees the newest version.
 
     Attributes:
@@ -79,49 +79,6 @@ class Table(TableColumns):
         return dict(self.definition.properties)
 
     # -- reads ------------------------------------------------------------------------------------------
-
-    def to_df(
-        self,
-        version: int | None = None,
-        timestamp: str | dt.datetime | None = None,
-        *,
-        where: str | None = None,
-    ) -> DataFrame:
-        """The merged rows: at most one per key, deleted keys left out; lazy, but for a look at the keys of a large log.
-
-        Of a table with ten thousand base rows and more, the places of the rows that win no key are found at once, by
-        a job over key and ordering columns, and remembered: what reads the rows is then a scan, and the next one, too.
-
-        Args:
-            version: a version of :meth:`history`.
-            timestamp: the newest version that was committed by then; ISO text (in the session's time zone unless
-                it says otherwise) or datetime.
-            where: a predicate on key columns, Spark SQL over bare names. It may leave out files and rows before
-                they are merged, which a filter on the result cannot (L9). Rows are filtered by it.
-
-        Raises:
-            TrinityError: SYNTAX_ERROR, NOT_SUPPORTED for what is no predicate; INVALID_ARGUMENTS for an unknown or
-                vacuumed version, naming the oldest readable one (L10); BAD_DATA naming a corrupt or missing file.
-        """
-        from trinity.engine.reading.merged_read import filtered_read
-
-        return filtered_read(self.session, self.splits_at(version, timestamp), where)
-
-    def explain(
-        self,
-        version: int | None = None,
-        timestamp: str | dt.datetime | None = None,
-        *,
-        where: str | None = None,
-    ) -> str:
-        """The plan of :meth:`to_df` with these arguments in words: which files, and how; nothing is read.
-
-        Raises:
-            TrinityError: as :meth:`to_df`.
-        """
-        from trinity.engine.reading.merged_read import explained_read
-
-        return explained_read(self.session, self.splits_at(version, timestamp), where)
 
     def log(self, version: int | None = None) -> DataFrame:
         """The stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
@@ -188,12 +145,6 @@ class Table(TableColumns):
         from trinity.engine.reading.merge_view import merge_view_sql
 
         return merge_view_sql(self.splits(), dialect)
-
-    def splits_at(self, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
-        """All that a read of :meth:`to_df` with these arguments needs."""
-        if version is not None and timestamp is not None:
-            raise TrinityError("INVALID_ARGUMENTS", "Give a version or a timestamp, not both.")
-        return self.splits(version_at(self, timestamp) if timestamp is not None else version)
 
     def history(self) -> DataFrame:
         """The readable commits, newest first (L10).

@@ -6,9 +6,17 @@ import datetime as dt
 
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
+from trinity.spi import SplitSource
 from trinity.zones import zone_of
 
-__all__ = ["epoch_ms", "version_at"]
+__all__ = ["epoch_ms", "splits_at", "version_at"]
+
+
+def splits_at(table: Target, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
+    """All that a read needs of a version, of the newest at some time, or of the newest. Raises INVALID_ARGUMENTS."""
+    if version is not None and timestamp is not None:
+        raise TrinityError("INVALID_ARGUMENTS", "Give a version or a timestamp, not both.")
+    return table.splits(version_at(table, timestamp) if timestamp is not None else version)
 
 
 def version_at(table: Target, timestamp: str | dt.datetime) -> int:

@@ -84,6 +84,10 @@ class Names:
         """The columns of a read, of the newest version or of another, under the model's names."""
         from pyspark.sql import functions as F
 
+        return [F.col(name).alias(c) for c, name in zip(columns, self.at(columns, version), strict=True)]
+
+    def at(self, columns: Sequence[str], version: Any = None) -> list[str]:
+        """The names that columns have in the newest version, or had in another."""
         older = (names for at, names in self._before if version is not None and version <= at)
         names = next(older, self.now)
-        return [F.col(names[c]).alias(c) for c in columns]
+        return [names[c] for c in columns]

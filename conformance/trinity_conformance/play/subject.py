@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -277,9 +278,15 @@ class TrinitySubject:
         if where is not None and not on_key:
             frame = frame.where(where)
         newest = then is None or then == self._table.splits().version  # others rename columns without a new version
-        frame = frame.select(*self._names.shown(columns or self._shape.names, None if newest else then))
+        wanted, then = columns or self._shape.names, None if newest else then
+        frame = frame.select(*self._names.shown(wanted, then))
         with spark_errors():
-            rows: list[Row] = frame.toArrow().to_pylist()
+            found = frame.toArrow()
+        if where is None:
+            _check_alike(
+                found, self._table.to_arrow(self._names.at(wanted, then), version=version, timestamp=timestamp)
+            )
+        rows: list[Row] = found.to_pylist()
         return rows
 
     def log(self) -> list[LogRow]:
@@ -307,3 +314,11 @@ class TrinitySubject:
     def history(self) -> list[tuple[Any, datetime]]:
         rows = self._table.history().select("version", "timestamp").toArrow().to_pylist()
         return sorted((r["version"], r["timestamp"]) for r in rows)
+
+
+def _check_alike(found: pa.Table, arrow: pa.Table) -> None:
+    """Raises ValueError unless a read without Spark has found the same rows, under whatever names."""
+    arrow = arrow.rename_columns(found.column_names).cast(found.schema)
+    spark, process = (Counter(map(repr, table.to_pylist())) for table in (found, arrow))
+    if spark != process:
+        raise ValueError(f"to_arrow has {process - spark} more and {spark - process} less than to_df")

@@ -25,6 +25,7 @@ __all__ = [
     "REFUSAL",
     "AppendTask",
     "RewriteTask",
+    "in_storage_form",
     "map_in_arrow",
     "raise_refusal",
     "run_in_process",
@@ -112,7 +113,7 @@ class RewriteTask:
             page = page.filter(pc.invert(page.column(DELETED)))
         if LEFT in page.schema.names:
             page = self._without_left(page)
-        return _as(page, self.target.storage)
+        return in_storage_form(page, self.target.storage)
 
     def _without_left(self, page: pa.RecordBatch) -> pa.RecordBatch:
         left = page.column(LEFT)
@@ -121,15 +122,15 @@ class RewriteTask:
         return page.filter(pc.invert(left))
 
     def _left(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        return _as(page.filter(page.column(LEFT)), self.target.storage)
+        return in_storage_form(page.filter(page.column(LEFT)), self.target.storage)
 
     def _tombstones(self, page: pa.RecordBatch) -> pa.RecordBatch:
         assert self.sidecar is not None
-        return _as(page.filter(page.column(DELETED)), self.sidecar.storage)
+        return in_storage_form(page.filter(page.column(DELETED)), self.sidecar.storage)
 
 
-def _as(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    # what was read from storage form fits into it: Spark only changes time zones and names inside nested types
+def in_storage_form(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A page that was read from storage form, in it again: Spark changes time zones and names inside nested types."""
     present = set(page.schema.names)
     # (of a table that has no column for them yet the rows have no stamps)
     columns = [page.column(f.name) if f.name in present else pa.nulls(page.num_rows, f.type) for f in schema]

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import BUCKET, DELETED, RewriteTask, run_on_spark, sidecar_target
+from trinity.engine.compacting.bucket_rewrite import base_by_bucket, rewritten_in_buckets
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
 from trinity.engine.compacting.partitions import grouped_scan
 from trinity.engine.compacting.resolve import resolve
@@ -148,7 +149,10 @@ def _full(
             rows = rows.selectExpr("*", f"CAST(pmod(hash({key}), {buckets}) AS INT) AS {BUCKET}")
         return run_on_spark(replace(task, in_log=in_log), rows)
 
-    if spec.by_column:
+    base = base_by_bucket(splits, spec, buckets)
+    if base is not None:
+        fragments = rewritten_in_buckets(spark, splits, spec, base, task)
+    elif spec.by_column:
         fragments = by_column.rewritten(by_column.versions(spark, splits, spec), splits, spec, run)
     else:
         fragments = run(with_tombstones(folded(spark, splits, spec), spec))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from trinity.spi import TableDefinition, parse_type
 
-__all__ = ["Keys", "compared_alike", "rows_with_keys"]
+__all__ = ["Keys", "compared_alike", "places_among", "rows_with_keys"]
 
 _COMPARED_ALIKE: Final = frozenset(
     {
@@ -40,6 +40,24 @@ def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.nda
         key: names of the key columns.
     """
     return Keys.of(keys, key)[0].met(rows)[0]
+
+
+def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
+    """The places of the rows before which others go in the order of the key; their number for those that come last.
+
+    Args:
+        rows: has the key columns, in that order.
+        others: has them, too.
+        key: names of the key columns.
+    """
+    if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
+        return np.searchsorted(_integers(rows.column(key[0])), _integers(others.column(key[0])))
+    both = pa.concat_tables([others.select(key), rows.select(key)]).combine_chunks()
+    order = pc.sort_indices(both, sort_keys=[(name, "ascending") for name in key]).to_numpy().astype(np.int64)
+    from_rows = order >= len(others)
+    places = np.empty(len(others), np.int64)
+    places[order[~from_rows]] = np.cumsum(from_rows)[~from_rows]
+    return places
 
 
 @dataclass(frozen=True)

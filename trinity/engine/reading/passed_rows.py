@@ -7,6 +7,7 @@ holds for the next one, too, of which only the keys of its new files are looked 
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,10 +102,10 @@ class Outlook:
     known: _Known
 
     @classmethod
-    def of(cls, splits: SplitSource, spec: MergeSpec) -> Outlook | None:
-        """The outlook of a version with a log; None where it cannot be read so."""
+    def of(cls, splits: SplitSource, spec: MergeSpec, least: int = LEAST_ROWS) -> Outlook | None:
+        """The outlook of a version with a log; None where it cannot be read so, or has fewer base rows than that."""
         base, log = tiers(splits.files)
-        if not _fits(splits, spec, base, log):
+        if not _fits(splits, spec, base, log, least):
             return None
         log = sorted(log, key=arrival_order)
         version = _version(splits, spec, base, log)
@@ -123,10 +124,10 @@ class Outlook:
         """True when what is not known yet is worth a search."""
         return self.unknown <= _MOST_FILES
 
-    def passed(self, spark: SparkSession) -> Mapping[str, np.ndarray] | None:
+    def passed(self, spark: SparkSession | None) -> Mapping[str, np.ndarray] | None:
         """Path of a file -> the bits of the rows that the read passes over.
 
-        What is not known yet is looked for, and remembered. None where that fails.
+        What is not known yet is looked for, without Spark here, and remembered. None where that fails.
         """
         known = self.known
         if self.unknown:
@@ -147,11 +148,11 @@ def forget() -> None:
     _memory.drop(lambda _: True)
 
 
-def _fits(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]) -> bool:
+def _fits(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile], least: int) -> bool:
     if spec.by_column or splits.native is not None or splits.definition.external:
         return False
     rows = sum(f.rows for f in base)
-    fits = LEAST_ROWS <= rows <= _MOST_ROWS and sum(f.rows for f in log) <= _MOST_LOG
+    fits = least <= rows <= _MOST_ROWS and sum(f.rows for f in log) <= _MOST_LOG
     # (the order of rows that others wrote, and how, is left to Spark)
     own = all(f.origin is Origin.OWN for f in splits.files)
     return fits and own and compared_alike(splits.definition, (*spec.key, *spec.ordering))
@@ -165,7 +166,7 @@ def _version(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log
 
 
 def _found(
-    spark: SparkSession,
+    spark: SparkSession | None,
     splits: SplitSource,
     version: _Version,
     base: Sequence[DataFile],
@@ -196,9 +197,11 @@ def _found(
     return {files[number - LOG - 1].path: words for number, words in bits.items()}
 
 
-def _searched(spark: SparkSession, search: Search) -> list[bytes]:
+def _searched(spark: SparkSession | None, search: Search) -> list[bytes]:
     """The fragments of a search: by a job, or here where this process is all that there is of Spark, without one."""
     stop = len(search.base) + 1
+    if spark is None:
+        return in_threads(search, min(os.cpu_count() or 1, stop))
     tasks = min(parallelism(spark), stop)
     if not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)):
         return in_threads(search, tasks)

@@ -18,11 +18,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
+from trinity.engine.reading.arrow_fold import missing_file
 from trinity.engine.reading.deleted_rows import NOTHING_PASSED, of_distinct_sizes, without_deleted
 from trinity.engine.spark.granted import reach
 from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
 from trinity.engine.spark.types import arrow_frame
-from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec
@@ -133,22 +133,14 @@ def _missing_file_named() -> Iterator[None]:
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
-        raise _missing((error.getMessageParameters() or {}).get("path", "")) from error
+        raise missing_file((error.getMessageParameters() or {}).get("path", "")) from error
 
 
 def check_not_missing(files: Sequence[DataFile]) -> None:
     """Asks for each file before a plan is made that opens them. Raises BAD_DATA naming the file that is missing."""
     for file in files:
         if not ObjectStore(file.path).exists(""):
-            raise _missing(file.path)
-
-
-def _missing(path: str) -> TrinityError:
-    return TrinityError(
-        "BAD_DATA",
-        f"A data file is missing: {path}. Restore it from a copy, or read an older version of the table "
-        "that does not need it.",
-    )
+            raise missing_file(file.path)
 
 
 def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:

@@ -16,14 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.engine.reading.arrow_fold import columns_to_meet, is_deleted, met, narrow_rows, taking_part
 from trinity.engine.reading.arrow_keys import Keys
 from trinity.engine.reading.deleted_rows import words_of
-from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine
 from trinity.merge.spec import MergeSpec
-from trinity.merge.tombstone import DELETE_KIND, HIDDEN_KIND, retracts
-from trinity.spi import ROW_KIND, Deletes
-from trinity.storage import stored_pages
+from trinity.spi import Deletes
 
 __all__ = ["ASIDE", "LOG", "Search", "Stored", "in_threads", "opened"]
 
@@ -96,7 +94,7 @@ class Search:
     def folded(self) -> Folded:
         """The log by itself. Raises as the call does."""
         log = self._log()
-        part = self._taking_part(log)
+        part = taking_part(self.spec, log)
         keys, numbers = Keys.of(part, self.spec.key)
         return Folded(log, keys, self._winners(part, numbers, len(keys)))
 
@@ -117,12 +115,6 @@ class Search:
         earlier = _each(lambda file: _having(self._narrow(file), keys), self.earlier)
         return _arrived([*earlier, *later])
 
-    def _taking_part(self, log: pa.Table) -> pa.Table:
-        spec = self.spec
-        if spec.ignore_delete and spec.row_kind:
-            return log.filter(pc.invert(retracts(log.column(spec.row_kind))))
-        return log
-
     def _winners(self, log: pa.Table, numbers: np.ndarray, keys: int) -> pa.Table:
         """The winning version of each key, by its number, with whether it deletes the row (K3, K4, E2)."""
         won = np.empty(keys, np.int64)
@@ -132,7 +124,7 @@ class Search:
             ranked = several[self._ranked(log.take(several))]
             won[numbers[ranked]] = ranked
         rows = log.take(won)
-        return rows.append_column(_DELETED, _deleting(self.spec, rows))
+        return rows.append_column(_DELETED, is_deleted(self.spec, rows))
 
     def _ranked(self, log: pa.Table) -> np.ndarray:
         """The places of row versions, in an order in which the winner of each key comes after its others."""
@@ -146,50 +138,19 @@ class Search:
 
     def _met(self, file: Stored, keys: Keys, winners: pa.Table) -> list[_Found]:
         """Base rows that lose to the log, and those of the log that lose to them."""
-        rows = self._rows(file, [*self.spec.key, *self._compared])
-        places, numbers = keys.met(rows)
-        if file.deletes is not None:
-            stays = np.isin(places, file.deletes.positions().to_numpy(), invert=True)
-            places, numbers = places[stays], numbers[stays]
-        others = winners.take(numbers)
-        wins = self._beats(rows.take(places), others).to_numpy()
-        return [_Found.in_one(file, places[~wins]), _Found.among(others.filter(pa.array(wins)))]
-
-    def _beats(self, rows: pa.Table, others: pa.Table) -> pa.ChunkedArray:
-        """True where the base row wins all the same, as :func:`trinity.merge.fold.beats`."""
-        first = self.spec.engine is MergeEngine.FIRST_ROW
-        wins = pa.chunked_array([np.full(len(rows), first)], pa.bool_())
-        fresher = pc.less if self.spec.descending else pc.greater
-        for name in () if first else reversed(self._compared):
-            mine, other = rows.column(name), others.column(name)
-            there = pc.and_(pc.is_valid(mine), pc.is_null(other))
-            strictly = pc.or_(pc.fill_null(fresher(mine, other), False), there)
-            alike = pc.or_(pc.fill_null(pc.equal(mine, other), False), pc.and_(pc.is_null(mine), pc.is_null(other)))
-            wins = pc.or_(strictly, pc.and_(alike, wins))
-        return wins
-
-    @property
-    def _compared(self) -> list[str]:
-        """Ordering columns that rows of one key may differ in."""
-        return [name for name in self.spec.ordering if name not in self.spec.key]
+        rows = narrow_rows(file.path, self.storage, columns_to_meet(self.spec))
+        lost, beaten = met(self.spec, rows, keys, winners, file.deletes)
+        return [_Found.in_one(file, lost), _Found.among(winners.take(beaten))]
 
     def _narrow(self, file: Stored) -> pa.Table:
         """A file's rows that are not deleted, with file and place."""
-        rows = self._rows(file, self.storage.names)
+        rows = narrow_rows(file.path, self.storage, self.storage.names)
         places = np.arange(len(rows))
         if file.deletes is not None:
             places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
             rows = rows.take(places)
         rows = rows.append_column(_FILE, pa.repeat(pa.scalar(file.number, pa.int64()), len(rows)))
         return rows.append_column(_PLACE, pa.array(places, pa.int64()))
-
-    def _rows(self, file: Stored, names: Sequence[str]) -> pa.Table:
-        """Some columns of all rows of a file."""
-        wanted = pa.schema([self.storage.field(name) for name in names])
-        try:
-            return pa.Table.from_batches(stored_pages(file.path, wanted), wanted).combine_chunks()
-        except (OSError, pa.ArrowException) as error:
-            raise TrinityError("BAD_DATA", f"'{file.path}' cannot be read ({error}).") from error
 
 
 @dataclass(frozen=True)
@@ -224,27 +185,6 @@ def _arrived(files: Sequence[pa.Table]) -> pa.Table:
     """The rows of files that are in arrival order."""
     rows = pa.concat_tables(files).combine_chunks()
     return rows.append_column(_ARRIVAL, pa.array(np.arange(len(rows))))
-
-
-def _deleting(spec: MergeSpec, rows: pa.Table) -> pa.ChunkedArray:
-    """As :func:`trinity.merge.fold.is_deleted`."""
-    found = pa.chunked_array([np.zeros(len(rows), bool)], pa.bool_())
-    if spec.tombstone:
-        found = pc.or_(found, _is_tombstone(spec, rows.column(spec.tombstone)))
-    if spec.row_kind:
-        found = pc.or_(found, retracts(rows.column(spec.row_kind)))
-    if spec.hidden_row_kind and ROW_KIND in rows.column_names:
-        kinds = pa.array([HIDDEN_KIND, DELETE_KIND], rows.schema.field(ROW_KIND).type)
-        found = pc.or_(found, pc.is_in(rows.column(ROW_KIND), value_set=kinds))
-    return found
-
-
-def _is_tombstone(spec: MergeSpec, marks: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_boolean(marks.type):
-        return pc.fill_null(marks, False)
-    if spec.tombstone_value is None:
-        return pc.is_valid(marks)
-    return pc.fill_null(pc.equal(marks, spec.tombstone_value), False)
 
 
 def _outside(log: pa.Table, winners: pa.Table) -> _Found:

@@ -45,6 +45,8 @@ _DEFAULTS: Final = {
     "spark.sql.variable.substitute": "false",  # as it is held for every statement (N2)
     # one sorted file per bucket: the merged read's join needs no sort of the base
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
+    # of up to so many keys Spark looks for each in the index of pages; of more for what is between first and last
+    "spark.sql.parquet.pushdown.inFilterThreshold": "256",
     # list the files of a hundred commits on the driver; a Spark job for that costs more
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
     # a query that is to end when all is read does so after a crash, too, for a source written in Python

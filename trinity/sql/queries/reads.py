@@ -17,6 +17,7 @@ from trinity.merge.quoting import quoted
 from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.queries.pushdown import key_predicate
 from trinity.sql.queries.references import Edit, Reference, apply_edits, column_edits, find_references, is_inner_cte
+from trinity.travel import splits_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -171,7 +172,7 @@ class Reads:
         travel = reference.travel
         if travel.timestamp is None:
             return reference.table.splits(travel.version)
-        return reference.table.splits_at(None, self._instant(travel.timestamp))
+        return splits_at(reference.table, None, self._instant(travel.timestamp))
 
     def _changes(self, table: Table, clause: ChangesClause) -> DataFrame:
         from trinity.engine.feed.change_feed import Form, change_feed
