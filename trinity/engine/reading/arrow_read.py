@@ -6,7 +6,6 @@ is left to do is to read files, and to leave these rows out.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -119,7 +118,7 @@ class _Read:
 
     def pages(self, files: Sequence[DataFile], passed: dict[str, np.ndarray]) -> Iterator[pa.RecordBatch]:
         """The rows of files but for deleted ones and those of some bits; several files are read side by side."""
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:
             for pages in pool.map(lambda file: list(self._file(file, passed.get(file.path))), files):
                 yield from pages
 

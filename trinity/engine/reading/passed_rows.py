@@ -7,7 +7,6 @@ holds for the next one, too, of which only the keys of its new files are looked 
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -201,7 +200,7 @@ def _searched(spark: SparkSession | None, search: Search) -> list[bytes]:
     """The fragments of a search: by a job, or here where this process is all that there is of Spark, without one."""
     stop = len(search.base) + 1
     if spark is None:
-        return in_threads(search, min(os.cpu_count() or 1, stop))
+        return in_threads(search, min(pa.cpu_count(), stop))
     tasks = min(parallelism(spark), stop)
     if not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)):
         return in_threads(search, tasks)
