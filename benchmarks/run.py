@@ -84,6 +84,7 @@ def run(
         trinity.connect(Path(folder) / "warehouse", spark_settings=_settings(Path(folder))) as session,
     ):
         scene = Scene(session, rows, Rounds(runs, warm_up=not quick), Path(folder))
+        scene.warm_up()
         for group in (group for group in GROUPS if group in groups):
             for result in measured(scene, tuple(formats.split(",")), group):
                 found.append(result)

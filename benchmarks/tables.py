@@ -23,6 +23,7 @@ from trinity.table import Table
 __all__ = ["CatalogBench", "FormatsBench", "Scene", "arrow_rows", "drain", "fingerprint", "scan"]
 
 _OPTIONS: Final[Mapping[str, str]] = {"watermark-key": "ts", "tombstone-key": "del"}
+_WARM_SCANS: Final = 15
 _numbers: Final = itertools.count()
 
 
@@ -41,6 +42,11 @@ class Scene:
     rows: int
     runs: Rounds
     folder: Path
+
+    def warm_up(self) -> None:
+        """Reads the base some times: Java has then compiled what all reads run, and the first format does not pay."""
+        for _ in range(_WARM_SCANS if self.runs.warm_up else 0):
+            scan(self.base())
 
     def commits(self, count: int) -> int:
         """So many commits; fewer where the rows are so few that nobody asks how long it takes."""

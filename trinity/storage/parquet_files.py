@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +14,7 @@ from trinity.storage.store import ObjectStore
 
 __all__ = ["open_parquet", "parquet_footer", "parquet_schema", "stored_pages"]
 
+_PAGE_ROWS: Final = 65_536
 _R = TypeVar("_R")
 
 
@@ -37,15 +38,20 @@ def _opened(path: str, way: Callable[..., _R]) -> _R:
     return with_renewed_keys(store.location, lambda: way(store.location.for_arrow, filesystem=store.filesystem))
 
 
-def stored_pages(path: str, storage: pa.Schema) -> Iterator[pa.RecordBatch]:
+def stored_pages(path: str, storage: pa.Schema, most_rows: int = _PAGE_ROWS) -> Iterator[pa.RecordBatch]:
     """The rows of a data file, page by page, in storage form; a column that the file lacks is NULL.
+
+    Args:
+        path: the file.
+        storage: the columns that are wanted.
+        most_rows: rows of a page at most.
 
     Raises:
         FileNotFoundError: and what pyarrow raises, as :func:`open_parquet`; once the first page is asked for.
     """
     with open_parquet(path) as file:
         present = columns_in(file.schema_arrow, storage)
-        for page in file.iter_batches(columns=[name for name in present if name is not None]):
+        for page in file.iter_batches(most_rows, columns=[name for name in present if name is not None]):
             columns = [
                 pa.nulls(page.num_rows, f.type) if name is None else page.column(name).cast(f.type)
                 for f, name in zip(storage, present, strict=True)

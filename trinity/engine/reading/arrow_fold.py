@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _NOTHING: Final = np.empty(0, np.int64)
+_NARROW_ROWS: Final = 1 << 20
+"""Rows that are read at once of few columns: in small pieces it takes half as long again, to put them together."""
 
 
 def taking_part(spec: MergeSpec, versions: pa.Table) -> pa.Table:
@@ -117,7 +119,7 @@ def narrow_rows(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table
     """Some columns of all rows of a file. Raises BAD_DATA naming a file that cannot be read."""
     wanted = pa.schema([storage.field(name) for name in names])
     with unreadable(path):
-        return pa.Table.from_batches(stored_pages(path, wanted), wanted).combine_chunks()
+        return pa.Table.from_batches(stored_pages(path, wanted, _NARROW_ROWS), wanted).combine_chunks()
 
 
 @contextmanager
