@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -19,11 +19,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
+from trinity.engine.compacting.met_in_buckets import BucketMeeting, check_met_once, in_buckets, is_met_in_arrow
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
 from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.merged_read import newest_versions, with_key
 from trinity.engine.reading.pruning import may_share_keys
-from trinity.engine.reading.scan import bucketed_scan, log_scan, plain_scan, tiers, well_bucketed
+from trinity.engine.reading.scan import log_scan, plain_scan, tiers, well_bucketed
 from trinity.engine.spark.remote import parallelism
 from trinity.merge.engine import MergeEngine
 from trinity.merge.fold import beats
@@ -210,8 +211,11 @@ class _WholeRows(_Resolve):
 
     @cached_property
     def buckets(self) -> int | None:
-        """The number of buckets of the kept base; None when it has no buckets that Spark could know."""
-        return well_bucketed([f for f in self.parts.kept if f.bucket], self.splits.definition)
+        """The number of buckets of the kept base; None when it has none in which tasks could meet it."""
+        inside = [f for f in self.parts.kept if f.bucket]
+        return (
+            well_bucketed(inside, self.splits.definition) if is_met_in_arrow(self.splits, self.spec, inside) else None
+        )
 
     @cached_property
     def touched(self) -> list[DataFile]:
@@ -232,35 +236,34 @@ class _WholeRows(_Resolve):
         """Writes live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
         aside = sidecar_schema(rewrite.target.storage, self.spec)
         rows = self.rewriting(connector, rewrite, aside, self.spec.keeps_tombstones)
-        deletes = _DeleteTask(connector.sinks, rewrite, _tokens(self.inside)[1])
-        return _sorted_out(run_on_spark(_ResolveTask(rows, deletes), self.rows()))
+        if not self.inside:
+            newest = with_tombstones(self.unbeaten, self.spec)
+            return run_on_spark(rows, distributed(newest, self.splits, self.spec, self.parts.replaced, self.tasks)), []
+        base = {f.bucket.index: f for f in self.inside if f.bucket}
+        meeting = BucketMeeting(self.spec, self.splits.storage, base)
+        return _sorted_out(run_on_spark(_ResolveTask(rows, connector.sinks, rewrite, meeting), self.in_buckets))
 
-    def rows(self) -> DataFrame:
-        """The newest versions that no base row beats, as they are written, with what they supersede in buckets."""
-        rows, spec = self.newest, self.spec
+    @property
+    def unbeaten(self) -> DataFrame:
+        """The newest versions that no base row beats of a file in no bucket."""
+        spec = self.spec
         compares = bool(spec.ordering) or spec.engine is MergeEngine.FIRST_ROW
-        if compares and self.beside:
-            other = self.narrow(plain_scan(self.spark, self.beside, self.splits.storage)).alias("b")
-            beaten = F.expr(f"{self._same_key} AND {beats(spec, 'b', 'l')}")
-            rows = rows.alias("l").join(other, beaten, "left_anti")
-        if self.inside:
-            rows = self._met_in_buckets(rows)
-        rows = with_tombstones(rows, spec)
-        tasks = self.tasks
-        if tasks is None or not self.inside:
-            return distributed(rows, self.splits, spec, self.parts.replaced, tasks)
-        # the tasks of the join, or fewer, as a few files of a run are better: a base file's rows stay together
-        wide = math.ceil(sum(f.size for f in self.inside) / _SCAN_BYTES)
-        tasks = max(tasks, min(parallelism(self.spark), wide))
-        return rows.coalesce(tasks).sortWithinPartitions(*map(quoted, spec.key))
+        if not (compares and self.beside):
+            return self.newest
+        other = self.narrow(plain_scan(self.spark, self.beside, self.splits.storage)).alias("b")
+        beaten = F.expr(f"{self._same_key} AND {beats(spec, 'b', 'l')}")
+        return self.newest.alias("l").join(other, beaten, "left_anti")
 
-    def _met_in_buckets(self, rows: DataFrame) -> DataFrame:
+    @property
+    def in_buckets(self) -> DataFrame:
+        """These in as many tasks as have base files worth a task, or as the run is to have files."""
         assert self.buckets
-        base = bucketed_scan(self.spark, self.inside, self.splits.storage, self.spec.key, self.buckets)
-        there = f"b.{quoted(self.spec.key[0])} IS NOT NULL"
-        place = f"b.{_FILE}", f"b.{_PLACE}"
-        both = rows.alias("l").join(self.placed(base, self.inside), F.expr(self._same_key), "left_outer")
-        return both.where(f"NOT ({there} AND {beats(self.spec, 'b', 'l')})").selectExpr("l.*", *place)
+        wide = math.ceil(sum(f.size for f in self.inside) / _SCAN_BYTES)
+        tasks = max(self.tasks or 1, min(parallelism(self.spark), wide))
+        rows = self.unbeaten
+        if self.beside:  # whose join may part them otherwise
+            rows = rows.repartition(self.buckets, *map(quoted, self.spec.key))
+        return in_buckets(rows, self.spec, self.buckets).coalesce(tasks)
 
     def superseded_beside(self) -> DataFrame | None:
         if self.spec.engine is MergeEngine.FIRST_ROW or not self.beside:
@@ -335,30 +338,36 @@ class _DeleteTask:
 
 @dataclass(frozen=True)
 class _ResolveTask:
-    """Writes one task's rows, and then the positions that came with them. Fragments have a byte before them."""
+    """Writes a task's rows that no base row beats, and what they supersede. Fragments have a byte before them."""
 
     rows: RewriteTask
-    deletes: _DeleteTask
+    provider: PageSinkProvider
+    rewrite: RewriteTableHandle
+    meeting: BucketMeeting
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        found: dict[Any, list[pa.Array]] = {}
-        written = self.rows(order, self._passing(pages, found))
-        return [*(_ROWS + f for f in written), *(_DELETES + f for f in self.deletes.write(order, found))]
-
-    def _passing(self, pages: Iterable[pa.RecordBatch], found: dict[Any, list[pa.Array]]) -> Iterator[pa.RecordBatch]:
-        for page in pages:
-            if _FILE in page.schema.names:
-                self.deletes.take(page, found)
-            yield page
+        met = list(self.meeting.met(self.meeting.rows(pages)))
+        if not met:
+            return []
+        winners = pa.concat_tables([found.winners for _, found in met])
+        kept = [*self.meeting.live(winners).to_batches(), *self.meeting.tombstones(winners).to_batches()]
+        losing = [(found.file, found.lost) for _, found in met if found.file is not None and len(found.lost)]
+        deletes = _DeleteTask(self.provider, self.rewrite, {file.path: file for file, _ in losing})
+        deleted = deletes.write(order, {file.path: [pa.array(lost)] for file, lost in losing})
+        written = self.rows(order, kept)
+        buckets = [_MET + str(bucket).encode() for bucket, _ in met]
+        return [*buckets, *(_ROWS + f for f in written), *(_DELETES + f for f in deleted)]
 
 
 _ROWS: Final = b"r"
 _DELETES: Final = b"d"
+_MET: Final = b"b"
 
 
 def _sorted_out(fragments: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
     """(fragments of rows, fragments of deletes)."""
-    found: dict[bytes, list[bytes]] = {_ROWS: [], _DELETES: []}
+    found: dict[bytes, list[bytes]] = {_ROWS: [], _DELETES: [], _MET: []}
     for fragment in fragments:
         found[fragment[:1]].append(fragment[1:])
+    check_met_once([int(bucket) for bucket in found[_MET]])
     return found[_ROWS], found[_DELETES]

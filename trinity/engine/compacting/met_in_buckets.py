@@ -1,0 +1,116 @@
+"""The log's winners of a bucket, and the base file that they meet, in a task that reads that file itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.appending.run_sinks import BUCKET, DELETED, in_storage_form
+from trinity.engine.reading.arrow_fold import columns_to_meet, met, narrow_rows
+from trinity.engine.reading.arrow_keys import Keys, compared_alike
+from trinity.merge.fold import SINCE
+from trinity.merge.quoting import quoted
+from trinity.merge.spec import MergeSpec
+from trinity.spi import DataFile, Origin, SplitSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["BucketMeeting", "Met", "check_met_once", "in_buckets", "is_met_in_arrow"]
+
+
+def is_met_in_arrow(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile]) -> bool:
+    """True where Arrow orders base files as Spark does: Trinity's own, by keys of types that both compare alike."""
+    own = all(f.origin is Origin.OWN for f in base)
+    return own and compared_alike(splits.definition, (*spec.key, *spec.ordering))
+
+
+def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
+    """The rows with :data:`BUCKET`, of so many; those of one are in one task, in which a window by key leaves them."""
+    key = ", ".join(map(quoted, spec.key))
+    return rows.selectExpr("*", f"CAST(pmod(hash({key}), {count}) AS INT) AS {BUCKET}")
+
+
+def check_met_once(buckets: Sequence[int]) -> None:
+    """Raises RuntimeError for a bucket that two tasks have met: each would have written its base rows."""
+    if len(set(buckets)) < len(buckets):
+        raise RuntimeError(f"Spark has put rows of one bucket into several tasks: {sorted(buckets)}.")
+
+
+class Met(NamedTuple):
+    """Winners of a bucket that no base row beats, and what they do to its base file.
+
+    Attributes:
+        winners: rows with :data:`DELETED`, :data:`SINCE` and :data:`BUCKET`, in no order.
+        file: the base file; None for a bucket that has none.
+        base: key and ordering columns of all its rows.
+        lost: places of its rows that lose, ascending.
+    """
+
+    winners: pa.Table
+    file: DataFile | None
+    base: pa.Table
+    lost: np.ndarray
+
+
+@dataclass(frozen=True)
+class BucketMeeting:
+    """What a task needs to know.
+
+    Attributes:
+        spec: the table's options.
+        storage: columns of base and log.
+        base: bucket -> its base file.
+        now_ms: the time since when new tombstones are aside, milliseconds since the epoch.
+    """
+
+    spec: MergeSpec
+    storage: pa.Schema
+    base: Mapping[int, DataFile]
+    now_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of winners."""
+        further = pa.schema([(DELETED, pa.bool_()), (SINCE, pa.int64()), (BUCKET, pa.int32())])
+        return pa.schema([*self.storage, *further])
+
+    def rows(self, pages: Iterable[pa.RecordBatch]) -> pa.Table:
+        """The rows of a task's pages: winners, and such as only name a bucket, whose :data:`DELETED` is NULL."""
+        schema = self.schema
+        return pa.Table.from_batches([in_storage_form(page, schema) for page in pages], schema)
+
+    def met(self, rows: pa.Table) -> Iterator[tuple[int, Met]]:
+        """Bucket by bucket, of those that are named. Raises BAD_DATA naming a base file that cannot be read."""
+        for bucket in sorted(rows.column(BUCKET).unique().to_pylist()):
+            mine = pc.and_(pc.equal(rows.column(BUCKET), bucket), pc.is_valid(rows.column(DELETED)))
+            yield bucket, self._met(self.base.get(bucket), rows.filter(mine).combine_chunks())
+
+    def _met(self, file: DataFile | None, winners: pa.Table) -> Met:
+        names = columns_to_meet(self.spec)
+        if file is None:
+            return Met(winners, None, self.storage.empty_table().select(names), np.empty(0, np.int64))
+        base = narrow_rows(file.path, self.storage, names)
+        keys, numbers = Keys.of(winners, self.spec.key)
+        lost, beaten = met(self.spec, base, keys, winners.take(np.argsort(numbers)), file.deletes)
+        return Met(winners.filter(np.isin(numbers, beaten, invert=True)), file, base, lost)
+
+    def live(self, winners: pa.Table) -> pa.Table:
+        """Those that delete nothing, in order of the key."""
+        live = winners.filter(pc.invert(winners.column(DELETED)))
+        return live.take(pc.sort_indices(live, sort_keys=[(name, "ascending") for name in self.spec.key]))
+
+    def tombstones(self, winners: pa.Table) -> pa.Table:
+        """The others, as :func:`trinity.engine.compacting.rewriting.with_tombstones` keeps them."""
+        found = winners.filter(winners.column(DELETED))
+        since = pc.fill_null(found.column(SINCE), self.now_ms)
+        found = found.set_column(found.schema.get_field_index(SINCE), SINCE, since)
+        if self.spec.tombstone_retention_ms is None:
+            return found
+        return found.filter(pc.greater_equal(since, self.now_ms - self.spec.tombstone_retention_ms))
