@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from trinity.engine.appending.run_sinks import run_on_spark
+from trinity.engine.reading.arrow_fold import narrow_rows
 from trinity.engine.reading.arrow_keys import compared_alike
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import tiers
@@ -42,6 +43,8 @@ _MOST_ROWS: Final = 1_000_000_000
 """Rows with a bit each: 125 MB."""
 _HELD: Final = 256 * 1024 * 1024
 """Bytes of bits that the process remembers, of all tables."""
+_ROWS_HELD: Final = 256 * 1024 * 1024
+"""Bytes of keys and ordering columns that it keeps, where it searches itself: the next commit's keys meet them, too."""
 
 _File = tuple[str, Deletes | None]
 _log: Final = logging.getLogger(__name__)
@@ -80,6 +83,7 @@ def _bytes(known: _Known) -> int:
 
 
 _memory: Final[Cache[tuple[str, str], _Known]] = Cache(_HELD, _bytes)
+_rows: Final[Cache[tuple[str, pa.Schema], pa.Table]] = Cache(_ROWS_HELD, lambda rows: int(rows.nbytes))
 
 
 @dataclass(frozen=True)
@@ -101,10 +105,10 @@ class Outlook:
     known: _Known
 
     @classmethod
-    def of(cls, splits: SplitSource, spec: MergeSpec, least: int = LEAST_ROWS) -> Outlook | None:
-        """The outlook of a version with a log; None where it cannot be read so, or has fewer base rows than that."""
+    def of(cls, splits: SplitSource, spec: MergeSpec, least: int | None = None) -> Outlook | None:
+        """The outlook of a version with a log; None where it cannot be read so, or has fewer base rows."""
         base, log = tiers(splits.files)
-        if not _fits(splits, spec, base, log, least):
+        if not _fits(splits, spec, base, log, LEAST_ROWS if least is None else least):
             return None
         log = sorted(log, key=arrival_order)
         version = _version(splits, spec, base, log)
@@ -145,6 +149,7 @@ def _table(splits: SplitSource) -> tuple[str, str]:
 def forget() -> None:
     """Forgets what is known of all tables, so that their next reads are first ones."""
     _memory.drop(lambda _: True)
+    _rows.drop(lambda _: True)
 
 
 def _fits(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile], least: int) -> bool:
@@ -200,11 +205,16 @@ def _searched(spark: SparkSession | None, search: Search) -> list[bytes]:
     """The fragments of a search: by a job, or here where this process is all that there is of Spark, without one."""
     stop = len(search.base) + 1
     if spark is None:
-        return in_threads(search, min(pa.cpu_count(), stop))
+        return in_threads(search, min(pa.cpu_count(), stop), _kept_rows)
     tasks = min(parallelism(spark), stop)
     if not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)):
-        return in_threads(search, tasks)
+        return in_threads(search, tasks, _kept_rows)
     return run_on_spark(search, spark.range(LOG, stop, 1, tasks))
+
+
+def _kept_rows(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:
+    wanted = pa.schema([storage.field(name) for name in names])
+    return _rows.get((path, wanted), lambda: narrow_rows(path, storage, names))
 
 
 def _together(known: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

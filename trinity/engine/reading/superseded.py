@@ -36,6 +36,8 @@ LOG: Final = 0
 _AT_A_TIME: Final = 8
 """Files of the log that a task opens at once."""
 _HEAD: Final = struct.Struct("<q")
+Read = Callable[[str, pa.Schema, Sequence[str]], pa.Table]
+"""Reads some columns of a file, as :func:`~trinity.engine.reading.arrow_fold.narrow_rows`."""
 
 
 @dataclass(frozen=True)
@@ -91,28 +93,28 @@ class Search:
         wanted = [number for page in pages for number in page.column(0).to_pylist()]
         return self.found(self.folded(), wanted)
 
-    def folded(self) -> Folded:
-        """The log by itself. Raises as the call does."""
-        log = self._log()
+    def folded(self, read: Read = narrow_rows) -> Folded:
+        """The log by itself, of files that are read so. Raises as the call does."""
+        log = self._log(read)
         part = taking_part(self.spec, log)
         keys, numbers = Keys.of(part, self.spec.key)
         return Folded(log, keys, self._winners(part, numbers, len(keys)))
 
-    def found(self, folded: Folded, wanted: Sequence[int]) -> list[bytes]:
+    def found(self, folded: Folded, wanted: Sequence[int], read: Read = narrow_rows) -> list[bytes]:
         """The fragments of some pages' numbers. Raises as the call does."""
         found = [_outside(folded.log, folded.winners)] if LOG in wanted else []
         mine = [self.base[number] for number in wanted if number != LOG]
         for file in mine:
-            found += self._met(file, folded.keys, folded.winners)
+            found += self._met(file, folded, read)
         return _fragments(found, [*self.earlier, *self.later, *mine])
 
-    def _log(self) -> pa.Table:
+    def _log(self, read: Read) -> pa.Table:
         """Row versions of the keys of ``later``, with file, place and arrival."""
-        later = _each(self._narrow, self.later)
+        later = _each(lambda file: self._narrow(file, read), self.later)
         if not self.earlier:
             return _arrived(later)
         keys, _ = Keys.of(pa.concat_tables(later), self.spec.key)
-        earlier = _each(lambda file: _having(self._narrow(file), keys), self.earlier)
+        earlier = _each(lambda file: _having(self._narrow(file, read), keys), self.earlier)
         return _arrived([*earlier, *later])
 
     def _winners(self, log: pa.Table, numbers: np.ndarray, keys: int) -> pa.Table:
@@ -136,15 +138,15 @@ class Search:
         ranked: np.ndarray = pc.sort_indices(log, sort_keys=order).to_numpy()
         return ranked[::-1]
 
-    def _met(self, file: Stored, keys: Keys, winners: pa.Table) -> list[_Found]:
+    def _met(self, file: Stored, folded: Folded, read: Read) -> list[_Found]:
         """Base rows that lose to the log, and those of the log that lose to them."""
-        rows = narrow_rows(file.path, self.storage, columns_to_meet(self.spec))
-        lost, beaten = met(self.spec, rows, keys, winners, file.deletes)
-        return [_Found.in_one(file, lost), _Found.among(winners.take(beaten))]
+        rows = read(file.path, self.storage, columns_to_meet(self.spec))
+        lost, beaten = met(self.spec, rows, folded.keys, folded.winners, file.deletes)
+        return [_Found.in_one(file, lost), _Found.among(folded.winners.take(beaten))]
 
-    def _narrow(self, file: Stored) -> pa.Table:
+    def _narrow(self, file: Stored, read: Read) -> pa.Table:
         """A file's rows that are not deleted, with file and place."""
-        rows = narrow_rows(file.path, self.storage, self.storage.names)
+        rows = read(file.path, self.storage, self.storage.names)
         places = np.arange(len(rows))
         if file.deletes is not None:
             places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
@@ -212,11 +214,11 @@ def _fragments(found: Sequence[_Found], files: Sequence[Stored]) -> list[bytes]:
     ]
 
 
-def in_threads(search: Search, threads: int) -> list[bytes]:
+def in_threads(search: Search, threads: int, read: Read = narrow_rows) -> list[bytes]:
     """All fragments of a search, which runs here: the log is folded once. Raises as the search does."""
-    folded = search.folded()
+    folded = search.folded(read)
     with ThreadPoolExecutor(threads) as pool:
-        found = pool.map(lambda number: search.found(folded, [number]), [LOG, *search.base])
+        found = pool.map(lambda number: search.found(folded, [number], read), [LOG, *search.base])
         return [fragment for fragments in found for fragment in fragments]
 
 
