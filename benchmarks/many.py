@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["ManyBench", "main"]
 
 _COMMITS: Final = 10_000
+_KEPT: Final = ("1,000 commits", "10,000 commits")
 _EVERY: Final = 20
 """``compaction.trigger.commits``."""
 _FORGET: Final = {"history.expire.max-snapshot-age-ms": "0", "history.expire.min-snapshots-to-keep": "20"}
@@ -114,15 +115,21 @@ class _Meter:
 
 @dataclass
 class ManyBench(CatalogBench):
-    """The cases of one catalog."""
+    """The cases of one catalog.
+
+    Attributes:
+        commits: after which the table is looked at, those of a tenth before; None for 10,000, and for fewer where the
+            other tables have few rows.
+    """
+
+    commits: int | None = None
 
     def cases(self) -> Iterator[Result]:
-        """Those after a tenth of the commits, and those after all; fewer commits where the others have few rows."""
-        commits = max(150, min(_COMMITS, self.rows // 100))
-        seen = figures(self.session, self.folder / "warehouse" / self.catalog, commits)
+        """Those after a tenth of the commits, and those after all."""
+        commits, named = self.commits or max(150, min(_COMMITS, self.rows // 100)), self.commits or _COMMITS
         before = None
-        for named, (few, many) in zip((_COMMITS // 10, _COMMITS), seen, strict=True):
-            yield from _results(self.catalog, named, few, many, before)
+        for few, many in figures(self.session, self.folder / "warehouse" / self.catalog, commits):
+            yield from _results(self.catalog, named if before else named // 10, few, many, before)
             before = many
 
 
@@ -270,9 +277,10 @@ def run(
             if every != _EVERY:
                 list(figures(session, Path(folder, "warehouse", catalog), commits, every))
                 continue
-            for result in ManyBench(Scene(session, commits * 100, Rounds(1), Path(folder)), catalog).cases():
+            scene = Scene(session, commits * 100, Rounds(1), Path(folder))
+            for result in ManyBench(scene, catalog, commits).cases():
                 print(f"{result.case:60} {result.ratio:8.3f}x  budget {result.budget}", flush=True)
-                if commits == _COMMITS:
+                if result.case.startswith(_KEPT):
                     keep([result], FILES["many"], known)
         if every or "delta" in formats:
             session.spark.stop()
