@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, prepare_merge
+from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, prepare_merge, resolve
 from tests.support.alter import add_column, set_properties
 from tests.support.delta_lake import commit_by_others, commit_file, last_action, open_catalog
 from trinity.spi import Column, TableHandle
@@ -150,6 +150,10 @@ def test_a_table_is_opened_by_its_newest_checkpoint(
         append(lake, table, (n, "x"))
     assert opened(table)[0] == 4, "a checkpoint with what others wrote is not read here"
     assert opened(made("u", **{"delta.checkpoint.writeStatsAsJson": "false"})) == [0, 1, 2, 3, 4, 5]
+    both = made("w", **{"delta.checkpoint.writeStatsAsStruct": "true"})
+    resolve(open_catalog(tmp_path / "w", spark), both, [{"id": 1, "v": "y"}], [0])()
+    assert opened(both) == [4, 5, 6]
+    assert spark.read.format("delta").load(both.location).count() == 1
 
 
 def test_dropped_meanwhile(lake: DeltaConnector, table: TableHandle, tmp_path: Path, spark: SparkSession) -> None:

@@ -219,8 +219,11 @@ def _read(store: ObjectStore, version: int) -> list[Action] | None:
 
 
 def _present(body: Mapping[str, Any]) -> Action:
-    """An action without the fields that it leaves open; a checkpoint has columns for all that there may be."""
-    found = {key: value for key, value in body.items() if value is not None}
+    """An action without the fields that it leaves open; a checkpoint has columns for all that there may be.
+
+    Without those either in which another engine says the same once more, as values and not as text.
+    """
+    found = {key: value for key, value in body.items() if value is not None and not key.endswith("_parsed")}
     if (vector := found.get("deletionVector")) is not None:
         found["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
     return found
