@@ -113,12 +113,16 @@ def _figures(entries: Sequence[Mapping[str, Any]]) -> str:
     lines = ["| case | " + " | ".join(map(str.capitalize, catalogs)) + " |", "|---|" + "---|" * len(catalogs)]
     for case in dict.fromkeys(e["case"] for e in entries):
         own = {
-            e["catalog"]: f"{e['ours']:,g} by {e['reference']:,g} {e['unit']}".strip()
+            e["catalog"]: f"{_short(e['ours'])} by {_short(e['reference'])} {e['unit']}".strip()
             for e in entries
             if e["case"] == case
         }
         lines.append("| " + " | ".join([case, *(own.get(c, _NONE) for c in catalogs)]) + " |")
     return "\n".join(lines) if entries else "Not measured yet."
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _cell(entry: Mapping[str, Any]) -> str:
