@@ -1,71 +1,83 @@
-"""Many small commits: ``python -m benchmarks.many``, which writes ``benchmarks/results/many.json``.
+"""Many small commits: one row a commit from Arrow, each with an application's number, folded in levels meanwhile.
 
-One row a commit from Arrow, each with an application's number: what the last commit costs beside the tenth, what a new
-session takes to open the table, the bytes of metadata, and how often rows are written. With ``--every`` the writer's
-own minor compaction folds the log, for which Spark is started; the commits wait for it, and do not count it.
+After a tenth of the commits, and after all: what a commit takes, and what a new session takes to open the table, both
+in turns with a table that has ten commits; what a read of it opens, how often rows have been written, the bytes of
+metadata. Commits wait for the writer's own compaction, and do not count it.
+
+``python -m benchmarks.many`` runs it alone, and ``--every 0`` without compactions, whose figures are printed only.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import typer
 
 import trinity
-from trinity import Column, Session, Table
+from benchmarks.kept import keep
+from benchmarks.machine import facts
+from benchmarks.results import Result
+from benchmarks.tables import CatalogBench, Scene
+from benchmarks.timing import Rounds, Timings, timed
+from trinity import Column, Session
 from trinity.engine.compacting.triggered import THREAD
 from trinity.storage import ObjectStore
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-_RESULTS: Final = Path(__file__).parent / "results" / "many.json"
-_SETTINGS: Final = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.ui.enabled": "false"}
+__all__ = ["ManyBench", "main"]
+
+_COMMITS: Final = 10_000
+_KEPT: Final = ("1,000 commits", "10,000 commits")
+_EVERY: Final = 20
+"""``compaction.trigger.commits``."""
 _FORGET: Final = {"history.expire.max-snapshot-age-ms": "0", "history.expire.min-snapshots-to-keep": "20"}
-_TENTH: Final = slice(4, 15)
-_LAST: Final = slice(-21, None)
+"""Properties by which an Iceberg table forgets its old versions, each of which its metadata file lists."""
+_FEW: Final = 4
+"""Commits of the other table before it takes turns: those that are compared are around its tenth."""
+_TURNS: Final = 12
+_OPENINGS: Final = 7
+_NOTED: Final = {"_trinity", "_delta_log"}
+_numbers: Final = itertools.count()
 
 
-@dataclass
-class Many:
-    """Figures of one table.
+@dataclass(frozen=True)
+class Figures:
+    """Facts about a table after so many commits.
 
     Attributes:
-        format, commits, every: of the table; 0 where nothing folds its log.
-        tenth_ms, last_ms: of a commit, the median of those around it.
-        open_tenth_ms, open_last_ms: until a new session has listed the table's files.
-        reads: objects of metadata that this reads at the end.
-        files: that the table has then.
-        metadata_bytes: written with all commits.
-        amplification: rows written by rows appended.
-        byte_amplification: bytes of data files by those of the appended ones.
+        commits: how many.
+        commit_ms: of one, the median of the last ones.
+        opening_ms: until a new session has listed the table's files.
+        opened: objects of metadata read for that, those that Delta's own classes read left out.
+        files: data files that a read opens.
+        metadata: bytes written of it so far.
+        written: rows of all data files so far.
     """
 
-    format: str
     commits: int
-    every: int
-    tenth_ms: float = 0.0
-    last_ms: float = 0.0
-    open_tenth_ms: float = 0.0
-    open_last_ms: float = 0.0
-    reads: int = 0
-    files: int = 0
-    metadata_bytes: int = 0
-    amplification: float = 1.0
-    byte_amplification: float = 1.0
+    commit_ms: float
+    opening_ms: float
+    opened: int
+    files: int
+    metadata: int
+    written: int
 
 
 @dataclass
 class _Meter:
-    """Counts what is read and written of metadata, on a disk, by the seam's streams and calls."""
+    """Counts what the process reads and writes of metadata, by the seam's streams and calls."""
 
     reads: int = 0
     written: int = 0
@@ -101,93 +113,177 @@ class _Meter:
         self._undo.append(lambda: setattr(owner, name, own))
 
 
+@dataclass
+class ManyBench(CatalogBench):
+    """The cases of one catalog.
+
+    Attributes:
+        commits: after which the table is looked at, those of a tenth before; None for 10,000, and for fewer where the
+            other tables have few rows.
+    """
+
+    commits: int | None = None
+
+    def cases(self) -> Iterator[Result]:
+        """Those after a tenth of the commits, and those after all."""
+        commits, named = self.commits or max(150, min(_COMMITS, self.rows // 100)), self.commits or _COMMITS
+        before = None
+        for few, many in figures(self.session, self.folder / "warehouse" / self.catalog, commits):
+            yield from _results(self.catalog, named if before else named // 10, few, many, before)
+            before = many
+
+
+def figures(session: Session, folder: Path, commits: int, every: int = _EVERY) -> Iterator[tuple[Figures, Figures]]:
+    """Figures of a table of few commits, and beside it of one after a tenth of its commits, and after all.
+
+    What takes time is measured in turns.
+
+    Args:
+        session: where they are made.
+        folder: that of the catalog, whose name is its format's.
+        commits: how many.
+        every: commits that are folded at a time; 0 for no compaction.
+    """
+    with _Meter() as meter:
+        many = _Written(session, folder, meter, every)
+        for stop in (commits // 10, commits):
+            few = _Written(session, folder, meter, every)
+            for _ in range(_FEW):
+                few.commit()
+            while many.count < stop - _TURNS:
+                many.commit()
+            taken = [(few.commit(), many.commit()) for _ in range(_TURNS)]
+            opened = [(few.open(), many.open()) for _ in range(_OPENINGS)]
+            found = [
+                written.figures(*(median(turn[at] for turn in turns) for turns in (taken, opened)))
+                for at, written in enumerate((few, many))
+            ]
+            print("\n".join(json.dumps(asdict(each)) for each in found), flush=True)
+            yield found[0], found[1]
+        if every:
+            many.check()
+
+
+class _Written:
+    """A table that is written, commit by commit.
+
+    Args: as of :func:`figures`.
+    """
+
+    def __init__(self, session: Session, folder: Path, meter: _Meter, every: int) -> None:
+        self._session, self._folder, self._meter = session, folder, meter
+        catalog = folder.name
+        properties = dict(_FORGET) if catalog == "iceberg" else {}
+        if every:
+            properties["compaction.trigger.commits"] = str(every)
+        columns = [Column("id", "bigint"), Column("v", "string")]
+        self.name = f"{catalog}.default.many_{next(_numbers)}"
+        self._table = session.create_table(self.name, columns, primary_key=["id"], properties=properties)
+        self.count = self._metadata = self._opened = 0
+
+    def commit(self) -> float:
+        """Commits a row, and returns the seconds that it took; a compaction that it has begun is waited for."""
+        rows, before = pa.table({"id": [self.count], "v": [f"row {self.count}"]}), self._meter.written
+        seconds = timed(lambda: self._table.upsert(rows, txn=("many", self.count)))
+        for thread in threading.enumerate():
+            if thread.name.startswith(THREAD):
+                thread.join()
+        self.count += 1
+        self._metadata += self._meter.written - before
+        return seconds
+
+    def open(self) -> float:
+        """The seconds after which a new session has listed the table's files."""
+        before = self._meter.reads
+        with trinity.connect(self._folder.parent, spark=self._spark) as other:
+            seconds = timed(lambda: other.table(self.name).splits())
+        self._opened = self._meter.reads - before
+        return seconds
+
+    def figures(self, commit: float, opening: float) -> Figures:
+        """The facts, for the seconds that a commit and opening the table take."""
+        files, place = self._table.splits().files, Path(self._table.location)
+        data = [path for path in place.rglob("*.parquet") if not _NOTED & {*path.relative_to(place).parts}]
+        # Delta's own classes write past the meter
+        log = [path.stat().st_size for path in place.glob("_delta_log/*") if path.is_file()]
+        return Figures(
+            self.count,
+            round(commit * 1000, 2),
+            round(opening * 1000, 2),
+            self._opened,
+            len(files),
+            self._metadata + sum(log),
+            sum(pq.read_metadata(path).num_rows for path in data),
+        )
+
+    def check(self) -> None:
+        """Sees that all rows are there."""
+        found = sorted(row.id for row in self._table.to_df(where="id < 10").collect())
+        assert found == list(range(10)), found
+        assert self._table.to_df().count() == self.count
+
+    @property
+    def _spark(self) -> SparkSession | None:
+        """The Spark that a new session needs."""
+        return self._session.spark if self._folder.name == "delta" else None
+
+
+def _results(catalog: str, named: int, few: Figures, many: Figures, before: Figures | None) -> Iterator[Result]:
+    """The cases after so many commits, whose names say how many there are in a whole run.
+
+    Args:
+        catalog: the format.
+        named: how many are.
+        few: the table of ten commits.
+        many: that of many.
+        before: the same after a tenth of the commits; None where they are that.
+    """
+
+    def result(case: str, ours: float, reference: float, factor: float, unit: str) -> Result:
+        return Result(
+            f"{named:,} commits: {case}",
+            catalog,
+            Timings.of([ours]),
+            Timings.of([reference]),
+            factor,
+            unit=unit,
+            found=many.commits,
+        )
+
+    yield result("the last, beside the tenth", many.commit_ms, few.commit_ms, 1.5, "ms")
+    yield result("opening the table, beside a table of ten commits", many.opening_ms, few.opening_ms, 2.0, "ms")
+    yield result("objects that a read opens, by commits", many.opened + many.files, many.commits, 0.1, "")
+    yield result("rows written, by rows appended", many.written, many.commits, 4.0, "")
+    if before is not None:
+        each, first = (seen.metadata / seen.commits / 1000 for seen in (many, before))
+        yield result(f"metadata of a commit, beside the first {named // 10:,}", each, first, 1.5, "kB")
+
+
 def run(
-    formats: Annotated[str, typer.Option(help="Formats, by commas.")] = "parquet,iceberg",
-    commits: Annotated[int, typer.Option(min=40, help="Commits of one row.")] = 1_000,
-    every: Annotated[int, typer.Option(min=0, help="compaction.trigger.commits; 0: none, and no Spark.")] = 0,
-    forget: Annotated[bool, typer.Option(help="Iceberg tables forget old versions by themselves.")] = True,
+    formats: Annotated[str, typer.Option(help="Formats, by commas.")] = "parquet,delta,iceberg",
+    commits: Annotated[int, typer.Option(min=150, help="Commits of one row.")] = _COMMITS,
+    every: Annotated[int, typer.Option(min=0, help="compaction.trigger.commits; 0: none, and nothing is kept.")] = 20,
 ) -> None:
     """Measure many small commits."""
-    for name in formats.split(","):
-        with tempfile.TemporaryDirectory() as folder, _Meter() as meter:
-            found = _measured(Path(folder) / "warehouse", Many(name, commits, every), meter, forget)
-        print(json.dumps(asdict(found)), flush=True)
-        _record(found)
+    from benchmarks.run import FILES, SETTINGS
 
-
-def _measured(warehouse: Path, found: Many, meter: _Meter, forget: bool) -> Many:
-    times, appended = [], 0
-    properties = dict(_FORGET) if forget and found.format == "iceberg" else {}
-    if found.every:
-        properties["compaction.trigger.commits"] = str(found.every)
-    with trinity.connect(warehouse, spark_settings=_SETTINGS) as session:
-        table = session.create_table(
-            f"{found.format}.default.t",
-            [Column("id", "bigint"), Column("v", "string")],
-            primary_key=["id"],
-            properties=properties,
-        )
-        for number in range(found.commits):
-            rows = pa.table({"id": [number], "v": [f"row {number}"]})
-            started = time.perf_counter()
-            done = table.upsert(rows, txn=("many", number))
-            times.append(time.perf_counter() - started)
-            appended += done.bytes
-            _rested()
-            if number == 9:
-                found.open_tenth_ms = _opening(warehouse, found, meter)
-        found.tenth_ms, found.last_ms = (round(median(times[part]) * 1000, 1) for part in (_TENTH, _LAST))
-        found.metadata_bytes = meter.written
-        found.open_last_ms = _opening(warehouse, found, meter)
-        _amplification(table, found, appended)
-        if found.every:
-            _check(session, table, found.commits)
-    return found
-
-
-def _opening(warehouse: Path, found: Many, meter: _Meter) -> float:
-    """The median of three new sessions, milliseconds."""
-    taken = []
-    for _ in range(3):
-        meter.reads = 0
-        with trinity.connect(warehouse) as session:
-            started = time.perf_counter()
-            found.files = len(session.table(f"{found.format}.default.t").splits().files)
-            taken.append((time.perf_counter() - started) * 1000)
-        found.reads = meter.reads
-    return round(median(taken), 1)
-
-
-def _rested() -> None:
-    for thread in threading.enumerate():
-        if thread.name.startswith(THREAD):
-            thread.join()
-
-
-def _amplification(table: Table, found: Many, appended: int) -> None:
-    """Rows and bytes of all files that there have been; nothing has been vacuumed."""
-    import pyarrow.parquet as pq
-
-    files = [path for path in Path(table.location).rglob("*.parquet") if "_trinity" not in path.parts]
-    rows = sum(pq.read_metadata(path).num_rows for path in files)
-    found.amplification = round(rows / found.commits, 2)
-    found.byte_amplification = round(sum(path.stat().st_size for path in files) / appended, 2)
-
-
-def _check(session: Session, table: Table, commits: int) -> None:
-    started = time.perf_counter()
-    found = sorted(row.id for row in table.to_df(where="id < 10").collect())
-    assert found == list(range(10)), found
-    print(f"{table.name}: ten keys read in {time.perf_counter() - started:.2f} s", flush=True)
-    assert table.to_df().count() == commits
-    session.spark.stop()
-
-
-def _record(found: Many) -> None:
-    known = json.loads(_RESULTS.read_text()) if _RESULTS.exists() else []
-    same = (found.format, found.commits, found.every)
-    kept = [one for one in known if (one["format"], one["commits"], one["every"]) != same]
-    _RESULTS.write_text(json.dumps([*kept, asdict(found)], indent=1) + "\n")
+    known: Mapping[str, Any] = {**facts(), "rows": commits, "runs": 1}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        trinity.connect(Path(folder) / "warehouse", spark_settings=SETTINGS) as session,
+    ):
+        for catalog in formats.split(","):
+            print(catalog, flush=True)
+            if every != _EVERY:
+                list(figures(session, Path(folder, "warehouse", catalog), commits, every))
+                continue
+            scene = Scene(session, commits * 100, Rounds(1), Path(folder))
+            for result in ManyBench(scene, catalog, commits).cases():
+                print(f"{result.case:60} {result.ratio:8.3f}x  budget {result.budget}", flush=True)
+                if result.case.startswith(_KEPT):
+                    keep([result], FILES["many"], known)
+        if every or "delta" in formats:
+            session.spark.stop()
 
 
 def main() -> None:

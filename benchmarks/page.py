@@ -3,7 +3,8 @@
 A table stands between ``<!-- bench: FILE: CASES -->`` and ``<!-- bench end -->``: ``FILE`` is a file of
 ``benchmarks/results`` without its ``.json``, ``CASES`` the beginnings of the names of the cases, with semicolons; all
 of the file's without them. ``plot: FILE: CASES`` is a plot of the same, and ``seconds: FILE: CASES`` has the medians
-of ours and of all that took turns with it; ``memory: FILE`` is the table of ``benchmarks.memory``.
+of ours and of all that took turns with it; ``figures: FILE: CASES`` has ours beside the reference, in their units;
+``memory: FILE`` is the table of ``benchmarks.memory``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
 _NONE: Final = "\N{EN DASH}"
 _FORMATS: Final = ("parquet", "delta", "iceberg")
 _PART: Final = re.compile(
-    r"<!-- bench: (?:(?P<kind>plot|seconds|memory): )?(?P<file>\w+)(?:: (?P<cases>.*?))? -->\n.*?<!-- bench end -->",
+    r"<!-- bench: (?:(?P<kind>plot|seconds|figures|memory): )?(?P<file>\w+)(?:: (?P<cases>.*?))? -->\n"
+    r".*?<!-- bench end -->",
     re.DOTALL,
 )
 
@@ -42,6 +44,8 @@ def page_of(text: str, results: Path = RESULTS) -> str:
                 body = f"![Ratios of each case, and its budget]({_name(found['file'])})"
             case "seconds":
                 body = _seconds(entries)
+            case "figures":
+                body = _figures(entries)
             case _:
                 body = _ratios(entries, runs)
         return f"{head}\n{body}\n<!-- bench end -->"
@@ -101,6 +105,24 @@ def _seconds(entries: Sequence[Mapping[str, Any]]) -> str:
             ends = [f"{end:.2f}" for end in between] if between and between[0] != between[1] else [_NONE, _NONE]
             lines.append("| " + " | ".join([case, name, f"{middle:.2f}", *ends]) + " |")
     return "\n".join(lines) if entries else "Not measured yet."
+
+
+def _figures(entries: Sequence[Mapping[str, Any]]) -> str:
+    """A table of ours and the reference: a row for each case."""
+    catalogs = [c for c in _FORMATS if any(e["catalog"] == c for e in entries)]
+    lines = ["| case | " + " | ".join(map(str.capitalize, catalogs)) + " |", "|---|" + "---|" * len(catalogs)]
+    for case in dict.fromkeys(e["case"] for e in entries):
+        own = {
+            e["catalog"]: f"{_short(e['ours'])} by {_short(e['reference'])} {e['unit']}".strip()
+            for e in entries
+            if e["case"] == case
+        }
+        lines.append("| " + " | ".join([case, *(own.get(c, _NONE) for c in catalogs)]) + " |")
+    return "\n".join(lines) if entries else "Not measured yet."
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _cell(entry: Mapping[str, Any]) -> str:

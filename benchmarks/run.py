@@ -20,6 +20,7 @@ from benchmarks.feeds import FeedBench
 from benchmarks.folds import FoldBench
 from benchmarks.kept import RESULTS, keep
 from benchmarks.machine import facts
+from benchmarks.many import ManyBench
 from benchmarks.merges import MergeBench
 from benchmarks.peers import NATIVE_SETTINGS
 from benchmarks.reads import ReadBench
@@ -49,6 +50,7 @@ GROUPS: Final[dict[str, type[CatalogBench] | type[FormatsBench]]] = {
     "large": ReadBench,
     "appends": AppendBench,
     "commits": CommitBench,
+    "many": ManyBench,
     "folds": FoldBench,
     "feeds": FeedBench,
     "streams": StreamBench,
@@ -56,7 +58,7 @@ GROUPS: Final[dict[str, type[CatalogBench] | type[FormatsBench]]] = {
 }
 """Groups of cases, in the order in which they run. ``large`` has ten times the rows, in the first format alone."""
 
-FILES: Final = {group: group for group in ("commits", "folds", "feeds", "streams", "merges")}
+FILES: Final = {group: group for group in ("commits", "many", "folds", "feeds", "streams", "merges")}
 """Groups whose results are in a file of their own; the others are in ``latest``."""
 
 

@@ -55,6 +55,17 @@ CASES: Final[dict[str, tuple[str, ...]]] = {
     "commit of one row": ALL,
     "commit, synced": ALL,
     "executemany, 10,000 rows": ALL,
+    **{
+        f"{commits} commits: {case}": ALL
+        for commits in ("1,000", "10,000")
+        for case in (
+            "the last, beside the tenth",
+            "opening the table, beside a table of ten commits",
+            "objects that a read opens, by commits",
+            "rows written, by rows appended",
+        )
+    },
+    "10,000 commits: metadata of a commit, beside the first 1,000": ALL,
     "fold, three sequence groups": ALL,
     "fold, sums": ALL,
     "changes, computed": ALL,
@@ -103,6 +114,13 @@ def test_the_seconds_of_every_peer(tmp_path: Path) -> None:
     page = page_of("<!-- bench: seconds: latest: read -->\n<!-- bench end -->\n", tmp_path)
     assert "| read | Trinity, Parquet | 2.00 | 1.00 | 4.00 |\n| read | Delta | 4.00 |" in page
     assert "| read | Iceberg | 2.50 |" in page
+
+
+def test_figures_have_their_units(tmp_path: Path) -> None:
+    made = Result("rows", "iceberg", Timings.of([12.5]), Timings.of([2000]), 4.0, unit="kB")
+    keep([made], "many", {**FACTS, "date": "2026-01-02T03:04:05+00:00"}, tmp_path)
+    page = page_of("<!-- bench: figures: many -->\n<!-- bench end -->\n", tmp_path)
+    assert "| case | Iceberg |\n|---|---|\n| rows | 12.5 by 2,000 kB |\n" in page
 
 
 def test_a_run_replaces_the_cases_that_it_measured(tmp_path: Path) -> None:

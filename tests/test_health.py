@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from trinity import Column, Session, Table, TrinityError
 from trinity.cli.main import app
 from trinity.engine.compacting import health
-from trinity.spi import TableDefinition
+from trinity.merge import compaction_trigger
 
 
 @pytest.fixture
@@ -91,22 +91,13 @@ def test_a_table_is_resolved_that_says_so_until_much_of_its_base_is_superseded(
         ({"log-share": "0.5", "strength": "resolve"}, float("inf"), 2, ("resolve", "is all there is")),
         ({"commits": "5", "strength": "full"}, 0.01, 5, ("full", "has 5 commits")),
         ({"commits": "5", "strength": "minor"}, 0.2, 5, ("full", "is 20% of the base")),
-        (
-            {"log-share": "0.5", "strength": "resolve", "engine": "partial-update"},
-            0.6,
-            2,
-            ("resolve", "is 60% of the base"),
-        ),
     ],
 )
 def test_options_that_name_one_limit_leave_the_others(
     options: dict[str, str], share: float, commits: int, wanted: tuple[str, str] | None
 ) -> None:
-    given = {f"compaction.trigger.{k}": v for k, v in options.items() if k != "engine"}
-    given |= {"merge-engine": options["engine"]} if "engine" in options else {}
-    columns = [Column("k", "bigint", nullable=False), Column("v", "bigint")]
-    definition = TableDefinition("default", "t", tuple(columns), primary_key=("k",), properties=given)
-    assert health._due(definition, share, commits) == wanted
+    given = {f"compaction.trigger.{k}": v for k, v in options.items()}
+    assert health._due(compaction_trigger(given), share, commits) == wanted
 
 
 @pytest.mark.parametrize("fmt", ["delta"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,9 @@ from trinity import Column, Session, Table
 from trinity.engine.compacting import levels
 from trinity.engine.compacting.levels import LEVELLED_SHARE, fresh_commits, newest_runs
 from trinity.engine.compacting.triggered import THREAD
-from trinity.spi import DataFile, Origin, Tier
+from trinity.engine.streaming import background
+from trinity.merge.strength import Strength
+from trinity.spi import CommitResult, DataFile, Origin, Tier
 
 COLUMNS = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolean"), Column("v", "bigint")]
 ENGINES: dict[str, dict[str, str]] = {
@@ -39,9 +42,15 @@ class Writer:
         self.version, self.appended, self.written, self.most = 0, 0, 0, 0
 
     def commit(self) -> None:
+        self.append()
+        self.fold_when_due()
+
+    def append(self) -> None:
         self.version, rows = self.version + 1, self.size()
         self.files.append(log_file(self.version, rows))
         self.appended, self.written = self.appended + rows, self.written + rows
+
+    def fold_when_due(self) -> None:
         if fresh_commits(self.files, self.every) >= self.every:
             self.fold()
         self.most = max(self.most, len(self.files))
@@ -78,6 +87,30 @@ def test_commits_of_any_size_are_written_few_times() -> None:
     for _ in range(2000):
         writer.commit()
     assert writer.written <= 4 * writer.appended
+
+
+@pytest.mark.parametrize("every", [1, 20])
+def test_the_batches_of_a_long_stream_are_written_few_times(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer(0, lambda: 1)
+
+    def folded(_: object, strength: Strength, every: int | None = None) -> CommitResult:
+        assert (strength, every) == (Strength.MINOR, writer.every)
+        writer.fold_when_due()
+        return CommitResult(writer.version)
+
+    monkeypatch.setattr(background, "compacted", folded)
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(setJobGroup=lambda *_: None))
+    table: Any = SimpleNamespace(name="t", session=SimpleNamespace(spark=spark))
+    compactor, writer.every = background.Compactor(table, every), max(every, 2)
+    for _ in range(1000):
+        writer.append()
+        compactor.committed()
+        for thread in threading.enumerate():
+            if thread.name == "compaction of t":
+                thread.join()
+    assert writer.appended == 1000
+    assert writer.written <= 4 * writer.appended
+    assert len(writer.files) <= writer.most <= every + 64
 
 
 def test_a_run_is_not_folded_again_with_commits() -> None:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from trinity import Column
+from trinity.engine.reading import by_place
 from trinity.engine.reading import passed_rows as module
 from trinity.engine.reading.deleted_rows import words_of
 from trinity.merge.parse import merge_spec
@@ -115,7 +116,7 @@ def versions(draw: st.DrawFn) -> Drawn:
 @given(versions(), st.sampled_from(["local[2]", "spark://there:7077"]))
 def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LEAST_ROWS", 0)
+        patch.setattr(by_place, "LEAST_ROWS", 0)
         patch.setattr(module, "run_on_spark", _in_process)
         whole = _splits(Path(folder), drawn)
         log = [f for f in whole.files if f.tier is Tier.LOG]

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from trinity import Session, Table, TrinityError
-from trinity.engine.reading import passed_rows
+from trinity.engine.reading import by_place, passed_rows
 from trinity.engine.reading.superseded import Search
 
 Rows = list[tuple[int, int, str]]
@@ -25,7 +25,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[Search]:
         found.append(Search(*given))
         return found[-1]
 
-    monkeypatch.setattr(passed_rows, "LEAST_ROWS", 1)
+    monkeypatch.setattr(by_place, "LEAST_ROWS", 1)
     monkeypatch.setattr(passed_rows, "Search", noted)
     return found
 
@@ -128,7 +128,7 @@ def test_what_python_workers_cannot_do_is_done_by_a_join(session: Session, monke
     def without_python(search: Any, numbers: Any) -> list[bytes]:
         raise PythonException("No module named 'trinity'")
 
-    monkeypatch.setattr(passed_rows, "LEAST_ROWS", 1)
+    monkeypatch.setattr(by_place, "LEAST_ROWS", 1)
     monkeypatch.setattr(passed_rows, "run_on_spark", without_python)
     monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
     table = made(session, "parquet")

@@ -208,10 +208,10 @@ def test_a_compaction_runs_beside_the_stream(
 ) -> None:
     begun, release = list[int](), threading.Event()
 
-    def slow(table: Table, strength: Strength) -> Any:
+    def slow(table: Table, strength: Strength, every: int) -> Any:
         begun.append(1)
         assert release.wait(60)
-        return compacted(table, strength)
+        return compacted(table, strength, every)
 
     monkeypatch.setattr(background, "compacted", slow)
     for n in range(6):

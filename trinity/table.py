@@ -207,7 +207,7 @@ class Table(TableReads, TableColumns):
             processing_time: time between two batches, as "10 seconds"; without it a batch follows the one before.
             transform: from the DataFrame of a batch to the one of its rows, as
                 ``lambda batch: cdc.debezium(batch, table)``.
-            compact_every: commits after which a thread of this process runs :meth:`compact`, beside the stream.
+            compact_every: commits after which a thread of this process folds the log in levels, beside the stream.
             evolve: as of :meth:`upsert`, for each batch.
 
         Returns:

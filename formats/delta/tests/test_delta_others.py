@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
-import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, stored
-from tests.support.delta_lake import commit_file, open_catalog
+from tests.support.delta_lake import commit_by_others, commit_file, last_action, open_catalog
 from trinity.spi import Column, ColumnStats, TableDefinition, TableHandle, Tier, arrival_order
 from trinity_delta import DeltaConnector, snapshot
 from trinity_delta.stats import loosened
@@ -131,22 +130,6 @@ def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: Table
         assert code == "NOT_SUPPORTED"
         assert "variantType" in message
     assert lake.metadata.get_splits(dataclasses.replace(table, version=0)).version == 0
-
-
-def commit_by_others(table: TableHandle, *actions: dict[str, Any], operation: str = "ALTER") -> None:
-    """The next commit, as another engine writes it."""
-    log = sorted(Path(table.location, "_delta_log").glob("*.json"))
-    now = int(time.time() * 1000) + 1000
-    said = {"operation": operation, "operationParameters": {}}
-    info = {"commitInfo": {"timestamp": now, "inCommitTimestamp": now, **said}}
-    lines = "\n".join(json.dumps(a) for a in (info, *actions))
-    log[-1].with_name(f"{len(log):020d}.json").write_text(lines)
-
-
-def last_action(table: TableHandle, kind: str) -> Any:
-    """The newest action of a kind in the log."""
-    files = sorted(Path(table.location, "_delta_log").glob("*.json"))
-    return [a[kind] for f in files for a in map(json.loads, f.read_text().splitlines()) if kind in a][-1]
 
 
 def with_fields(table: TableHandle, *fields: dict[str, Any], without: str | None = None) -> dict[str, Any]:

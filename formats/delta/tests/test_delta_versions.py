@@ -12,14 +12,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, prepare_merge
+from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, prepare_merge, resolve
 from tests.support.alter import add_column, set_properties
-from tests.support.delta_lake import commit_file, open_catalog
+from tests.support.delta_lake import commit_by_others, commit_file, last_action, open_catalog
 from trinity.spi import Column, TableHandle
-from trinity_delta import DeltaConnector
+from trinity.storage import ObjectStore
+from trinity_delta import DeltaConnector, checkpoint, snapshot
 from trinity_delta.jvm import DeltaJvm
+from trinity_delta.log import read_commit
 
 
 def test_time_travel_history_vacuum(lake: DeltaConnector, table: TableHandle, tmp_path: Path) -> None:
@@ -106,6 +109,51 @@ def test_restart_and_recreate(lake: DeltaConnector, table: TableHandle, tmp_path
     append(lake, table, (6, "f"))
     assert ids(other, made) == [5, 6]
     assert len(lake.metadata.get_splits(table).definition.columns) == 4
+
+
+def test_a_table_is_opened_by_its_newest_checkpoint(
+    lake: DeltaConnector, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[int]()
+
+    def noted(store: ObjectStore, name: str, version: int) -> list[dict[str, Any]]:
+        read.append(version)
+        return read_commit(store, name, version)
+
+    def opened(table: TableHandle) -> list[int]:
+        """The commits that a connector reads that knows nothing of the table."""
+        read.clear()
+        with monkeypatch.context() as watched:
+            for module in (snapshot, checkpoint):
+                watched.setattr(module, "read_commit", noted)
+            other = open_catalog(tmp_path / "w", spark)
+            assert other.metadata.get_splits(table) == lake.metadata.get_splits(table)
+            assert other.metadata.recorded_txn(table, "app") == lake.metadata.recorded_txn(table, "app") == 7
+        return sorted({*read})
+
+    def made(name: str, **options: str) -> TableHandle:
+        """A table with checkpoints of versions 4 and 8."""
+        properties = {**KEYED.properties, "delta.checkpointInterval": "4", **options}
+        table = lake.metadata.create_table(dataclasses.replace(KEYED, name=name, properties=properties))
+        append(lake, table, (1, "a"), (2, "b"), txn=("app", 7))
+        compact(lake, table, [{"id": 1}], [{"id": 2}])()
+        for n in range(3, 6):
+            append(lake, table, (n, "x"))
+        return table
+
+    table = made("t")
+    assert opened(table) == [4, 5]
+    commit_by_others(table, {"add": {**last_action(table, "add"), "path": "others.parquet", "tags": {}}})
+    DeltaJvm(spark).forget(table.location)
+    assert opened(table) == [4, 5, 6]
+    for n in range(7, 10):
+        append(lake, table, (n, "x"))
+    assert opened(table)[0] == 4, "a checkpoint with what others wrote is not read here"
+    assert opened(made("u", **{"delta.checkpoint.writeStatsAsJson": "false"})) == [0, 1, 2, 3, 4, 5]
+    both = made("w", **{"delta.checkpoint.writeStatsAsStruct": "true"})
+    resolve(open_catalog(tmp_path / "w", spark), both, [{"id": 1, "v": "y"}], [0])()
+    assert opened(both) == [4, 5, 6]
+    assert spark.read.format("delta").load(both.location).count() == 1
 
 
 def test_dropped_meanwhile(lake: DeltaConnector, table: TableHandle, tmp_path: Path, spark: SparkSession) -> None:

@@ -16,7 +16,7 @@ from trinity.storage import AlreadyExists, ObjectStore, logger
 from trinity_delta.actions import LOG, Action
 from trinity_delta.log import read_commit
 
-__all__ = ["Replayed", "replayed", "write_checkpoint"]
+__all__ = ["Replayed", "at_checkpoint", "replayed", "write_checkpoint"]
 
 _log = logger(__name__)
 _AT_ONCE: Final = 16
@@ -153,6 +153,25 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
     return found
 
 
+def at_checkpoint(store: ObjectStore, table: str, version: int) -> list[Action] | None:
+    """The actions that would make a version, by its checkpoint; None where there is none that tells all in one file.
+
+    Args:
+        store: the table's folder.
+        table: its name, for messages.
+        version: its version, whose commit file is there.
+    """
+    if not store.exists(_name(version)) or not (actions := _read(store, version)):
+        return None
+    known = all(action.keys() <= {*_SCHEMA.names} for action in actions)
+    if not known or any("stats" not in action["add"] for action in actions if "add" in action):
+        return None
+    found = Replayed()
+    found.add(actions)
+    found.add(read_commit(store, table, version))  # a checkpoint does not say when its version was committed
+    return found.actions()
+
+
 def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int, names: Iterable[str]) -> None:
     """Writes the checkpoint of a version, and the hint at it.
 
@@ -200,8 +219,11 @@ def _read(store: ObjectStore, version: int) -> list[Action] | None:
 
 
 def _present(body: Mapping[str, Any]) -> Action:
-    """An action without the fields that it leaves open; a checkpoint has columns for all that there may be."""
-    found = {key: value for key, value in body.items() if value is not None}
+    """An action without the fields that it leaves open; a checkpoint has columns for all that there may be.
+
+    Without those either in which another engine says the same once more, as values and not as text.
+    """
+    found = {key: value for key, value in body.items() if value is not None and not key.endswith("_parsed")}
     if (vector := found.get("deletionVector")) is not None:
         found["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
     return found

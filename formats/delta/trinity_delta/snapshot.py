@@ -1,20 +1,23 @@
 """Versions: Delta's log to the state of a table.
 
-A version that is not remembered is made from the nearest remembered one by the commit files between them. Where these
-are too many, or cleaned up, it is rebuilt from a checkpoint: on a disk by the JVM (a Spark job).
+A version that is not remembered is made from the nearest remembered one by the commit files between them, or from a
+checkpoint that is nearer. Where the files are too many, or cleaned up, it is rebuilt: on a disk by the JVM, in a Spark
+job.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, no_readable_version, version_at
+from trinity_delta.actions import TAG_TIER
+from trinity_delta.checkpoint import at_checkpoint
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.log import (
@@ -274,16 +277,32 @@ class Snapshots:
             gone = commit_stamp(store, at) is None if store.on_disk else at < known.first
             if gone or version - at >= most:
                 return self._rebuild(table, version)
+            if store.on_disk and (state := self._at_checkpoint(table, at)) is not None:
+                break
             at -= 1
         for number in range(at + 1, version + 1):
             state = apply(table, state, number, read_commit(store, table.full_name, number))
         assert state is not None
         return state
 
+    def _at_checkpoint(self, table: TableHandle, version: int) -> State | None:
+        """The state by a checkpoint that is read here; None where there is none, or another engine has written."""
+        actions = at_checkpoint(ObjectStore(table.location), table.full_name, version)
+        if actions is None or not _is_own(actions):
+            return None
+        if any(TAG_TIER not in (a["add"].get("tags") or {}) for a in actions if "add" in a):
+            return None
+        found = self._of_actions(table, version, actions)
+        return None if found.displaced else found
+
     def _rebuild(self, table: TableHandle, version: int) -> State:
+        found = self._logs.at(table.location).snapshot(table.full_name, table.location, version)
+        return self._of_actions(table, version, found)
+
+    def _of_actions(self, table: TableHandle, version: int, actions: Sequence[Mapping[str, Any]]) -> State:
+        """The state by the actions that would make it."""
         store, name = ObjectStore(table.location), table.full_name
-        actions: list[Mapping[str, Any]] = self._logs.at(table.location).snapshot(name, table.location, version)
-        if not any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a):
+        if not _is_own(actions):
             first = earliest_commit(store, name)
             actions = dated(actions, first, (read_commit(store, name, n) for n in range(first, version + 1)))
         found = apply(table, None, version, actions)
@@ -295,6 +314,11 @@ class Snapshots:
         since = range(found.order.through + 1, version + 1)
         later = ((n, read_commit(store, name, n) if commit_stamp(store, n) else None) for n in since)
         return replace(found, order=order_since(found.order, found.definition, version, later))
+
+
+def _is_own(actions: Iterable[Mapping[str, Any]]) -> bool:
+    """True for the actions of a table that Trinity has made."""
+    return any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a)
 
 
 def _missing(store: ObjectStore, state: State) -> str | None:

@@ -10,7 +10,8 @@ from pyiceberg.manifest import ManifestContent
 from tests.support.adapter import BASE, append, code_of, compact, resolve
 from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import TableHandle, Tier
-from trinity_iceberg import IcebergConnector
+from trinity_iceberg import IcebergConnector, deletes
+from trinity_iceberg.io import SyncedFileIO
 
 
 def with_base(lake: IcebergConnector, table: TableHandle) -> None:
@@ -65,6 +66,29 @@ def test_r1_a_later_resolve_takes_the_delete_files_place(lake: IcebergConnector,
     assert read(lake, table) == [(1, "d"), (2, "d"), (3, "d")]
     assert delete_files(lake, table) == []
     assert lake.metadata.history(table)[-1].details["total-position-deletes"] == "0"
+
+
+def test_a_manifest_of_delete_files_is_read_once(
+    lake: IcebergConnector, table: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_base(lake, table)
+    resolve(lake, table, [{"id": 2, "v": "b"}], [1])()
+    loaded = with_pyiceberg(lake, table)
+    [manifest] = [m for m in loaded.current_snapshot().manifests(loaded.io) if m.content == ManifestContent.DELETES]  # type: ignore[union-attr]
+    read: list[str] = []
+    new_input = SyncedFileIO.new_input
+
+    def noted(io: SyncedFileIO, location: str) -> object:
+        read.append(location)
+        return new_input(io, location)
+
+    deletes._listed.drop(lambda _: True)
+    monkeypatch.setattr(SyncedFileIO, "new_input", noted)
+    other = open_catalog(tmp_path / "w")
+    assert sum(f.live_rows for f in other.metadata.get_splits(table).files) == 3
+    append(other, table, (3, "c"))
+    assert sum(f.live_rows for f in other.metadata.get_splits(table).files) == 4
+    assert read.count(manifest.manifest_path) == 1
 
 
 def test_k6_rows_that_come_during_a_resolve_stay(lake: IcebergConnector, table: TableHandle) -> None:

@@ -101,9 +101,9 @@ def target_path(entry: ManifestEntry) -> str | None:
     return local_path(low.decode()) if low and low == high else None
 
 
-def position_deletes(table: Table, manifest: ManifestFile) -> list[ManifestEntry] | None:
+def position_deletes(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry] | None:
     """The delete files of a manifest; None unless all of them are Parquet files of positions, whoever wrote them."""
-    entries = read_entries(table.io, manifest)
+    entries = _entries(table, manifest)
     kind = DataFileContent.POSITION_DELETES, FileFormat.PARQUET
     return entries if all((e.data_file.content, e.data_file.file_format) == kind for e in entries) else None
 
@@ -117,10 +117,15 @@ def deletes_of(table: Table, manifests: Iterable[ManifestFile]) -> dict[str, Pos
     found: dict[str, list[PositionDeletes]] = {}
     for manifest in manifests:
         if manifest.content != ManifestContent.DATA:
-            for entry in read_entries(table.io, manifest):
+            for entry in _entries(table, manifest):
                 for path, deletes in _targets(entry):
                     found.setdefault(path, []).append(deletes)
     return {path: _together(deletes) for path, deletes in found.items()}
+
+
+def _entries(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry]:
+    """The delete files that a manifest lists: a version asks which kind they are, and what they delete."""
+    return _listed.get(manifest.manifest_path, lambda: read_entries(table.io, manifest))
 
 
 def _targets(entry: ManifestEntry) -> list[tuple[str, PositionDeletes]]:
@@ -141,6 +146,8 @@ def _together(deletes: Sequence[PositionDeletes]) -> PositionDeletes:
     return replace(both, rows=_counts.get(both, lambda: len(both.positions())))
 
 
+_listed: Final[Cache[str, Sequence[ManifestEntry]]] = Cache(32)
+"""Manifest of delete files -> its entries."""
 _named: Final[Cache[str, Mapping[str, int]]] = Cache(1000)
 """Delete file -> the data files that it names, and how many rows of each."""
 _counts: Final[Cache[PositionDeletes, int]] = Cache(1000)

@@ -11,7 +11,7 @@ import pytest
 from tests.support.adapter import KEYED, append
 from trinity.errors import TrinityError
 from trinity.spi import Connector, ConnectorContext, TableHandle
-from trinity.storage import ObjectStore
+from trinity.storage import ObjectStore, checkpoint_step
 from trinity_parquet import ParquetFormat
 
 COMMITS = 45
@@ -88,3 +88,15 @@ def test_a_table_that_is_gone_is_told_as_gone(table: TableHandle, tmp_path: Path
     lake.metadata.drop_table(table)
     with pytest.raises(TrinityError, match="does not exist"):
         opened(tmp_path).metadata.get_splits(table)
+
+
+@pytest.mark.parametrize("interval", [1, 10, 100])
+def test_checkpoints_repeat_few_files_for_each_commit(interval: int) -> None:
+    """However long a log is that nothing folds; and a reader opens few commits behind the newest one."""
+    repeated = 0
+    for files in range(1, 20_000):
+        step = checkpoint_step(interval, files)
+        assert step <= max(interval, files // 20)
+        if files % step == 0:
+            repeated += files
+        assert repeated <= 40 * files

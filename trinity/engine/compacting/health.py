@@ -9,19 +9,25 @@ from typing import Final
 from trinity.calls import public
 from trinity.engine.compacting.levels import fresh_commits
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
+from trinity.engine.reading.by_place import is_searchable, may_go_by_place
 from trinity.merge.options import keeps_versions
+from trinity.merge.parse import merge_spec
 from trinity.merge.strength import Strength
 from trinity.merge.triggers import CompactionTrigger, compaction_trigger
-from trinity.spi import DataFile, SplitSource, TableDefinition, Tier
+from trinity.spi import DataFile, SplitSource, Tier
 
-__all__ = ["Health", "TierSize", "due_commits", "health_of"]
+__all__ = ["Health", "TierSize", "due_commits", "health_of", "log_share"]
 
 LOG_SHARE: Final = 0.1
-"""Log rows by base rows from which a full compaction pays: a read then costs some 2.5 scans (docs/performance.md)."""
+"""Log rows by base rows from which a full compaction pays: a first read then costs two scans (docs/performance.md)."""
 COMMITS: Final = 20
 """Commits in the log from which a minor compaction pays: opening their files is then a tenth of a read."""
 SUPERSEDED: Final = 0.3
 """Base rows deleted by position, of all, from which a full compaction pays: every read decodes them."""
+_PASSING: Final = 1.4
+"""Scans that a read costs which passes over rows that are deleted by position."""
+_EXCHANGED: Final = 5.0
+"""Scans that a read costs which exchanges all rows by key: that of a log without a base, or by column."""
 _CALLS: Final = {
     Strength.MINOR: "compact()",
     Strength.RESOLVE: 'compact("resolve")',
@@ -56,8 +62,8 @@ class Health:
         superseded: base rows that a resolve has deleted by position; every read passes over them.
         commits: commits in the log.
         log_share: rows of the log by rows of the base; 0 without a log, infinite without a base.
-        read_cost: what a merged read costs by what a scan of the base does; estimated from log share and commits by the
-            measurements of docs/performance.md.
+        read_cost: what a first merged read of the version costs by what a scan of the base does; estimated for its
+            plan, from log share and commits, by the measurements of docs/performance.md.
         strength: the compaction that helps, ``minor``, ``resolve`` or ``full``; None when none does. The table's own
             ``compaction.trigger.*`` say which, and from what log on.
         advice: what to do, and why, in a sentence.
@@ -81,8 +87,7 @@ def health_of(splits: SplitSource) -> Health:
     log_files = [f for f in splits.files if f.tier is Tier.LOG]
     log, commits = _size(log_files), len({f.commit for f in log_files})
     superseded = sum(f.deletes.rows for f in splits.files if f.deletes and f.tier is Tier.BASE)
-    keyed = splits.definition.keyed
-    share = log.rows / base.rows if base.rows else float("inf") if log.rows else 0.0
+    share = log_share(splits)
     strength, advice = _advice(splits, log_files, share, commits, superseded / (base.rows + superseded or 1))
     return Health(
         splits.version,
@@ -92,10 +97,16 @@ def health_of(splits: SplitSource) -> Health:
         superseded,
         commits,
         share,
-        _read_cost(share, commits) if keyed else 1.0,
+        _read_cost(splits, share, commits, superseded),
         strength,
         advice,
     )
+
+
+def log_share(splits: SplitSource) -> float:
+    """Rows of the log by rows of the base; 0 without a log, infinite without a base."""
+    base, log = (sum(f.live_rows for f in splits.files if f.tier is tier) for tier in (Tier.BASE, Tier.LOG))
+    return log / base if base else float("inf") if log else 0.0
 
 
 def _size(files: Iterable[DataFile]) -> TierSize:
@@ -103,9 +114,20 @@ def _size(files: Iterable[DataFile]) -> TierSize:
     return TierSize(len(found), sum(f.live_rows for f in found), sum(f.size for f in found))
 
 
-def _read_cost(share: float, commits: int) -> float:
-    """Scans that a merged read costs: 1.7 at 1 % in the log, 2.4 at 10 %, 3.1 in 100 commits, 5 of nothing but log."""
-    return min(5.0, 1.6 + 8 * share + 0.007 * commits) if share else 1.0
+def _read_cost(splits: SplitSource, share: float, commits: int, superseded: int) -> float:
+    """Scans that the plan of a merged read of all rows costs (``read_plan.py``), nothing of the version being known.
+
+    By place 1.5 at 1 % in the log, 1.8 at 10 %, 2.2 in 100 commits; by a join 1.7, 2.4 and 3.1.
+    """
+    if not (share and splits.definition.keyed):
+        return _PASSING if superseded else 1.0
+    spec = merge_spec(splits.definition)
+    if spec.by_column or share == float("inf"):
+        return _EXCHANGED
+    base, log = ([f for f in splits.files if f.tier is tier] for tier in (Tier.BASE, Tier.LOG))
+    if may_go_by_place(splits, spec, base, log) and is_searchable(len(log)):
+        return min(_EXCHANGED, 1.45 + 3.5 * share + 0.004 * commits)
+    return min(_EXCHANGED, 1.6 + 8 * share + 0.007 * commits)
 
 
 def _advice(
@@ -122,7 +144,7 @@ def _advice(
     if superseded >= SUPERSEDED:
         return "full", f"compact(full=True): {superseded:.0%} of the base is superseded, and every read passes over it."
     own = compaction_trigger(definition.properties)
-    if (due := _due(definition, share, due_commits(splits, own) if own else commits)) is None:
+    if (due := _due(own, share, due_commits(splits, own) if own else commits)) is None:
         return None, "The log is small." if log else "A read is a scan."
     strength, why = due
     return strength.value, f"{_CALLS[strength]}: the log {why}."
@@ -135,9 +157,15 @@ def due_commits(splits: SplitSource, trigger: CompactionTrigger) -> int:
     return len({f.commit for f in splits.files if f.tier is Tier.LOG})
 
 
-def _due(definition: TableDefinition, share: float, commits: int) -> tuple[Strength, str] | None:
-    """The compaction that a log of this state needs, and why."""
-    limits = _limits(definition)
+def _due(own: CompactionTrigger | None, share: float, commits: int) -> tuple[Strength, str] | None:
+    """The compaction that a log of this state needs, and why.
+
+    Args:
+        own: the limits that the table's options name.
+        share: rows of the log by rows of the base.
+        commits: those of the log that count.
+    """
+    limits = _limits(own or CompactionTrigger(None, None))
     if (strength := limits.due(share, commits)) is None:
         return None
     if limits.log_share is None or share < limits.log_share:
@@ -145,9 +173,8 @@ def _due(definition: TableDefinition, share: float, commits: int) -> tuple[Stren
     return strength, f"is {share:.0%} of the base" if share != float("inf") else "is all there is"
 
 
-def _limits(definition: TableDefinition) -> CompactionTrigger:
-    """The limits that a table's options name, and the common ones where they name none."""
-    own = compaction_trigger(definition.properties) or CompactionTrigger(None, None)
+def _limits(own: CompactionTrigger) -> CompactionTrigger:
+    """The limits, and the common ones where there are none."""
     return CompactionTrigger(
         LOG_SHARE if own.log_share is None else own.log_share,
         COMMITS if own.commits is None else own.commits,

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from trinity.engine.compacting.health import due_commits, health_of
+from trinity.engine.compacting.health import due_commits, log_share
 from trinity.engine.target import Target
 from trinity.merge import CompactionTrigger
 from trinity.merge.strength import Strength
@@ -36,8 +36,7 @@ def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[
     if _identity(table) in _waiting:  # which spares a look at the table
         return
     splits = table.splits()
-    health = health_of(splits)
-    strength = trigger.due(health.log_share, due_commits(splits, trigger))
+    strength = trigger.due(log_share(splits), due_commits(splits, trigger))
     if strength is None or not _claimed(table):
         return
     threading.Thread(target=_run, name=f"{THREAD} {table.name}", args=[table, strength, compact]).start()

@@ -18,14 +18,14 @@ from pyspark.errors import PySparkException
 
 from trinity.engine.appending.run_sinks import run_on_spark
 from trinity.engine.reading.arrow_fold import narrow_rows
-from trinity.engine.reading.arrow_keys import compared_alike
+from trinity.engine.reading.by_place import is_searchable, may_go_by_place
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import tiers
 from trinity.engine.reading.superseded import ASIDE, LOG, Search, Stored, in_threads, opened
 from trinity.engine.spark.remote import is_remote, parallelism
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec
-from trinity.spi import DataFile, Deletes, Origin, SplitSource, arrival_order
+from trinity.spi import DataFile, Deletes, SplitSource, arrival_order
 from trinity.storage import Cache
 
 if TYPE_CHECKING:
@@ -33,14 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Outlook", "forget"]
 
-LEAST_ROWS: Final = 10_000
-"""Base rows from which a search costs less than the join that it spares."""
-_MOST_LOG: Final = 4_000_000
-"""Log rows whose keys and ordering every task can hold: some hundred MB."""
-_MOST_FILES: Final = 256
-"""Files of the log of which nothing is known: every task of a search opens them, some at once."""
-_MOST_ROWS: Final = 1_000_000_000
-"""Rows with a bit each: 125 MB."""
 _HELD: Final = 256 * 1024 * 1024
 """Bytes of bits that the process remembers, of all tables."""
 _ROWS_HELD: Final = 256 * 1024 * 1024
@@ -108,7 +100,7 @@ class Outlook:
     def of(cls, splits: SplitSource, spec: MergeSpec, least: int | None = None) -> Outlook | None:
         """The outlook of a version with a log; None where it cannot be read so, or has fewer base rows."""
         base, log = tiers(splits.files)
-        if not _fits(splits, spec, base, log, LEAST_ROWS if least is None else least):
+        if not may_go_by_place(splits, spec, base, log, least):
             return None
         log = sorted(log, key=arrival_order)
         version = _version(splits, spec, base, log)
@@ -125,7 +117,7 @@ class Outlook:
     @property
     def is_searchable(self) -> bool:
         """True when what is not known yet is worth a search."""
-        return self.unknown <= _MOST_FILES
+        return is_searchable(self.unknown)
 
     def passed(self, spark: SparkSession | None) -> Mapping[str, np.ndarray] | None:
         """Path of a file -> the bits of the rows that the read passes over.
@@ -150,16 +142,6 @@ def forget() -> None:
     """Forgets what is known of all tables, so that their next reads are first ones."""
     _memory.drop(lambda _: True)
     _rows.drop(lambda _: True)
-
-
-def _fits(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile], least: int) -> bool:
-    if spec.by_column or splits.native is not None or splits.definition.external:
-        return False
-    rows = sum(f.rows for f in base)
-    fits = least <= rows <= _MOST_ROWS and sum(f.rows for f in log) <= _MOST_LOG
-    # (the order of rows that others wrote, and how, is left to Spark)
-    own = all(f.origin is Origin.OWN for f in splits.files)
-    return fits and own and compared_alike(splits.definition, (*spec.key, *spec.ordering))
 
 
 def _version(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]) -> _Version:

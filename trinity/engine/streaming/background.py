@@ -20,8 +20,12 @@ __all__ = ["Compactor"]
 _log: Final = logging.getLogger("trinity.streaming")
 
 
+_LEAST: Final = 2
+"""Commits that can be folded into one run."""
+
+
 class Compactor:
-    """Compacts a table each time so many commits have come; a stream only tells it of them, and never waits."""
+    """Folds the log in levels each time so many commits have come; a stream only tells it of them, and never waits."""
 
     def __init__(self, table: Target, every: int) -> None:
         self._table = table
@@ -60,7 +64,7 @@ class Compactor:
         spark, table = self._table.session.spark, self._table
         spark.sparkContext.setJobGroup(self._group, f"compaction of {table.name}")
         try:
-            done = compacted(table, Strength.MINOR)
+            done = compacted(table, Strength.MINOR, max(self._every, _LEAST))
             if not done.skipped:
                 _log.info("%s: compacted in version %d.", table.name, done.version)
         except Exception as error:

@@ -1,0 +1,58 @@
+"""``health().read_cost``: the figure goes with the plan that the read of the table then takes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from trinity.engine.compacting.health import health_of
+from trinity.engine.reading.passed_rows import forget
+from trinity.engine.reading.read_plan import Way, plan_of
+from trinity.merge.parse import merge_spec
+from trinity.spi import Bucket, Column, DataFile, Origin, SplitSource, TableDefinition, Tier
+from trinity.storage import PositionDeletes
+
+BASE = 100_000
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
+
+
+def version(
+    base: int, log: int, commits: int = 1, *, deleted: int = 0, origin: Origin = Origin.OWN, engine: str = "deduplicate"
+) -> SplitSource:
+    """A version of a table with so many rows in each tier, the log's in files of one commit each."""
+    columns = (Column("k", "bigint", nullable=False), Column("v", "bigint"))
+    definition = TableDefinition("default", "t", columns, ("k",), properties={"merge-engine": engine})
+    deletes = PositionDeletes(deleted, ("/t/deletes",)) if deleted else None
+    bucket = Bucket(0, 1, "bigint")
+    files = [DataFile("/t/base", 1, base, Tier.BASE, 1, bucket, deletes=deletes)] if base else []
+    files += [
+        DataFile(f"/t/{n}", 1, log // commits, Tier.LOG, 2 + n, origin=origin) for n in range(commits if log else 0)
+    ]
+    return SplitSource(9, 0, definition, SCHEMA, tuple(files), ())
+
+
+@pytest.mark.parametrize(
+    ("splits", "way", "least", "most"),
+    [
+        (version(BASE, 0), Way.SCAN, 1.0, 1.0),
+        (version(BASE, 0, deleted=9), Way.SCAN, 1.3, 1.5),
+        (version(BASE, BASE // 100), Way.SEARCH, 1.3, 1.7),
+        (version(BASE, BASE // 10), Way.SEARCH, 1.5, 2.1),
+        (version(BASE, BASE // 10, 100), Way.SEARCH, 1.8, 2.7),
+        (version(9_999, 999), Way.BUCKETS, 2.3, 3.4),
+        (version(BASE, BASE // 10, 257), Way.BUCKETS, 3.4, 5.0),
+        (version(BASE, BASE // 10, origin=Origin.ADDED), Way.BUCKETS, 2.3, 3.4),
+        (version(0, BASE), Way.LOG, 5.0, 5.0),
+        (version(BASE, BASE // 10, engine="partial-update"), Way.BY_COLUMN, 5.0, 5.0),
+    ],
+)
+def test_the_figure_goes_with_the_plan(splits: SplitSource, way: Way, least: float, most: float) -> None:
+    forget()
+    assert plan_of(splits, merge_spec(splits.definition), splits.files, whole=True).way is way
+    assert least <= health_of(splits).read_cost <= most
+
+
+def test_a_plain_table_is_read_by_a_scan() -> None:
+    definition = TableDefinition("default", "t", (Column("k", "bigint"),))
+    splits = SplitSource(1, 0, definition, SCHEMA, (DataFile("/t/1", 1, 5, Tier.LOG, 1),), ())
+    assert health_of(splits).read_cost == 1.0
