@@ -61,7 +61,7 @@ class Met(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketMeeting:
-    """What a task needs to know.
+    """Knowledge of a task that meets base files.
 
     Attributes:
         spec: the table's options.
@@ -102,12 +102,12 @@ class BucketMeeting:
         return Met(winners.filter(np.isin(numbers, beaten, invert=True)), file, base, lost)
 
     def live(self, winners: pa.Table) -> pa.Table:
-        """Those that delete nothing, in order of the key."""
+        """Winners that delete nothing, in order of the key."""
         live = winners.filter(pc.invert(winners.column(DELETED)))
         return live.take(pc.sort_indices(live, sort_keys=[(name, "ascending") for name in self.spec.key]))
 
     def tombstones(self, winners: pa.Table) -> pa.Table:
-        """The others, as :func:`trinity.engine.compacting.rewriting.with_tombstones` keeps them."""
+        """The other winners, as :func:`trinity.engine.compacting.rewriting.with_tombstones` keeps them."""
         found = winners.filter(winners.column(DELETED))
         since = pc.fill_null(found.column(SINCE), self.now_ms)
         found = found.set_column(found.schema.get_field_index(SINCE), SINCE, since)
