@@ -88,6 +88,19 @@ def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
     assert table.append(pa.table({"k": [number]})).rows == 1
 
 
+def test_a_table_of_a_thousand_commits_is_opened_by_few_requests(
+    table: Table, object_server: ObjectServer, lake: BucketLake
+) -> None:
+    for number in range(1000):
+        table.append(pa.table({"k": [number]}))
+    with lake.connect() as fresh, object_server.proxy.counting() as requests:
+        files = fresh.table("t").splits().files
+    assert len(files) == 1000
+    assert len(requests) <= {"parquet": 30, "delta": 30, "iceberg": 60}[lake.fmt], requests
+    data = {file.path.rpartition("/")[2] for file in files}
+    assert [r for r in requests if r.path.rpartition("/")[2] in data] == []
+
+
 @pytest.mark.parametrize("lake", ["parquet"], indirect=True)
 def test_a_large_file_whose_upload_fails_leaves_the_table_as_it_was(table: Table, object_server: ObjectServer) -> None:
     count = 4_000_000
