@@ -66,6 +66,7 @@ docs: setup ## docs/api, out of the docstrings
 bench: setup $(PAIMON)/.ready ## every figure of docs/performance.md, beside all peers: hours
 	PAIMON_PYTHON=$(abspath $(PAIMON))/bin/python $(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.buckets
 	$(BIN)/python -m benchmarks.page
 
 bench-quick: setup ## the same cases with few rows, whose figures say nothing

@@ -15,7 +15,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,19 +27,18 @@ from rich.console import Console
 
 import trinity
 from benchmarks.data import changes
-from benchmarks.kept import keep
+from benchmarks.kept import RESULTS, keep
 from benchmarks.machine import facts
-from benchmarks.peers import NATIVE_SETTINGS
 from benchmarks.reads import ReadBench
 from benchmarks.results import Result
 from benchmarks.run import SETTINGS, table_of
 from benchmarks.tables import Scene, arrow_rows
 from benchmarks.timing import Rounds, in_turns
-from trinity import Session
+from trinity import TableName
 
 __all__ = ["main"]
 
-_PORTS = {"master": 29333, "volume": 28080, "filer": 28888, "s3": 28333}
+_SERVERS = ("master", "volume", "filer", "s3")
 _PATIENCE_S = 60
 _KEY = {"access_key_id": "AKIABENCH0000001", "secret_access_key": "of-this-benchmark-alone"}
 
@@ -59,8 +58,7 @@ class BucketBench(ReadBench):
     def cases(self) -> Iterator[Result]:
         """Every case in turn."""
         yield from self.append_in_bucket()
-        for result in super().cases():
-            yield replace(result, case=f"bucket: {result.case}")
+        yield from super().cases()
 
     def append_in_bucket(self) -> Iterator[Result]:
         """A tenth of the rows as an Arrow table, beside ``pq.write_table`` of it to the same bucket."""
@@ -73,7 +71,7 @@ class BucketBench(ReadBench):
 
         commit, _ = in_turns(self.runs, lambda: table.upsert(one), lambda: None)
         ours, reference = in_turns(self.runs, lambda: table.upsert(rows), plainly)
-        yield Result("bucket: append, Arrow table", self.catalog, ours, reference, 1.3, commit.median)
+        yield Result("append, Arrow table", self.catalog, ours, reference, 1.3, commit.median)
 
     def _beside(self, name: str) -> str:
         return f"{self.place}/{name}".replace("s3://", "s3a://")
@@ -87,7 +85,10 @@ def _seaweed() -> Iterator[dict[str, Any]]:
     key = {"accessKey": _KEY["access_key_id"], "secretKey": _KEY["secret_access_key"]}
     config = folder / "s3.json"
     config.write_text(json.dumps({"identities": [{"name": "bench", "credentials": [key], "actions": ["Admin"]}]}))
-    ports = [f"-{server}.port={port}" for server, port in _PORTS.items()]
+    free = dict(
+        zip([f"-{server}.port{kind}" for server in _SERVERS for kind in ("", ".grpc")], _free_ports(8), strict=True)
+    )
+    ports, port = [f"{option}={number}" for option, number in free.items()], free["-s3.port"]
     volumes = ("-volume.max=0", "-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0")
     local = ("-ip=127.0.0.1", "-ip.bind=127.0.0.1")
     command = [program, "server", f"-dir={folder}", *local, *volumes, "-filer", "-s3", f"-s3.config={config}", *ports]
@@ -95,14 +96,22 @@ def _seaweed() -> Iterator[dict[str, Any]]:
     try:
         until = time.monotonic() + _PATIENCE_S
         while time.monotonic() < until:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", _PORTS["s3"]), 1):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 break
             time.sleep(0.2)
-        yield {"endpoint": f"http://127.0.0.1:{_PORTS['s3']}", "allow_http": True, **_KEY}
+        yield {"endpoint": f"http://127.0.0.1:{port}", "allow_http": True, **_KEY}
     finally:
         server.terminate()
         server.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as opened:
+        found = [opened.enter_context(socket.socket()) for _ in range(count)]
+        for one in found:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in found]
 
 
 def _files(options: Mapping[str, Any]) -> FileSystem:
@@ -126,57 +135,50 @@ def run(
     formats: Annotated[str, typer.Option(help="Which formats, with commas.")] = "parquet,delta,iceberg",
     place: Annotated[str, typer.Option(help="s3://bucket/path; a store of its own by default.")] = "",
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "buckets",
+    results: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
 ) -> None:
     """Measure Trinity in a bucket beside the plain tools."""
-    known, results = {**facts(), "rows": rows, "runs": runs}, list[Result]()
-    with tempfile.TemporaryDirectory() as folder:
-        if place:
-            results = _measured(Path(folder), place, {}, formats.split(","), rows, runs)
-        else:
-            with _seaweed() as options:
-                _files(options).create_dir("bench")
-                results = _measured(Path(folder), "s3://bench/tables", options, formats.split(","), rows, runs)
-    keep(results, name, known)
-    Console().print(table_of(results))
+    known, found = {**facts(), "rows": rows, "runs": runs}, list[Result]()
+    with ExitStack() as opened:
+        folder, options = Path(opened.enter_context(tempfile.TemporaryDirectory())), dict[str, Any]()
+        if not place:
+            options, place = opened.enter_context(_seaweed()), "s3://bench/tables"
+            _files(options).create_dir("bench")
+        for result in _measured(folder, place, options, formats.split(","), rows, runs):
+            found.append(result)
+            keep([result], name, known, results)
+            print(f"{result.catalog:8} {result.case:58} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
+    Console().print(table_of(found))
 
 
 def _measured(
     folder: Path, place: str, options: Mapping[str, Any], formats: list[str], rows: int, runs: int
-) -> list[Result]:
-    results: list[Result] = []
-    with trinity.connect(
-        folder / "disk",
-        catalogs=_catalogs(folder, place, options),
-        spark_settings={**SETTINGS, **NATIVE_SETTINGS, "spark.sql.catalog.native.warehouse": str(folder / "native")},
-    ) as session:
+) -> Iterator[Result]:
+    with trinity.connect(catalogs=_catalogs(folder, place, options), spark_settings=SETTINGS) as session:
+        scene, files = Scene(session, rows, Rounds(runs), folder), _files(options)
         for fmt in formats:
-            for result in _of_format(session, fmt, folder, place, options, rows, runs):
-                results.append(result)
-                print(f"{result.catalog:14} {result.case:36} {result.ratio:6.2f}x  budget {result.budget}", flush=True)
+            bucket = BucketBench(scene, f"{fmt}_bucket", place=place, files=files)
+            for bench in (bucket, ReadBench(scene, f"{fmt}_disk")):
+                where = "bucket" if bench is bucket else "disk"
+                for result in bench.cases():
+                    yield replace(result, case=f"{where}: {result.case}", catalog=fmt)
+                for table in session.list_tables(bench.catalog, "default"):
+                    session.drop_table(TableName(bench.catalog, "default", table))
         session.spark.stop()
-    return results
 
 
 def _catalogs(folder: Path, place: str, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    uri = {"iceberg": {"uri": f"sqlite:///{folder}/catalog.db"}}
-    return {
-        f"{fmt}_bucket": {
+    """Of each format a catalog in the bucket, and one on a disk."""
+    catalogs: dict[str, dict[str, Any]] = {}
+    for fmt in ("parquet", "delta", "iceberg"):
+        catalogs[f"{fmt}_disk"] = {"connector": fmt, "warehouse": str(folder / "disk" / fmt)}
+        catalogs[f"{fmt}_bucket"] = {
             "connector": fmt,
             "warehouse": f"{place}/{fmt}",
             "storage_options": dict(options),
-            **uri.get(fmt, {}),
         }
-        for fmt in ("parquet", "delta", "iceberg")
-    }
-
-
-def _of_format(
-    session: Session, fmt: str, folder: Path, place: str, options: Mapping[str, Any], rows: int, runs: int
-) -> Iterator[Result]:
-    scene = Scene(session, rows, Rounds(runs), folder)
-    for result in ReadBench(scene, fmt).cases():
-        yield replace(result, case=f"disk: {result.case}")
-    yield from BucketBench(scene, f"{fmt}_bucket", place=place, files=_files(options)).cases()
+    catalogs["iceberg_bucket"]["uri"] = f"sqlite:///{folder}/catalog.db"
+    return catalogs
 
 
 def main() -> None:

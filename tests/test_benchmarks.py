@@ -176,7 +176,22 @@ def test_every_case_runs_and_has_the_rows_of_its_peers(tmp_path: Path) -> None:
         assert len(found) == 1, f"{case}: {found}"
 
 
+@pytest.mark.full
+def test_reads_and_appends_in_a_bucket_beside_those_on_a_disk(tmp_path: Path) -> None:
+    few = ("--rows", "20000", "--runs", "1", "--results", str(tmp_path))
+    command = [sys.executable, "-m", "benchmarks.buckets", *few]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    found: dict[str, set[tuple[str, str]]] = {"disk": set(), "bucket": set()}
+    for entry in kept(tmp_path / "buckets.json")["results"]:
+        place, _, case = entry["case"].partition(": ")
+        found[place].add((case, entry["catalog"]))
+    assert found["bucket"] - found["disk"] == {("append, Arrow table", fmt) for fmt in ALL}
+    assert found["disk"] < found["bucket"]
+    assert {("read, 10 % in the log", fmt) for fmt in ALL} < found["disk"]
+
+
 def test_every_group_has_a_place_on_the_page() -> None:
     page = PAGE.read_text()
     assert set(FILES) < set(GROUPS)
-    assert [name for name in (*FILES.values(), "latest") if f"<!-- bench: {name}" not in page] == []
+    assert [name for name in (*FILES.values(), "latest", "buckets") if f"<!-- bench: {name}" not in page] == []

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.view.metadata import ViewVersion
 
 import trinity
 from tests.support.bucket_lake import COLUMNS, ROWS, SERVERS, database_of, objects, refusal, stored
@@ -70,6 +73,13 @@ def s3(settings: dict[str, Any]) -> Iterator[Session]:
         yield session
 
 
+def by_pyiceberg(settings: dict[str, Any], object_server: ObjectServer) -> IcebergCatalog:
+    """The catalog as PyIceberg opens it by itself."""
+    known = {f"s3.{option.replace('_', '-')}": str(value) for option, value in object_server.options.items()}
+    address = {k: v for k, v in settings.items() if k in ("type", "uri") or k.startswith("glue.")}
+    return load_catalog("other", **address, **known)
+
+
 def test_a_commit_whose_answer_is_lost_is_made_once(
     plain: Table, catalog: Catalog, object_server: ObjectServer
 ) -> None:
@@ -93,9 +103,7 @@ def test_of_two_commits_at_once_the_second_is_made_again(
     plain: Table, settings: dict[str, Any], catalog: Catalog, object_server: ObjectServer
 ) -> None:
     """PyIceberg's own commit comes between the request of one and what it was based on."""
-    known = {f"s3.{option.replace('_', '-')}": str(value) for option, value in object_server.options.items()}
-    address = {k: v for k, v in settings.items() if k in ("type", "uri") or k.startswith("glue.")}
-    theirs = load_catalog("other", **address, **known).load_table(("default", "plain"))
+    theirs = by_pyiceberg(settings, object_server).load_table(("default", "plain"))
     begun: list[int] = []
 
     def overtakes(request: Request, ask: Any) -> None:
@@ -269,6 +277,49 @@ def test_names_are_the_catalogs(s3: Session, object_server: ObjectServer, place:
     metadata.drop_schema("sales.x~ é")
     assert metadata.list_schemas() == ["default"]
     assert objects(object_server, place) == []
+
+
+def check_namespaces_within(s3: Session, theirs: IcebergCatalog) -> None:
+    """What lies in a namespace within another one is not shown as something else, and stays."""
+    theirs.create_namespace(("sales",))
+    theirs.create_namespace(("sales", "north"))
+    theirs.create_table(("sales", "north", "orders"), ROWS.schema)
+    metadata = s3.connector("lake").metadata
+    assert metadata.list_schemas() == ["default", "sales"]
+    assert metadata.list_tables("sales") == []
+    refusal("SCHEMA_NOT_FOUND", lambda: s3.table('lake."sales.north".orders'))
+    refusal("TABLE_NOT_FOUND", lambda: s3.table('lake.sales."north.orders"'))
+    refusal("SCHEMA_NOT_EMPTY", lambda: metadata.drop_schema("sales"))
+    metadata.create_schema("sales.north")
+    assert s3.create_table('lake."sales.north".orders', COLUMNS).append(ROWS).rows == 2
+    theirs.load_table(("sales", "north", "orders")).append(ROWS.slice(1))
+    assert s3.table('lake."sales.north".orders').splits().files[0].rows == 2
+
+
+def test_namespaces_within_a_namespace_of_a_database(tmp_path: Path) -> None:
+    settings = {"connector": "iceberg", "warehouse": str(tmp_path), "catalog-name": "shared"}
+    with trinity.connect(catalogs={"lake": settings}) as session:
+        theirs = SqlCatalog("shared", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/theirs")
+        check_namespaces_within(session, theirs)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("catalog", ["iceberg-rest"], indirect=True)
+def test_namespaces_within_a_namespace_and_views_of_a_service(
+    s3: Session, settings: dict[str, Any], object_server: ObjectServer
+) -> None:
+    theirs = by_pyiceberg(settings, object_server)
+    check_namespaces_within(s3, theirs)
+    theirs.create_namespace(("reports",))
+    sql = {"type": "sql", "sql": "SELECT 1 AS k", "dialect": "spark"}
+    version: dict[str, Any] = {"schema-id": 0, "default-namespace": ["reports"], "representations": [sql]}
+    theirs.create_view(("reports", "v"), pa.schema([("k", pa.int32())]), ViewVersion(**version))
+    metadata = s3.connector("lake").metadata
+    assert metadata.list_tables("reports") == []
+    refusal("TABLE_NOT_FOUND", lambda: s3.table("lake.reports.v"))
+    refusal("TABLE_ALREADY_EXISTS", lambda: s3.create_table("lake.reports.v", COLUMNS))
+    refusal("SCHEMA_NOT_EMPTY", lambda: metadata.drop_schema("reports"))
+    assert theirs.view_exists(("reports", "v"))
 
 
 def test_a_table_that_is_made_anew_has_nothing_of_the_one_before(s3: Session, object_server: ObjectServer) -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import logging
 import pickle
+import threading
 import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -13,10 +18,11 @@ import pytest
 
 import trinity
 from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, refusal, stored
-from tests.support.fault_proxy import LOST, Answer, Request
+from tests.support.fault_proxy import LOST, Answer, Proxy, Request
 from tests.support.object_store import READER, SECRET, ObjectServer
 from trinity import Session
 from trinity.errors import TrinityError
+from trinity.storage.store_kind import SILENCE
 from trinity.table import Table
 
 # -- faults -----------------------------------------------------------------------------------------------
@@ -68,6 +74,49 @@ def test_a_busy_store_is_asked_again(plain: Table, object_server: ObjectServer) 
     with object_server.proxy.faulty(slow_down):
         plain.append(ROWS)
     assert len(stored(object_server, plain)) == 2
+
+
+@contextmanager
+def silent(proxy: Proxy, ending: str, *, times: int) -> Iterator[list[Request]]:
+    """Has the store do what it is asked, and say nothing of it, so many times; gives the requests."""
+    unanswered: list[Request] = []
+    over = threading.Event()
+
+    def says_nothing(request: Request, ask: Any) -> Answer | None:
+        meant = not ending or (request.method == "PUT" and request.path.endswith(ending))
+        if not meant or len(unanswered) == times:
+            return None
+        unanswered.append(request)
+        ask()
+        over.wait()
+        return LOST
+
+    with proxy.faulty(says_nothing):
+        try:
+            yield unanswered
+        finally:
+            over.set()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("ending", [".json", ".parquet"])
+def test_what_a_store_does_and_does_not_say_is_done_once(
+    plain: Table, lake: BucketLake, object_server: ObjectServer, ending: str
+) -> None:
+    with silent(object_server.proxy, ending, times=1) as unanswered:
+        assert plain.append(ROWS).version == FIRST[lake.fmt] + 1
+    assert len(unanswered) == 1
+    assert len(stored(object_server, plain)) == 2
+    assert plain.append(ROWS).version == FIRST[lake.fmt] + 2
+
+
+@pytest.mark.full
+def test_a_store_that_says_nothing_is_named(lake: BucketLake, object_server: ObjectServer) -> None:
+    with silent(object_server.proxy, "", times=99) as unanswered:
+        said = refusal("FILESYSTEM_ERROR", lake.connect)
+    assert str(object_server.proxy.port) in said
+    often = Counter((request.method, request.path) for request in unanswered)
+    assert max(often.values()) * SILENCE <= timedelta(seconds=30), often
 
 
 def test_a_store_that_puts_over_what_is_there_is_refused(object_server: ObjectServer) -> None:

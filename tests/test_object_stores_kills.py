@@ -101,7 +101,8 @@ def define(session: Session, action: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("action", ["create", "drop", "alter", "vacuum"])
-def test_a_table_is_defined_or_not(lake: BucketLake, object_server: ObjectServer, action: str) -> None:
+def test_a_table_is_defined_or_not(lake: BucketLake, spark: SparkSession, action: str) -> None:
+    """What maintains the catalog afterwards compacts, which is Spark's."""
     with lake.connect() as session:
         table = session.create_table("t", COLUMNS)
         for _ in range(2):

@@ -29,6 +29,19 @@ table = trinity.connect(catalogs={"lake": settings}).table("t")
 for number in range(first, first + count):
     table.append(pa.table({"k": [number]}), txn=(f"app-{number}", 1))
 """
+INCREMENTS: Final = """
+import json, sys, trinity
+settings = {"spark.master": "local[1]", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1"}
+session = trinity.connect(catalogs={"lake": json.loads(sys.argv[1])}, spark_settings=settings)
+for _ in range(int(sys.argv[2])):
+    session.sql("UPDATE counters SET n = n + 1 WHERE id = 1")
+session.spark.stop()
+"""
+OPENS: Final = """
+import json, sys, trinity
+files = trinity.connect(catalogs={"lake": json.loads(sys.argv[1])}).table("t").splits().files
+print(json.dumps([file.path.rpartition("/")[2] for file in files]))
+"""
 
 
 @pytest.fixture
@@ -42,9 +55,9 @@ def appends(lake: BucketLake, first: int, count: int) -> subprocess.Popen[bytes]
     return subprocess.Popen(command, env={**os.environ, **lake.environment})
 
 
-def keys(server: ObjectServer, table: Table) -> list[int]:
+def keys(server: ObjectServer, table: Table, column: str = "k") -> list[int]:
     files = [f.path.removeprefix("s3://") for f in table.splits().files]
-    return sorted(k for f in files for k in pq.read_table(f, filesystem=server.files).column("k").to_pylist())
+    return sorted(k for f in files for k in pq.read_table(f, filesystem=server.files).column(column).to_pylist())
 
 
 @pytest.mark.parametrize(
@@ -55,6 +68,18 @@ def test_eight_processes_lose_nothing(table: Table, object_server: ObjectServer,
     assert [writer.wait() for writer in writers] == [0] * 8
     assert keys(object_server, table) == list(range(200))
     assert table.splits().version == FIRST[lake.fmt] + 200
+
+
+def test_processes_lose_no_increment(s3: Session, object_server: ObjectServer, lake: BucketLake) -> None:
+    """An UPDATE that has lost reads again: each row version counts on from the one before."""
+    columns = [Column("id", "int"), Column("n", "int")]
+    counters = s3.create_table("counters", columns, primary_key=["id"])
+    whole = pa.int32()
+    counters.upsert(pa.table({"id": pa.array([1, 2], whole), "n": pa.array([0, -1], whole)}))
+    command, told = [sys.executable, "-c", INCREMENTS, json.dumps(lake.named), "10"], {**os.environ, **lake.environment}
+    writers = [subprocess.Popen(command, env=told) for _ in range(3)]
+    assert [writer.wait() for writer in writers] == [0] * 3
+    assert keys(object_server, counters, "n") == list(range(-1, 31))
 
 
 @pytest.mark.parametrize("forwarded", [False, True], ids=["before", "after"])
@@ -86,6 +111,22 @@ def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
         number += 1
     assert number > 6
     assert table.append(pa.table({"k": [number]})).rows == 1
+
+
+def test_a_table_of_a_thousand_commits_is_opened_by_few_requests(
+    table: Table, object_server: ObjectServer, lake: BucketLake
+) -> None:
+    for number in range(1000):
+        table.append(pa.table({"k": [number]}))
+    command = [sys.executable, "-c", OPENS, json.dumps(lake.named)]
+    with object_server.proxy.counting() as requests:
+        done = subprocess.run(
+            command, env={**os.environ, **lake.environment}, capture_output=True, text=True, check=True
+        )
+    data = json.loads(done.stdout)
+    assert len(data) == 1000
+    assert len(requests) <= {"parquet": 30, "delta": 30, "iceberg": 60}[lake.fmt], requests
+    assert [r for r in requests if r.path.rpartition("/")[2] in data] == []
 
 
 @pytest.mark.parametrize("lake", ["parquet"], indirect=True)

@@ -26,7 +26,10 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # options are among them (N4)
 )
 
-Warehouse = Annotated[Path, typer.Option("--warehouse", "-w", help="Folder with the three catalogs.")]
+Warehouse = Annotated[
+    str,
+    typer.Option("--warehouse", "-w", help="Folder with the three catalogs, or a bucket's place: s3://bucket/path."),
+]
 
 
 @app.command()
@@ -55,7 +58,7 @@ def demo(
 @app.command()
 def sql(
     statement: Annotated[str, typer.Argument(help="One SQL statement.")],
-    warehouse: Warehouse = Path("warehouse"),
+    warehouse: Warehouse = "warehouse",
     dialect: Annotated[str, typer.Option(help="spark or trino.")] = "spark",
     limit: Annotated[int, typer.Option(min=1, help="Most rows to show.")] = 100,
 ) -> None:
@@ -70,7 +73,7 @@ def sql(
 @app.command()
 def tail(
     table: Annotated[str, typer.Argument(help="catalog.schema.table.")],
-    warehouse: Warehouse = Path("warehouse"),
+    warehouse: Warehouse = "warehouse",
     after: Annotated[int | None, typer.Option(help="A version: changes after it. The newest by default.")] = None,
     once: Annotated[bool, typer.Option("--once", help="End when all changes are printed.")] = False,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the table.")] = 1.0,
@@ -99,7 +102,7 @@ def tail(
 @app.command()
 def health(
     table: Annotated[str, typer.Argument(help="catalog.schema.table.")],
-    warehouse: Warehouse = Path("warehouse"),
+    warehouse: Warehouse = "warehouse",
 ) -> None:
     """Print what a table's files are like, what a read costs, and which compaction helps."""
     with _told():
@@ -114,7 +117,7 @@ def health(
 @app.command()
 def maintain(
     schema: Annotated[str | None, typer.Argument(help="catalog.schema; all of them without it.")] = None,
-    warehouse: Warehouse = Path("warehouse"),
+    warehouse: Warehouse = "warehouse",
     vacuum: Annotated[str | None, typer.Option(help="Vacuum too: how long versions stay, as '7 days'.")] = None,
 ) -> None:
     """Compact the tables that need it, for a scheduler.
@@ -134,7 +137,7 @@ def maintain(
 @app.command()
 def repair(
     table: Annotated[str, typer.Argument(help="catalog.schema.table, whose newest metadata is damaged.")],
-    warehouse: Warehouse = Path("warehouse"),
+    warehouse: Warehouse = "warehouse",
 ) -> None:
     """Go back to the newest version of a table that can be read; what was committed after it is lost."""
     with _told():
@@ -148,7 +151,10 @@ def repair(
 @app.command()
 def shell(
     model: Annotated[str | None, typer.Option("--model", "-m", help="Model of journalled tables.")] = None,
-    warehouse: Annotated[str | None, typer.Option("--warehouse", "-w", help="Folder of Trinity tables.")] = None,
+    warehouse: Annotated[
+        str | None,
+        typer.Option("--warehouse", "-w", help="Folder of Trinity tables, or a bucket's place: s3://bucket/path."),
+    ] = None,
     execute: Annotated[list[str] | None, typer.Option("--execute", "-e", help="Statements to run.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", exists=True, dir_okay=False, help="Script.")] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="table, csv or json.")] = "table",

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, ObjectStore, logger
-from trinity_delta.actions import LOG, Action
-from trinity_delta.log import read_commit
+from trinity_delta.actions import LOG, Action, commit_name
+from trinity_delta.log import read_commit, read_commits
 
 __all__ = ["Replayed", "at_checkpoint", "replayed", "write_checkpoint"]
 
 _log = logger(__name__)
-_AT_ONCE: Final = 16
-"""Commit files that are read side by side."""
 _LAST: Final = f"{LOG}/_last_checkpoint"
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
@@ -136,20 +134,23 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
         names: the names of the log's objects.
 
     Raises:
-        TrinityError: BAD_DATA naming the commit file that is damaged.
+        TrinityError: BAD_DATA naming the commit file that is damaged; NOT_SUPPORTED for a log that was cleaned up to a
+            checkpoint of another kind.
     """
-    found, start = Replayed(), -1
+    found, start, names = Replayed(), -1, list(names)
     numbers = [int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))]
     for number in sorted((n for n in numbers if n <= version), reverse=True):
         if actions := _read(store, number):
             found.add(actions)
             start = number
             break
+    others = not numbers and any(".checkpoint." in name for name in names)
+    if others and commit_name(0).rpartition("/")[2] not in names:
+        raise _unknown_checkpoints(store, table)
     # of its version a checkpoint does not say when that was committed
     wanted = range(start + 1, version + 1) or range(version, version + 1)
-    with ThreadPoolExecutor(_AT_ONCE) as readers:
-        for commit in readers.map(lambda number: read_commit(store, table, number), wanted):
-            found.add(commit)
+    for commit in read_commits(store, table, wanted):
+        found.add(commit)
     return found
 
 
@@ -170,6 +171,14 @@ def at_checkpoint(store: ObjectStore, table: str, version: int) -> list[Action] 
     found.add(actions)
     found.add(read_commit(store, table, version))  # a checkpoint does not say when its version was committed
     return found.actions()
+
+
+def _unknown_checkpoints(store: ObjectStore, table: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"Delta table '{table}': the log of '{store.root}' begins with a checkpoint of several parts, or of version 2, "
+        "which Trinity reads on local disks alone. Have the engine that writes it make a classic one.",
+    )
 
 
 def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int, names: Iterable[str]) -> None:

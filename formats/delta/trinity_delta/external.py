@@ -24,7 +24,7 @@ from trinity.spi import (
     stored_field,
 )
 from trinity.storage import FIELD_ID, Location, check_calendar, file_uri, foreign_definition, quoted
-from trinity_delta.features import CONDITIONAL_PUT
+from trinity_delta.features import CONDITIONAL_PUT, V2_CHECKPOINT
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.schema import CONSTRAINT, DEFAULT, ID, MODE, PHYSICAL, TEXT
 
@@ -50,7 +50,7 @@ __all__ = [
 
 _READABLE: Final = frozenset(
     {
-        "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
+        "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", V2_CHECKPOINT,
         "vacuumProtocolCheck",
     }
 )  # fmt: skip

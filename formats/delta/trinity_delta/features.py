@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from trinity_delta.schema import CONSTRAINT, MODE, PARTITIONED, VECTORS, WIDENING
 
-__all__ = ["CONDITIONAL_PUT", "KEPT", "SUPPORTED", "protocol_of"]
+__all__ = ["CONDITIONAL_PUT", "KEPT", "SUPPORTED", "V2_CHECKPOINT", "protocol_of"]
 
 CONDITIONAL_PUT: Final = "trinityConditionalPut"
 """A writer feature of Trinity's. No other writer knows it, so each one refuses to write: those that do not commit by a
 conditional put would overwrite commits. It asks nothing of readers."""
+V2_CHECKPOINT: Final = "v2Checkpoint"
+"""A feature of others' tables: checkpoints that only Delta's own classes read."""
 SUPPORTED: Final = "delta.feature."
 """Prefix of the settings that ask for a feature by its name."""
 _READERS: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "typeWidening"})

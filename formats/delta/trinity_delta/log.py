@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,8 +24,11 @@ __all__ = [
     "listed",
     "no_commits",
     "read_commit",
+    "read_commits",
 ]
 
+_AT_ONCE: Final = 16
+"""Commit files that are read side by side."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 
@@ -75,6 +79,18 @@ def read_commit(store: ObjectStore, table: str, version: int) -> list[dict[str, 
     if not actions or not all(isinstance(a, dict) for a in actions):
         raise damaged(table, path, "corrupt (no action)")
     return actions
+
+
+def read_commits(store: ObjectStore, table: str, versions: Iterable[int]) -> list[list[dict[str, Any]]]:
+    """The actions of commit files; in an object store, where each is a request, they are read side by side.
+
+    Raises:
+        TrinityError: BAD_DATA naming the first one that is missing or corrupt.
+    """
+    if store.on_disk:
+        return [read_commit(store, table, version) for version in versions]
+    with ThreadPoolExecutor(_AT_ONCE) as readers:
+        return list(readers.map(lambda version: read_commit(store, table, version), versions))
 
 
 def commit_stamp(store: ObjectStore, version: int) -> Stat | None:

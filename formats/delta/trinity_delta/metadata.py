@@ -109,9 +109,9 @@ class DeltaMetadata(FolderMetadata):
         commit_loop(table.location, attempt, alone=True)
 
     def check_location(self, table: TableHandle) -> None:
-        """Refuses a table in an object store that Trinity has not made there. Raises NOT_SUPPORTED."""
+        """Refuses a table in an object store that can be neither written nor read there. Raises NOT_SUPPORTED."""
         if not Location.of(table.location).on_disk:
-            self._snapshots.state(table).check_made_there(table)
+            self._snapshots.state(table).check_there(table)
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return made_by_trinity(table.location)

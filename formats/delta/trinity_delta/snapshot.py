@@ -29,6 +29,7 @@ from trinity_delta.log import (
     listed,
     no_commits,
     read_commit,
+    read_commits,
 )
 from trinity_delta.logs import Logs
 from trinity_delta.order import order_since
@@ -126,7 +127,7 @@ class Snapshots:
     def split_source(self, table: TableHandle) -> SplitSource:
         """The version as a read sees it."""
         state = self.load(table)
-        if table.version is not None and ObjectStore(table.location).on_disk:  # elsewhere no other engine has written
+        if table.version is not None and ObjectStore(table.location).on_disk:  # elsewhere each file were a request
             self._check_present(table, state)
         names = state.definition.stored_names
         files, native = tuple(f.renamed(names) for f in state.files.values()), None
@@ -304,7 +305,7 @@ class Snapshots:
         store, name = ObjectStore(table.location), table.full_name
         if not _is_own(actions):
             first = earliest_commit(store, name)
-            actions = dated(actions, first, (read_commit(store, name, n) for n in range(first, version + 1)))
+            actions = dated(actions, first, read_commits(store, name, range(first, version + 1)))
         found = apply(table, None, version, actions)
         if not found.definition.external and store.on_disk:  # elsewhere no other engine has written
             known = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))

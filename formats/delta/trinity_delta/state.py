@@ -14,8 +14,8 @@ from trinity.storage import FileChange, ObjectStore, changed_aside, keeps_aside
 from trinity_delta.actions import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
 from trinity_delta.deletes import deletion_vector
-from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
-from trinity_delta.features import CONDITIONAL_PUT
+from trinity_delta.external import apply_external, check_readable, check_writable, external_definition, refused
+from trinity_delta.features import CONDITIONAL_PUT, V2_CHECKPOINT
 from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.schema import MODE
@@ -76,13 +76,16 @@ class State:
         if self.displaced and self.sidecar and keeps_aside(self.definition):
             raise changed_aside(table.full_name, f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF ...")
 
-    def check_made_there(self, table: TableHandle) -> None:
-        """Refuses a table that Trinity has not made in an object store. Raises NOT_SUPPORTED."""
-        if self.definition.external or CONDITIONAL_PUT not in self.protocol.get("writerFeatures", ()):
+    def check_there(self, table: TableHandle) -> None:
+        """Refuses a table in an object store that can be neither written nor read there. Raises NOT_SUPPORTED."""
+        if self.definition.external:
+            if V2_CHECKPOINT in (self.protocol.get("readerFeatures") or ()):
+                raise refused(table, f"the feature {V2_CHECKPOINT}, which Trinity reads on local disks alone")
+        elif CONDITIONAL_PUT not in self.protocol.get("writerFeatures", ()):
             raise TrinityError(
                 "NOT_SUPPORTED",
-                f"Table '{table.full_name}': '{table.location}' was not made there by Trinity, and Delta tables of "
-                "others are read on local disks alone.",
+                f"Table '{table.full_name}': '{table.location}' is a table of Trinity's that was not made there by "
+                "Trinity: nothing keeps other writers away. Make it there by CREATE TABLE AS SELECT.",
             )
 
     def check_writable(self, table: TableHandle) -> None:

@@ -107,6 +107,8 @@ class CatalogNames:
             raise schema_in_use(self._catalog, schema, tables)
         if schema == DEFAULT_SCHEMA:
             raise schema_stays(self._catalog, schema)
+        if self._holds_namespaces(schema):
+            raise self._still_holds(schema)
         folder = self._disk_folder(schema)
         if folder is not None:
             check_only_graves(folder, f"{self._catalog}.{schema}")
@@ -116,9 +118,7 @@ class CatalogNames:
         except NoSuchNamespaceError as error:
             raise self._missing(schema) from error
         except NamespaceNotEmptyError as error:
-            raise TrinityError(
-                "SCHEMA_NOT_EMPTY", f"Schema '{self._catalog}.{schema}' still holds views or schemas; drop these first."
-            ) from error
+            raise self._still_holds(schema) from error
         if folder is not None:
             sweep(folder)
             with contextlib.suppress(OSError):  # the next table of a schema of this name finds it there
@@ -133,6 +133,17 @@ class CatalogNames:
 
     def _missing(self, schema: str) -> TrinityError:
         return no_schema(self._catalog, schema, self.list_schemas())
+
+    def _still_holds(self, schema: str) -> TrinityError:
+        text = f"Schema '{self._catalog}.{schema}' still holds views or schemas; drop these first."
+        return TrinityError("SCHEMA_NOT_EMPTY", text)
+
+    def _holds_namespaces(self, schema: str) -> bool:
+        """True when another engine's namespaces lie within; catalogs other than a database drop none of these."""
+        if not isinstance(self._iceberg, SqlCatalog):
+            return False
+        with catalog_errors(self._catalog):
+            return bool(self._iceberg.list_namespaces(_namespace(schema)))
 
     def new_location(self, schema: str, table: str) -> Location | None:
         """The folder of a new table: that of its name, unless a table that was renamed has it; None: the catalog's.

@@ -31,6 +31,7 @@ from trinity.spi import (
 )
 from trinity.storage import (
     FileChange,
+    Location,
     ObjectStore,
     SingleTable,
     check_scope,
@@ -83,6 +84,7 @@ class FolderTable(SingleTable):
     # -- appends ------------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
+        _check_on_disk(table)
         listing = self._folder.list(table.full_name)
         if table.version not in (None, listing.version):
             raise TrinityError(
@@ -221,7 +223,8 @@ class _FolderScan(NativeScan):
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
         names = map(quoted, self.storage.names)
         schema = spark_schema(self.storage)
-        found = read_files(spark, [f.path for f in files], schema, {"basePath": self.location})
+        options = {"basePath": Location.of(self.location).for_spark}
+        found = read_files(spark, [f.path for f in files], schema, options)
         return found.selectExpr(*names, f"_metadata.file_path AS {NATIVE_FILE}", f"_metadata.row_index AS {NATIVE_ROW}")
 
     def name(self, file: DataFile) -> str:
@@ -230,6 +233,16 @@ class _FolderScan(NativeScan):
     @property
     def as_written(self) -> bool:
         return True
+
+
+def _check_on_disk(table: TableHandle) -> None:
+    """Refuses to write into a bucket, where staged files cannot be moved into their folder (NOT_SUPPORTED)."""
+    if not Location.of(table.location).on_disk:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Table '{table.full_name}' is a folder of Parquet files in a bucket, '{table.location}', where several "
+            "files cannot come at once: Trinity only reads it. Copy it by CREATE TABLE AS SELECT, and write there.",
+        )
 
 
 def _refuse_txn(table: TableHandle, txn: TransactionId | None) -> None:

@@ -6,7 +6,8 @@ import contextlib
 import datetime as dt
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
@@ -29,6 +30,8 @@ from trinity_parquet.claims import Claim, Claims, Mark, Stage, mark_of
 
 __all__ = ["Folder", "Listing", "foreign_format"]
 
+_AT_ONCE: Final = 16
+"""Files of a bucket whose footers are read side by side."""
 _NUMBERED: Final = 64
 """States of a folder of which a process remembers the files."""
 _HIDDEN: Final = "._"
@@ -192,14 +195,21 @@ class Folder:
             if claims.newest().number == claim.number and claims.stage(claim) is stage:
                 return found, claim, stage
 
-    def _files(self, name: str, claim: Claim, stage: Stage) -> Iterator[_Found]:
+    def _files(self, name: str, claim: Claim, stage: Stage) -> Iterable[_Found]:
         before = self._known
-        self._known = {}
-        for below, found in self._store.walk(*_ENDINGS, hidden=_HIDDEN):
-            key = below, mark_of(found)
-            if not self._claims.hides(claim, stage, *key):
-                self._known[key] = before.get(key) or self._read(name, *key)
-                yield self._known[key]
+        walked = ((below, mark_of(found)) for below, found in self._store.walk(*_ENDINGS, hidden=_HIDDEN))
+        keys = [key for key in walked if not self._claims.hides(claim, stage, *key)]
+        unread = [key for key in keys if key not in before]
+        read = dict(zip(unread, self._read_all(name, unread), strict=True))
+        self._known = {key: before.get(key) or read[key] for key in keys}
+        return self._known.values()
+
+    def _read_all(self, name: str, keys: Iterable[tuple[str, Mark]]) -> Iterable[_Found]:
+        """Files with their footers; in a bucket, where each is a request or two, side by side."""
+        if self._store.on_disk:
+            return [self._read(name, *key) for key in keys]
+        with ThreadPoolExecutor(_AT_ONCE) as readers:
+            return list(readers.map(lambda key: self._read(name, *key), keys))
 
     def _read(self, name: str, below: str, mark: Mark) -> _Found:
         path = self._store.path(below)

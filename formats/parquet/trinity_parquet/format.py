@@ -30,12 +30,6 @@ class ParquetConnector(Connector):
         store = ObjectStore(table.location)
         if is_table(store.location):
             return self._metadata
-        if not store.on_disk:
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Table '{table.full_name}': '{store.root}' holds no Parquet table of Trinity's, and folders of others "
-                "are read on local disks alone.",
-            )
         if not store.is_folder() or (other := foreign_format(store)):
             what = f"is a table of format {other}; name that connector" if store.is_folder() else "is no folder"
             raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.full_name}': '{store.root}' {what}.")
