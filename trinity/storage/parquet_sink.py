@@ -46,7 +46,7 @@ ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
 """A row group is closed at whichever comes first; one per Arrow batch would cost a tenth in size."""
 
 _PAGE_ROWS: Final = 5_000
-"""Rows of a page of a sorted file: a look-up decodes a page for each key. With 2,000 a scan would take a fifth longer."""
+"""Rows of a page of a sorted file: a look-up decodes a page a key. With 2,000 a scan would take a fifth longer."""
 
 _SAMPLE: Final = 10_000
 _SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.parquet")
