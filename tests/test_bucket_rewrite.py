@@ -27,6 +27,13 @@ COLUMNS = [
 KEYS = {"whole": ["number"], "in parts": ["name", "number"], "text": ["name"]}
 
 
+@pytest.fixture(params=["here", "by Spark"])
+def folded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs are folded by the process, as in a local Spark, or by Spark, as on a cluster."""
+    if request.param == "by Spark":
+        monkeypatch.setattr("trinity.engine.compacting.winners_here._MOST_BYTES", 0)
+
+
 def made(session: Session, fmt: str, key: list[str], **options: str) -> Table:
     properties = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4", **options}
     return session.create_table(f"{fmt}.default.t", COLUMNS, primary_key=key, properties=properties)
@@ -63,8 +70,10 @@ def check_in_order(table: Table, key: list[str]) -> None:
     assert {(r._file, r.bucket) for r in hashed} == {(f.path, f.bucket.index) for f in files if f.bucket}
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: str, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "folded"), [("whole", "here"), ("in parts", "by Spark"), ("text", "here")], indirect=["folded"]
+)
+def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: str, key: str, folded: None) -> None:
     """New keys before, between and after those of the base, which has several pages; late rows; deleted ones."""
     table = made(session, tiered_fmt, KEYS[key])
     upsert(table, [row(n, 10, "base") for n in range(0, 300_000, 2)])
@@ -90,7 +99,7 @@ def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: st
     check_in_order(table, KEYS[key])
 
 
-def test_rows_that_a_resolve_has_deleted_stay_away(session: Session, tiered_fmt: str) -> None:
+def test_rows_that_a_resolve_has_deleted_stay_away(session: Session, tiered_fmt: str, folded: None) -> None:
     table = made(session, tiered_fmt, ["number"])
     upsert(table, [row(n, 10, "base") for n in range(20_000)])
     table.compact(full=True)
@@ -104,7 +113,7 @@ def test_rows_that_a_resolve_has_deleted_stay_away(session: Session, tiered_fmt:
     check_in_order(table, ["number"])
 
 
-def test_buckets_without_a_row_of_the_log_are_written_too(session: Session, tiered_fmt: str) -> None:
+def test_buckets_without_a_row_of_the_log_are_written_too(session: Session, tiered_fmt: str, folded: None) -> None:
     """One key's log: three buckets have none of it."""
     table = made(session, tiered_fmt, ["number"])
     upsert(table, [row(n, 10, "base") for n in range(1000)])

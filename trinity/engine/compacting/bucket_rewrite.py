@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import BUCKET, RewriteTask, run_on_spark
 from trinity.engine.compacting.met_in_buckets import BucketMeeting, Met, check_met_once, in_buckets, is_met_in_arrow
+from trinity.engine.compacting.winners_here import parted, run_here, winners_here
 from trinity.engine.reading.arrow_keys import places_among
 from trinity.engine.reading.merged_read import newest_versions, with_key
 from trinity.engine.reading.scan import layers, log_scan, tiers, well_bucketed
@@ -61,13 +62,22 @@ def rewritten_in_buckets(
     count = write.buckets.count
     stands, log = tiers(splits.files)
     runs = [f for f in stands if f.path not in {b.path for b in base.values()}]
+    task = _BucketTask(write, BucketMeeting(spec, splits.storage, base))
+    if (here := winners_here(spark, splits, spec, runs)) is not None:
+        named = {bucket: _naming(bucket, task.meeting.schema) for bucket in base}
+        rows = {**named, **parted(here, spec.key, count)}
+        return _sorted_out(run_here(task, rows, parallelism(spark)))[0]
     versions = with_key(log_scan(spark, splits, spec, log, splits.sidecar, runs=runs), splits, spec)
     newest = newest_versions(versions.repartition(count, *map(quoted, spec.key)), spec, splits.storage)
-    task = _BucketTask(write, BucketMeeting(spec, splits.storage, base))
     found, done = _sorted_out(run_on_spark(task, in_buckets(newest, spec, count)))
     if missed := sorted(base.keys() - done):  # the log has no row of theirs
         found += _sorted_out(run_on_spark(task, _no_rows_of(spark, missed)))[0]
     return found
+
+
+def _naming(bucket: int, schema: pa.Schema) -> pa.Table:
+    """A row that names a bucket, and says nothing else."""
+    return pa.Table.from_pylist([{BUCKET: bucket}], schema)
 
 
 def _no_rows_of(spark: SparkSession, buckets: list[int]) -> DataFrame:

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.met_in_buckets import BucketMeeting, check_met_once, in_buckets, is_met_in_arrow
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
+from trinity.engine.compacting.winners_here import parted, run_here, winners_here
 from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.merged_read import newest_versions, with_key
 from trinity.engine.reading.pruning import may_share_keys
@@ -240,8 +241,11 @@ class _WholeRows(_Resolve):
             newest = with_tombstones(self.unbeaten, self.spec)
             return run_on_spark(rows, distributed(newest, self.splits, self.spec, self.parts.replaced, self.tasks)), []
         base = {f.bucket.index: f for f in self.inside if f.bucket}
-        meeting = BucketMeeting(self.spec, self.splits.storage, base)
-        return _sorted_out(run_on_spark(_ResolveTask(rows, connector.sinks, rewrite, meeting), self.in_buckets))
+        task = _ResolveTask(rows, connector.sinks, rewrite, BucketMeeting(self.spec, self.splits.storage, base))
+        here = None if self.beside else winners_here(self.spark, self.splits, self.spec, self.parts.runs)
+        if here is None:
+            return _sorted_out(run_on_spark(task, self.in_buckets))
+        return _sorted_out(run_here(task, self._by_task(here), parallelism(self.spark)))
 
     @property
     def unbeaten(self) -> DataFrame:
@@ -258,12 +262,24 @@ class _WholeRows(_Resolve):
     def in_buckets(self) -> DataFrame:
         """These in as many tasks as have base files worth a task, or as the run is to have files."""
         assert self.buckets
-        wide = math.ceil(sum(f.size for f in self.inside) / _SCAN_BYTES)
-        tasks = max(self.tasks or 1, min(parallelism(self.spark), wide))
         rows = self.unbeaten
         if self.beside:  # whose join may part them otherwise
             rows = rows.repartition(self.buckets, *map(quoted, self.spec.key))
-        return in_buckets(rows, self.spec, self.buckets).coalesce(tasks)
+        return in_buckets(rows, self.spec, self.buckets).coalesce(self.width)
+
+    @property
+    def width(self) -> int:
+        """The number of tasks that meet base files in buckets."""
+        wide = math.ceil(sum(f.size for f in self.inside) / _SCAN_BYTES)
+        return max(self.tasks or 1, min(parallelism(self.spark), wide))
+
+    def _by_task(self, winners: pa.Table) -> dict[int, pa.Table]:
+        assert self.buckets
+        by_bucket = parted(winners, self.spec.key, self.buckets)
+        grouped: dict[int, list[pa.Table]] = {}
+        for bucket, rows in by_bucket.items():
+            grouped.setdefault(bucket % self.width, []).append(rows)
+        return {order: pa.concat_tables(tables) for order, tables in grouped.items()}
 
     def superseded_beside(self) -> DataFrame | None:
         if self.spec.engine is MergeEngine.FIRST_ROW or not self.beside:

@@ -7,7 +7,6 @@ holds for the next one, too, of which only the keys of its new files are looked 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -22,7 +21,7 @@ from trinity.engine.reading.by_place import is_searchable, may_go_by_place
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import tiers
 from trinity.engine.reading.superseded import ASIDE, LOG, Search, Stored, in_threads, opened
-from trinity.engine.spark.remote import is_remote, parallelism
+from trinity.engine.spark.remote import is_alone, parallelism
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Deletes, SplitSource, arrival_order
@@ -189,7 +188,7 @@ def _searched(spark: SparkSession | None, search: Search) -> list[bytes]:
     if spark is None:
         return in_threads(search, min(pa.cpu_count(), stop), _kept_rows)
     tasks = min(parallelism(spark), stop)
-    if not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)):
+    if is_alone(spark):
         return in_threads(search, tasks, _kept_rows)
     return run_on_spark(search, spark.range(LOG, stop, 1, tasks))
 

@@ -123,19 +123,20 @@ class Search:
         won[numbers] = np.arange(len(log))
         several = np.flatnonzero(np.bincount(numbers)[numbers] > 1)
         if len(several):
-            ranked = several[self._ranked(log.take(several))]
+            ranked = several[self._ranked(log, several)]
             won[numbers[ranked]] = ranked
         rows = log.take(won)
         return rows.append_column(_DELETED, is_deleted(self.spec, rows))
 
-    def _ranked(self, log: pa.Table) -> np.ndarray:
-        """The places of row versions, in an order in which the winner of each key comes after its others."""
+    def _ranked(self, log: pa.Table, some: np.ndarray) -> np.ndarray:
+        """Row versions, by their places among some, in an order in which the winner of a key comes after its others."""
         spec = self.spec
         way = "ascending" if spec.descending else "descending"
         arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
         order = [*((c, way) for c in spec.ordering), (_ARRIVAL, arrival)]
         # (NULL, which loses, comes last whichever way; so the winner is first, until all is turned round)
-        ranked: np.ndarray = pc.sort_indices(log, sort_keys=order).to_numpy()
+        narrow = log.select(dict.fromkeys((*spec.ordering, _ARRIVAL))).take(some)
+        ranked: np.ndarray = pc.sort_indices(narrow, sort_keys=order).to_numpy()
         return ranked[::-1]
 
     def _met(self, file: Stored, folded: Folded, read: Read) -> list[_Found]:

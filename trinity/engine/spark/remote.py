@@ -7,6 +7,7 @@ is made has to be asked for here.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ __all__ = [
     "alias_of",
     "analysed",
     "check_mode",
+    "is_alone",
     "is_remote",
     "is_temp_view",
     "parallelism",
@@ -67,6 +69,11 @@ def refuse_remote(spark: SparkSession, what: str, instead: str) -> None:
         raise TrinityError(
             "CONFIGURATION_INVALID", f"{what} needs Spark's JVM beside Python, which Spark Connect has not; {instead}."
         )
+
+
+def is_alone(spark: SparkSession) -> bool:
+    """True where this process is all that there is of Spark: its driver and its only executor."""
+    return not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None
 
 
 def parallelism(spark: SparkSession) -> int:

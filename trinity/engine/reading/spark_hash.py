@@ -1,0 +1,111 @@
+"""Spark's hash of rows, by which it parts them into buckets: Murmur3 with its own tail of bytes, in numpy.
+
+For the types that :mod:`trinity.engine.reading.arrow_keys` compares as Spark does. See Spark's ``Murmur3_x86_32`` and
+``HashExpression``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["buckets_of"]
+
+_SEED: Final = np.uint32(42)
+_C1: Final = np.uint32(0xCC9E2D51)
+_C2: Final = np.uint32(0x1B873593)
+_LONG_DIGITS: Final = 18
+"""Digits up to which a DECIMAL is hashed as its unscaled BIGINT, and not as bytes."""
+
+
+def buckets_of(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray:
+    """``pmod(hash(key), count)`` of each row, as INT. Rows with a NULL in their key are hashed as Spark does, too."""
+    found = np.full(len(rows), _SEED)
+    with np.errstate(over="ignore"):
+        for name in key:
+            column = rows.column(name).combine_chunks()
+            valid: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
+            found = np.where(valid, _hashed(column, found), found)
+    buckets: np.ndarray = np.mod(found.view(np.int32), np.int32(count))
+    return buckets
+
+
+def _hashed(column: pa.Array, seed: np.ndarray) -> np.ndarray:
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _of_bytes(column.cast(pa.large_binary()), seed)
+    if pa.types.is_decimal(kind):
+        return _of_decimals(column, seed)
+    if pa.types.is_timestamp(kind):
+        return _of_longs(_filled(column.view(pa.int64())), seed)
+    if pa.types.is_date32(kind):
+        return _of_ints(_filled(column.view(pa.int32())), seed)
+    return _of_longs(_filled(column), seed) if kind == pa.int64() else _of_ints(_filled(column), seed)
+
+
+def _filled(column: pa.Array) -> np.ndarray:
+    values: np.ndarray = column.fill_null(0).to_numpy()
+    return values
+
+
+def _of_ints(values: np.ndarray, seed: np.ndarray) -> np.ndarray:
+    words = values.astype(np.int32).view(np.uint32)
+    return _ended(_mixed(seed, words), np.uint32(4))
+
+
+def _of_longs(values: np.ndarray, seed: np.ndarray) -> np.ndarray:
+    halves = values.astype("<i8").view("<u4").reshape(-1, 2)
+    return _ended(_mixed(_mixed(seed, halves[:, 0]), halves[:, 1]), np.uint32(8))
+
+
+def _of_decimals(column: pa.Array, seed: np.ndarray) -> np.ndarray:
+    words = np.frombuffer(column.buffers()[1], "<i8").reshape(-1, 2)[column.offset : column.offset + len(column)]
+    if column.type.precision <= _LONG_DIGITS:
+        return _of_longs(np.ascontiguousarray(words[:, 0]), seed)
+    unscaled = [_bytes_of(int(low) & (2**64 - 1) | int(high) << 64) for low, high in words]
+    return _of_bytes(pa.array(unscaled, pa.large_binary()), seed)
+
+
+def _bytes_of(value: int) -> bytes:
+    """The shortest two's complement, the highest byte first: Java's ``BigInteger.toByteArray``."""
+    bits = (value if value >= 0 else ~value).bit_length()
+    return value.to_bytes(bits // 8 + 1, "big", signed=True)
+
+
+def _of_bytes(column: pa.Array, seed: np.ndarray) -> np.ndarray:
+    """Whole words first, the lowest byte of each first; then byte by byte, each with its sign."""
+    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
+    data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
+    starts, lengths, found = offsets[:-1], np.diff(offsets), seed.copy()
+    for place in range(int(lengths.max(initial=0)) // 4):
+        rows = np.flatnonzero(lengths >= 4 * (place + 1))
+        at = starts[rows] + 4 * place
+        word = sum(data[at + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(4))
+        found[rows] = _mixed(found[rows], np.asarray(word, np.uint32))
+    whole = lengths // 4 * 4
+    for byte in range(3):
+        rows = np.flatnonzero(lengths - whole > byte)
+        values = data[starts[rows] + whole[rows] + byte].view(np.int8).astype(np.int32)
+        found[rows] = _mixed(found[rows], values.view(np.uint32))
+    return _ended(found, lengths.astype(np.uint32))
+
+
+def _mixed(hashes: np.ndarray, words: np.ndarray) -> np.ndarray:
+    words = _turned(words * _C1, 15) * _C2
+    mixed: np.ndarray = _turned(hashes ^ words, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    return mixed
+
+
+def _turned(words: np.ndarray, bits: int) -> np.ndarray:
+    turned: np.ndarray = (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
+    return turned
+
+
+def _ended(hashes: np.ndarray, lengths: np.ndarray | np.uint32) -> np.ndarray:
+    found = hashes ^ lengths
+    found = (found ^ (found >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    found = (found ^ (found >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return found ^ (found >> np.uint32(16))
