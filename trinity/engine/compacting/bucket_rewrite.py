@@ -5,18 +5,18 @@ So base rows become no rows of Spark's: what loses is left out, what wins is put
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import BUCKET, RewriteTask, run_on_spark
-from trinity.engine.compacting.met_in_buckets import BucketMeeting, Met, check_met_once, in_buckets, is_met_in_arrow
+from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark
+from trinity.engine.compacting.met_in_buckets import BucketMeeting, Met, Written, in_buckets, naming
 from trinity.engine.compacting.winners_here import parted, run_here, winners_here
 from trinity.engine.reading.arrow_keys import places_among
+from trinity.engine.reading.by_place import is_told_in_arrow
 from trinity.engine.reading.merged_read import newest_versions, with_key
 from trinity.engine.reading.scan import layers, log_scan, tiers, well_bucketed
 from trinity.engine.spark.remote import parallelism
@@ -27,13 +27,9 @@ from trinity.spi import DataFile, SplitSource
 from trinity.storage import stored_pages
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["base_by_bucket", "rewritten_in_buckets"]
-
-_FRAGMENT: Final = b"f"
-_DONE: Final = b"b"
-_BUCKET_OF: Final = struct.Struct("<i")
 
 
 def base_by_bucket(splits: SplitSource, spec: MergeSpec, buckets: int | None) -> dict[int, DataFile] | None:
@@ -41,7 +37,7 @@ def base_by_bucket(splits: SplitSource, spec: MergeSpec, buckets: int | None) ->
     if buckets is None or spec.by_column or splits.native is not None:
         return None
     inside, _ = layers(tiers(splits.files)[0], splits.definition)
-    if well_bucketed(inside, splits.definition) != buckets or not is_met_in_arrow(splits, spec, inside):
+    if well_bucketed(inside, splits.definition) != buckets or not is_told_in_arrow(splits, spec, inside):
         return None
     return {f.bucket.index: f for f in inside if f.bucket}
 
@@ -64,26 +60,15 @@ def rewritten_in_buckets(
     runs = [f for f in stands if f.path not in {b.path for b in base.values()}]
     task = _BucketTask(write, BucketMeeting(spec, splits.storage, base))
     if (here := winners_here(spark, splits, spec, runs)) is not None:
-        named = {bucket: _naming(bucket, task.meeting.schema) for bucket in base}
-        rows = {**named, **parted(here, spec.key, count)}
-        return _sorted_out(run_here(task, rows, parallelism(spark)))[0]
+        rows = {**{bucket: naming([bucket]) for bucket in base}, **parted(here, spec.key, count)}
+        return [*Written.of(run_here(task, rows, parallelism(spark))).rows]
     versions = with_key(log_scan(spark, splits, spec, log, splits.sidecar, runs=runs), splits, spec)
     newest = newest_versions(versions.repartition(count, *map(quoted, spec.key)), spec, splits.storage)
-    found, done = _sorted_out(run_on_spark(task, in_buckets(newest, spec, count)))
-    if missed := sorted(base.keys() - done):  # the log has no row of theirs
-        found += _sorted_out(run_on_spark(task, _no_rows_of(spark, missed)))[0]
-    return found
-
-
-def _naming(bucket: int, schema: pa.Schema) -> pa.Table:
-    """A row that names a bucket, and says nothing else."""
-    return pa.Table.from_pylist([{BUCKET: bucket}], schema)
-
-
-def _no_rows_of(spark: SparkSession, buckets: list[int]) -> DataFrame:
-    """A row for each bucket, which says nothing else."""
-    numbers = pa.table({BUCKET: pa.array(buckets, pa.int32())})
-    return arrow_frame(spark, numbers).repartition(min(len(buckets), parallelism(spark)))
+    results = run_on_spark(task, in_buckets(newest, spec, count))
+    if missed := sorted(base.keys() - {*Written.of(results).buckets}):  # the log has no row of theirs
+        tasks = min(len(missed), parallelism(spark))
+        results += run_on_spark(task, arrow_frame(spark, naming(missed)).repartition(tasks))
+    return [*Written.of(results).rows]
 
 
 @dataclass(frozen=True)
@@ -96,7 +81,7 @@ class _BucketTask:
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         rows, done = self.meeting.rows(pages), list[int]()
         written = self.write(order, self._merged(rows, done)) if len(rows) else []
-        return [*(_DONE + _BUCKET_OF.pack(bucket) for bucket in done), *(_FRAGMENT + f for f in written)]
+        return Written(done, written).results()
 
     def _merged(self, rows: pa.Table, done: list[int]) -> Iterator[pa.RecordBatch]:
         """The rows of each bucket in order of the key, and then its tombstones."""
@@ -134,11 +119,3 @@ class _BucketTask:
         buckets = pa.array(np.full(count, bucket, np.int32))
         further = [pa.array(np.zeros(count, bool)), pa.nulls(count, pa.int64()), buckets]
         return pa.Table.from_arrays([*page.columns, *further], schema=self.meeting.schema)
-
-
-def _sorted_out(results: Iterable[bytes]) -> tuple[list[bytes], set[int]]:
-    """(fragments, buckets that are done)."""
-    results = list(results)
-    done = [_BUCKET_OF.unpack(r[1:])[0] for r in results if r.startswith(_DONE)]
-    check_met_once(done)
-    return [r[1:] for r in results if r.startswith(_FRAGMENT)], set(done)

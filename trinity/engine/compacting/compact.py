@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from trinity.engine.appending.run_sinks import BUCKET, DELETED, RewriteTask, run_on_spark, sidecar_target
+from trinity.engine.appending.run_sinks import DELETED, RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.bucket_rewrite import base_by_bucket, rewritten_in_buckets
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
+from trinity.engine.compacting.met_in_buckets import in_buckets
 from trinity.engine.compacting.partitions import grouped_scan
 from trinity.engine.compacting.resolve import resolve
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
@@ -145,8 +146,7 @@ def _full(
     def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
         rows = distributed(rows, splits, spec, splits.files, buckets)
         if buckets:
-            key = ", ".join(map(quoted, spec.key))
-            rows = rows.selectExpr("*", f"CAST(pmod(hash({key}), {buckets}) AS INT) AS {BUCKET}")
+            rows = in_buckets(rows, spec, buckets)
         return run_on_spark(replace(task, in_log=in_log), rows)
 
     base = base_by_bucket(splits, spec, buckets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,22 +13,20 @@ import pyarrow.compute as pc
 
 from trinity.engine.appending.run_sinks import BUCKET, DELETED, in_storage_form
 from trinity.engine.reading.arrow_fold import columns_to_meet, met, narrow_rows
-from trinity.engine.reading.arrow_keys import Keys, compared_alike
+from trinity.engine.reading.arrow_keys import Keys
 from trinity.merge.fold import SINCE
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
-from trinity.spi import DataFile, Origin, SplitSource
+from trinity.spi import DataFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BucketMeeting", "Met", "check_met_once", "in_buckets", "is_met_in_arrow"]
+__all__ = ["BucketMeeting", "Met", "Written", "in_buckets", "naming"]
 
-
-def is_met_in_arrow(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile]) -> bool:
-    """True where Arrow orders base files as Spark does: Trinity's own, by keys of types that both compare alike."""
-    own = all(f.origin is Origin.OWN for f in base)
-    return own and compared_alike(splits.definition, (*spec.key, *spec.ordering))
+_BUCKET: Final = b"b"
+_ROWS: Final = b"r"
+_DELETES: Final = b"d"
 
 
 def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
@@ -37,10 +35,43 @@ def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
     return rows.selectExpr("*", f"CAST(pmod(hash({key}), {count}) AS INT) AS {BUCKET}")
 
 
-def check_met_once(buckets: Sequence[int]) -> None:
-    """Raises RuntimeError for a bucket that two tasks have met: each would have written its base rows."""
-    if len(set(buckets)) < len(buckets):
-        raise RuntimeError(f"Spark has put rows of one bucket into several tasks: {sorted(buckets)}.")
+def naming(buckets: Sequence[int]) -> pa.Table:
+    """A row for each bucket, which says nothing else."""
+    return pa.table({BUCKET: pa.array(buckets, pa.int32())})
+
+
+class Written(NamedTuple):
+    """Work of tasks that met buckets.
+
+    Attributes:
+        buckets: those that they have met.
+        rows: fragments of rows.
+        deletes: fragments of positions.
+    """
+
+    buckets: Sequence[int]
+    rows: Sequence[bytes]
+    deletes: Sequence[bytes] = ()
+
+    def results(self) -> list[bytes]:
+        """The same as a task's results: each has a byte before it, that tells its kind."""
+        buckets = [_BUCKET + str(bucket).encode() for bucket in self.buckets]
+        return [*buckets, *(_ROWS + f for f in self.rows), *(_DELETES + f for f in self.deletes)]
+
+    @classmethod
+    def of(cls, results: Iterable[bytes]) -> Written:
+        """All that some tasks have done.
+
+        Raises:
+            RuntimeError: two tasks have met one bucket, and each would have written its base rows.
+        """
+        found: dict[bytes, list[bytes]] = {_BUCKET: [], _ROWS: [], _DELETES: []}
+        for result in results:
+            found[result[:1]].append(result[1:])
+        buckets = sorted(map(int, found[_BUCKET]))
+        if len(set(buckets)) < len(buckets):
+            raise RuntimeError(f"Spark has put rows of one bucket into several tasks: {buckets}.")
+        return cls(buckets, found[_ROWS], found[_DELETES])
 
 
 class Met(NamedTuple):

@@ -19,10 +19,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
-from trinity.engine.compacting.met_in_buckets import BucketMeeting, check_met_once, in_buckets, is_met_in_arrow
+from trinity.engine.compacting.met_in_buckets import BucketMeeting, Written, in_buckets
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
 from trinity.engine.compacting.winners_here import parted, run_here, winners_here
 from trinity.engine.reading import fold_by_column as by_column
+from trinity.engine.reading.by_place import is_told_in_arrow
 from trinity.engine.reading.merged_read import newest_versions, with_key
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import log_scan, plain_scan, tiers, well_bucketed
@@ -215,7 +216,7 @@ class _WholeRows(_Resolve):
         """The number of buckets of the kept base; None when it has none in which tasks could meet it."""
         inside = [f for f in self.parts.kept if f.bucket]
         return (
-            well_bucketed(inside, self.splits.definition) if is_met_in_arrow(self.splits, self.spec, inside) else None
+            well_bucketed(inside, self.splits.definition) if is_told_in_arrow(self.splits, self.spec, inside) else None
         )
 
     @cached_property
@@ -244,8 +245,10 @@ class _WholeRows(_Resolve):
         task = _ResolveTask(rows, connector.sinks, rewrite, BucketMeeting(self.spec, self.splits.storage, base))
         here = None if self.beside else winners_here(self.spark, self.splits, self.spec, self.parts.runs)
         if here is None:
-            return _sorted_out(run_on_spark(task, self.in_buckets))
-        return _sorted_out(run_here(task, self._by_task(here), parallelism(self.spark)))
+            written = Written.of(run_on_spark(task, self.in_buckets))
+        else:
+            written = Written.of(run_here(task, self._by_task(here), parallelism(self.spark)))
+        return [*written.rows], [*written.deletes]
 
     @property
     def unbeaten(self) -> DataFrame:
@@ -275,10 +278,9 @@ class _WholeRows(_Resolve):
 
     def _by_task(self, winners: pa.Table) -> dict[int, pa.Table]:
         assert self.buckets
-        by_bucket = parted(winners, self.spec.key, self.buckets)
-        grouped: dict[int, list[pa.Table]] = {}
-        for bucket, rows in by_bucket.items():
-            grouped.setdefault(bucket % self.width, []).append(rows)
+        width, grouped = self.width, dict[int, list[pa.Table]]()
+        for bucket, rows in parted(winners, self.spec.key, self.buckets).items():
+            grouped.setdefault(bucket % width, []).append(rows)
         return {order: pa.concat_tables(tables) for order, tables in grouped.items()}
 
     def superseded_beside(self) -> DataFrame | None:
@@ -354,7 +356,7 @@ class _DeleteTask:
 
 @dataclass(frozen=True)
 class _ResolveTask:
-    """Writes a task's rows that no base row beats, and what they supersede. Fragments have a byte before them."""
+    """Writes a task's rows that no base row beats, and what they supersede."""
 
     rows: RewriteTask
     provider: PageSinkProvider
@@ -371,19 +373,4 @@ class _ResolveTask:
         deletes = _DeleteTask(self.provider, self.rewrite, {file.path: file for file, _ in losing})
         deleted = deletes.write(order, {file.path: [pa.array(lost)] for file, lost in losing})
         written = self.rows(order, kept)
-        buckets = [_MET + str(bucket).encode() for bucket, _ in met]
-        return [*buckets, *(_ROWS + f for f in written), *(_DELETES + f for f in deleted)]
-
-
-_ROWS: Final = b"r"
-_DELETES: Final = b"d"
-_MET: Final = b"b"
-
-
-def _sorted_out(fragments: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """(fragments of rows, fragments of deletes)."""
-    found: dict[bytes, list[bytes]] = {_ROWS: [], _DELETES: [], _MET: []}
-    for fragment in fragments:
-        found[fragment[:1]].append(fragment[1:])
-    check_met_once([int(bucket) for bucket in found[_MET]])
-    return found[_ROWS], found[_DELETES]
+        return Written([bucket for bucket, _ in met], written, deleted).results()

@@ -7,9 +7,9 @@ is left to do is to read files, and to leave these rows out.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow as pa
 from trinity.calls.spark import spark_errors
 from trinity.engine.appending.casts import cast_array
 from trinity.engine.reading.arrow_fold import unreadable
+from trinity.engine.reading.deleted_rows import NOTHING_PASSED, leaves_out, words_left_out
 from trinity.engine.reading.merged_read import filtered_read
 from trinity.engine.reading.passed_rows import Outlook
 from trinity.engine.reading.scan import tiers
@@ -45,19 +46,13 @@ def arrow_rows(
     )
 
 
-def _wanted(splits: SplitSource, names: Sequence[str] | None) -> list[Column]:
-    visible = {c.name.lower(): c for c in splits.definition.columns if not c.hidden}
+def _wanted(splits: SplitSource, names: Sequence[str] | None) -> Sequence[Column]:
+    shown = replace(splits.definition, columns=tuple(splits.definition.visible))
     if names is None:
-        return list(visible.values())
-    if unknown := [name for name in names if name.lower() not in visible]:
-        raise TrinityError(
-            "COLUMN_NOT_FOUND",
-            f"Table '{splits.definition.full_name}' has no column {', '.join(map(repr, unknown))}; it has "
-            f"{', '.join(c.name for c in visible.values())}.",
-        )
+        return shown.columns
     if len({name.lower() for name in names}) < len(names):
         raise TrinityError("DUPLICATE_COLUMN_NAME", f"A column is named twice among {', '.join(names)}.")
-    return [visible[name.lower()] for name in names]
+    return [shown.column(name) for name in names]
 
 
 def _at_most(pages: Iterable[pa.RecordBatch], schema: pa.Schema, limit: int | None) -> pa.Table:
@@ -100,15 +95,13 @@ def _merged_pages(splits: SplitSource, columns: Sequence[Column]) -> Iterator[pa
     """
     if splits.native is not None or any(f.origin is not Origin.OWN for f in splits.files):
         return None
-    passed: dict[str, np.ndarray] = {}
+    passed: Mapping[str, np.ndarray] | None = NOTHING_PASSED
     if splits.definition.keyed and tiers(splits.files)[1]:
         outlook = Outlook.of(splits, merge_spec(splits.definition), least=0)
-        found = outlook.passed(None) if outlook is not None and outlook.is_searchable else None
-        if found is None:
-            return None
-        passed.update(found)
-    read = _Read(splits, tuple(columns))
-    return read.pages(sorted(splits.files, key=arrival_order), passed)
+        passed = outlook.passed(None) if outlook is not None and outlook.is_searchable else None
+    if passed is None:
+        return None
+    return _Read(splits, tuple(columns)).pages(sorted(splits.files, key=arrival_order), passed)
 
 
 @dataclass(frozen=True)
@@ -116,14 +109,14 @@ class _Read:
     splits: SplitSource
     columns: tuple[Column, ...]
 
-    def pages(self, files: Sequence[DataFile], passed: dict[str, np.ndarray]) -> Iterator[pa.RecordBatch]:
+    def pages(self, files: Sequence[DataFile], passed: Mapping[str, np.ndarray]) -> Iterator[pa.RecordBatch]:
         """The rows of files but for deleted ones and those of some bits; several files are read side by side."""
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
-            for pages in pool.map(lambda file: list(self._file(file, passed.get(file.path))), files):
+            for pages in pool.map(lambda file: list(self._file(file, passed)), files):
                 yield from pages
 
-    def _file(self, file: DataFile, words: np.ndarray | None) -> Iterator[pa.RecordBatch]:
-        gone = _marks(file, words)
+    def _file(self, file: DataFile, passed: Mapping[str, np.ndarray]) -> Iterator[pa.RecordBatch]:
+        stays = _stays(file, passed)
         storage = self.splits.storage
         stored = dict(zip(self.splits.definition.columns, storage, strict=True))
         wanted = pa.schema([stored[column] for column in self.columns])
@@ -131,17 +124,14 @@ class _Read:
         with unreadable(file.path):
             for page in stored_pages(file.path, wanted):
                 end = first + page.num_rows
-                yield _logical(page if gone is None else page.filter(pa.array(~gone[first:end])), self.columns)
+                yield _logical(page if stays is None else page.filter(pa.array(stays[first:end])), self.columns)
                 first = end
 
 
-def _marks(file: DataFile, words: np.ndarray | None) -> np.ndarray | None:
-    """True for each row of a file that is left out; None where all stay."""
-    if words is None and not file.deletes:
+def _stays(file: DataFile, passed: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """True for each row of a file that is shown; None where all are."""
+    if not leaves_out(file, passed):
         return None
-    gone = np.zeros(file.rows, bool)
-    if words is not None:
-        gone |= np.unpackbits(words.view(np.uint8), count=file.rows, bitorder="little").astype(bool)
-    if file.deletes:
-        gone[file.deletes.positions().to_numpy()] = True
-    return gone
+    words = words_left_out(file, passed.get(file.path))
+    stays: np.ndarray = np.unpackbits(words.view(np.uint8), count=file.rows, bitorder="little") == 0
+    return stays

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from trinity.engine.reading.arrow_keys import compared_alike
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Origin, SplitSource
 
-__all__ = ["is_searchable", "may_go_by_place"]
+__all__ = ["is_searchable", "is_told_in_arrow", "may_go_by_place"]
 
 LEAST_ROWS: Final = 10_000
 """Base rows from which a search costs less than the join that it spares."""
@@ -37,9 +37,16 @@ def may_go_by_place(
         return False
     rows = sum(f.rows for f in base)
     fits = (LEAST_ROWS if least is None else least) <= rows <= _MOST_ROWS and sum(f.rows for f in log) <= _MOST_LOG
-    # (the order of rows that others wrote, and how, is left to Spark)
-    own = all(f.origin is Origin.OWN for f in splits.files)
-    return fits and own and compared_alike(splits.definition, (*spec.key, *spec.ordering))
+    return fits and is_told_in_arrow(splits, spec, splits.files)
+
+
+def is_told_in_arrow(splits: SplitSource, spec: MergeSpec, files: Iterable[DataFile]) -> bool:
+    """True where Arrow tells which row of a key wins, and how files are ordered, as Spark does.
+
+    Those are Trinity's own files, by columns of types that both compare alike; what others wrote is left to Spark.
+    """
+    own = all(f.origin is Origin.OWN for f in files)
+    return own and compared_alike(splits.definition, (*spec.key, *spec.ordering))
 
 
 def is_searchable(unknown: int) -> bool:

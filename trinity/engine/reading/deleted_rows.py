@@ -23,7 +23,15 @@ from trinity.storage import Cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NOTHING_PASSED", "bits_of", "of_distinct_sizes", "without_deleted", "words_of"]
+__all__ = [
+    "NOTHING_PASSED",
+    "bits_of",
+    "leaves_out",
+    "of_distinct_sizes",
+    "without_deleted",
+    "words_left_out",
+    "words_of",
+]
 
 _BITS: Final = "_trinity_bits"
 _NONE: Final = -1
@@ -51,7 +59,7 @@ def without_deleted(
     Raises:
         TrinityError: BAD_DATA naming a file of deleted rows that is missing or corrupt.
     """
-    if not any(_leaves_out(f, passed) for f in files):
+    if not any(leaves_out(f, passed) for f in files):
         return rows
     bits, places, names = bits_of(files, passed)
     # (first its own length: a number in the plan would have Spark compile the scan anew for each number of files)
@@ -76,7 +84,8 @@ def of_distinct_sizes(files: Sequence[DataFile]) -> list[list[DataFile]]:
     return groups
 
 
-def _leaves_out(file: DataFile, passed: Mapping[str, np.ndarray]) -> bool:
+def leaves_out(file: DataFile, passed: Mapping[str, np.ndarray]) -> bool:
+    """True when a read leaves a row of the file out."""
     return file.path in passed or bool(file.deletes and file.deletes.rows)
 
 
@@ -91,13 +100,13 @@ def bits_of(
     table, alike = _table_of(files)
     parts, at, names = [table], len(table), dict[str, int]()
     for file in files:
-        if not _leaves_out(file, passed):
+        if not leaves_out(file, passed):
             continue
         if file.size in alike:
             names[file.name] = at
         else:
             table[file.size % len(table)] = at
-        parts.append(_words_of(file, passed.get(file.path)))
+        parts.append(words_left_out(file, passed.get(file.path)))
         at += len(parts[-1])
     return np.concatenate(parts), len(table), names
 
@@ -130,7 +139,8 @@ def _table_of(files: Sequence[DataFile]) -> tuple[np.ndarray, set[int]]:
     return table, alike
 
 
-def _words_of(file: DataFile, passed: np.ndarray | None) -> np.ndarray:
+def words_left_out(file: DataFile, passed: np.ndarray | None) -> np.ndarray:
+    """The bits of the rows that a read leaves out of a file, which has some: deleted ones, and further ones."""
     if file.deletes is None or not file.deletes.rows:
         assert passed is not None
         return passed
