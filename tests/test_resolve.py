@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import trinity
 from tests.support.resolve import base, expected, fill, made, rows
 from trinity import Session, TrinityError
 from trinity.engine.reading import deleted_rows
-from trinity.spi import DataFile, Tier
+from trinity.spi import Tier
 from trinity.table import Table
 
 
@@ -304,10 +303,7 @@ def test_files_of_one_size_are_told_by_name(numbers: Table, monkeypatch: pytest.
     fill(numbers, 0, 7, 2, "b")
     numbers.compact("resolve")
 
-    def all_alike(files: list[DataFile]) -> tuple[np.ndarray, set[int]]:
-        return np.full(1, -2), {f.size for f in files}
-
-    monkeypatch.setattr(deleted_rows, "_table_of", all_alike)
+    monkeypatch.setattr(deleted_rows, "_TABLES", (1,))
     assert rows(numbers) == expected((range(40), "a"), (range(7), "b"))
     assert "file_name" in plan(numbers)
 

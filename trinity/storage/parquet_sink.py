@@ -49,6 +49,8 @@ _PAGE_ROWS: Final = 5_000
 """Rows of a page of a sorted file: a look-up decodes a page a key. With 2,000 a scan would take a fifth longer."""
 
 _SAMPLE: Final = 10_000
+_WORTH: Final = 0.8
+"""Snappy has to bring a column to this share of its bytes: below, a scan gains more by doing without it."""
 _SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.parquet")
 _SPARK: Final = b"org.apache.spark.version"
 _LEGACY_CALENDAR: Final = b"org.apache.spark.legacyDateTime"
@@ -206,13 +208,15 @@ class ParquetPageSink(PageSink):
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         leaves = _leaves(self._schema)
+        dictionaries = [path for path in leaves if _repeats(first, path)]
         return pq.ParquetWriter(
             Location.of(self.path).for_arrow,
             self._schema,
             filesystem=self._store.filesystem,
-            compression="snappy",
+            # (a log is read few times, and its bytes are what a commit costs)
+            compression=_codecs(first, dictionaries) if self._sink.tier is Tier.BASE else "snappy",
             store_decimal_as_integer=True,
-            use_dictionary=[path for path in leaves if _repeats(first, path)],
+            use_dictionary=dictionaries,
             # Arrow's bounds leave NaN out, and Spark would skip a row group in which f > 100 holds for NaN alone (K3)
             write_statistics=[path for path, kind in leaves.items() if kind not in ("FLOAT", "DOUBLE")],
             # sorted files: a key look-up reads few pages
@@ -270,6 +274,24 @@ def _repeats(rows: pa.Table, path: str) -> bool:
         return True
     sample = rows.column(path).slice(0, _SAMPLE)
     return bool(pc.count_distinct(sample, mode="all").as_py() <= len(sample) // 2)
+
+
+def _codecs(rows: pa.Table, dictionaries: Sequence[str]) -> dict[str, str]:
+    """Path of every stored column -> Snappy, or none where the first page's bytes hardly shrink by it."""
+    footers: list[pq.FileMetaData] = []
+    pq.write_table(
+        rows.slice(0, _PAGE_ROWS),
+        pa.BufferOutputStream(),
+        compression="snappy",
+        store_decimal_as_integer=True,
+        use_dictionary=dictionaries,
+        metadata_collector=footers,
+    )
+    chunks = [footers[0].row_group(0).column(i) for i in range(footers[0].num_columns)]
+    return {
+        c.path_in_schema: "snappy" if c.total_compressed_size <= _WORTH * c.total_uncompressed_size else "none"
+        for c in chunks
+    }
 
 
 def _column_sizes(footer: pq.FileMetaData) -> dict[str, int]:

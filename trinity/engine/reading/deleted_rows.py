@@ -1,14 +1,16 @@
 """Scans without the rows that are deleted by position (R1): a bit test on the place of each row.
 
 The bits of all files of a scan are one array of BIGINT, which Spark has from a scalar subquery: a literal the planner
-would hash and print. In front of the bits is a table by which a row finds those of its file, by the file's size:
-comparing a number is much cheaper than comparing a name.
+would hash and print. In front of them is a table by which a row finds those of its file, by the last bits of the file's
+size: comparing a number is much cheaper than comparing a name, and dividing one is not cheap either. Rows of files
+without bits look behind the array, where there is NULL: each mention of the array costs the planner milliseconds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NOTHING_PASSED",
+    "Bits",
     "bits_of",
     "leaves_out",
     "of_distinct_sizes",
@@ -34,13 +37,12 @@ __all__ = [
 ]
 
 _BITS: Final = "_trinity_bits"
-_NONE: Final = -1
-"""In the table: of a file without deleted rows."""
-_BY_NAME: Final = -2
+_BY_NAME: Final = -1
 """In the table: of files that have one size, and are told by their names."""
 _MOST_GROUPS: Final = 4
 """Scans of one read: each costs some milliseconds."""
-_LONGEST_TABLE: Final = 1 << 20
+_TABLES: Final = (1 << 10, 1 << 14, 1 << 18)
+"""Lengths of a table. They are few, because for each number in a plan Spark compiles the scan anew."""
 NOTHING_PASSED: Final[Mapping[str, np.ndarray]] = {}
 _words: Final[Cache[tuple[Deletes, int], np.ndarray]] = Cache(256)
 
@@ -61,12 +63,10 @@ def without_deleted(
     """
     if not any(leaves_out(f, passed) for f in files):
         return rows
-    bits, places, names = bits_of(files, passed)
-    # (first its own length: a number in the plan would have Spark compile the scan anew for each number of files)
-    words = np.concatenate([[places], bits])
-    one = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
-    bits_of_all = arrow_frame(spark, pa.table({_BITS: one})).scalar().alias(_BITS)
-    return rows.select("*", bits_of_all).where(_stays(names)).drop(_BITS)
+    bits = bits_of(files, passed)
+    one = pa.ListArray.from_arrays(pa.array([0, len(bits.words)], pa.int32()), pa.array(bits.words))
+    words = arrow_frame(spark, pa.table({_BITS: one})).scalar().alias(_BITS)
+    return rows.select("*", words).where(_stays(bits)).drop(_BITS)
 
 
 def of_distinct_sizes(files: Sequence[DataFile]) -> list[list[DataFile]]:
@@ -89,54 +89,57 @@ def leaves_out(file: DataFile, passed: Mapping[str, np.ndarray]) -> bool:
     return file.path in passed or bool(file.deletes and file.deletes.rows)
 
 
-def bits_of(
-    files: Sequence[DataFile], passed: Mapping[str, np.ndarray] = NOTHING_PASSED
-) -> tuple[np.ndarray, int, dict[str, int]]:
-    """(the array, the length of its table, file name -> place of the bits for files that are told by their names).
+@dataclass(frozen=True)
+class Bits:
+    """The array of a scan.
 
-    The table has at the file's size modulo its length the place of the file's first word, -1 for a file without
-    deleted rows, -2 for files that are told by their names.
+    Attributes:
+        words: table, then bits of files.
+        table: length of the table. At the remainder of a file's size by it is the place of the file's first word; -1
+            where files are told by their names.
+        names: file name -> that place, of those files that have bits.
     """
-    table, alike = _table_of(files)
-    parts, at, names = [table], len(table), dict[str, int]()
-    for file in files:
-        if not leaves_out(file, passed):
-            continue
-        if file.size in alike:
-            names[file.name] = at
-        else:
-            table[file.size % len(table)] = at
-        parts.append(words_left_out(file, passed.get(file.path)))
-        at += len(parts[-1])
-    return np.concatenate(parts), len(table), names
+
+    words: np.ndarray
+    table: int
+    names: Mapping[str, int]
 
 
-def _stays(names: dict[str, int]) -> str:
-    """The predicate, as text: each function that Python calls is some calls into the JVM."""
-    start = f"get({_BITS}, CAST(1 + _metadata.file_size % get({_BITS}, 0) AS INT))"
-    if names:
-        lines = " ".join(f"WHEN {text_literal(name)} THEN {at}L" for name, at in names.items())
-        start = (
-            f"CASE WHEN {start} <> {_BY_NAME}L THEN {start} ELSE CASE _metadata.file_name {lines} ELSE {_NONE}L END END"
-        )
-    word = f"get({_BITS}, CAST(1 + {start} + shiftright(_metadata.row_index, 6) AS INT))"
-    bit = f"{word} & shiftleft(1L, CAST(_metadata.row_index & 63L AS INT))"
-    return f"({start}) < 0 OR ({bit}) = 0"
-
-
-def _table_of(files: Sequence[DataFile]) -> tuple[np.ndarray, set[int]]:
-    """A table in which each size has a place of its own, its remainder by the length; and sizes of several files."""
-    counts = Counter(f.size for f in files)
-    alike = {size for size, count in counts.items() if count > 1}
-    sizes = np.fromiter(counts, np.int64, len(counts))
-    length = len(sizes)
-    while len(np.unique(sizes % length)) < len(sizes) and length < _LONGEST_TABLE:
-        length += 1 + length // 64
-    if length >= _LONGEST_TABLE:  # sizes that no table of this kind keeps apart
-        alike = set(counts)
-    table = np.full(length, _NONE, np.int64)
+def bits_of(files: Sequence[DataFile], passed: Mapping[str, np.ndarray] = NOTHING_PASSED) -> Bits:
+    """The array of a scan of files, with the rows that it leaves out."""
+    length, alike = _told_apart(files)
+    marked = [f for f in files if leaves_out(f, passed)]
+    parts = [words_left_out(f, passed.get(f.path)) for f in marked]
+    places = length + np.cumsum([0, *map(len, parts)])
+    table = np.full(length, places[-1], np.int64)
     table[[size % length for size in alike]] = _BY_NAME
-    return table, alike
+    names = dict[str, int]()
+    for file, place in zip(marked, places.tolist(), strict=False):  # (the last place is the end)
+        if file.size in alike:
+            names[file.name] = place
+        else:
+            table[file.size % length] = place
+    return Bits(np.concatenate([table, *parts]), length, names)
+
+
+def _stays(bits: Bits) -> str:
+    """The predicate, as text: each function that Python calls is some calls into the JVM."""
+    place = f"get({_BITS}, CAST(_metadata.file_size & {bits.table - 1}L AS INT))"
+    if bits.names:
+        lines = " ".join(f"WHEN {text_literal(name)} THEN {at}L" for name, at in bits.names.items())
+        by_name = f"CASE _metadata.file_name {lines} ELSE {len(bits.words)}L END"
+        place = f"CASE WHEN {place} <> {_BY_NAME}L THEN {place} ELSE {by_name} END"
+    word = f"get({_BITS}, CAST({place} + shiftright(_metadata.row_index, 6) AS INT))"
+    return f"coalesce(getbit({word}, CAST(_metadata.row_index & 63L AS INT)), 0) = 0"
+
+
+def _told_apart(files: Sequence[DataFile]) -> tuple[int, set[int]]:
+    """(length of a table; sizes that share their place in it)."""
+    sizes = np.array([f.size for f in files], np.int64)
+    distinct = len(np.unique(sizes))
+    length = next((n for n in _TABLES if len(np.unique(sizes % n)) == distinct), _TABLES[-1])
+    shared = np.bincount(sizes % length)[sizes % length] > 1
+    return length, set(sizes[shared].tolist())
 
 
 def words_left_out(file: DataFile, passed: np.ndarray | None) -> np.ndarray:
