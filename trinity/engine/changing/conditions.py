@@ -6,7 +6,7 @@ over the source. What is found prunes files and narrows joins; the condition its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from trinity.depth import room
 from trinity.engine.reading.literals import literal_value
-from trinity.spark_tree import spark_tree
+from trinity.spark_tree import conjuncts, spark_tree
 from trinity.spi import TableDefinition
 
-__all__ = ["ConditionFacts", "Names", "condition_facts", "conjuncts", "same_expression"]
+__all__ = ["ConditionFacts", "Names", "condition_facts", "same_expression"]
 
 Bound = tuple[Any, Any]
 """(smallest, largest) value, None for no bound on that side."""
@@ -102,16 +102,6 @@ def same_expression(one: object, other: object) -> bool:
 
 def _plain(tree: exp.Expr) -> str:
     return str(tree.sql(dialect="spark", identify=True)).lower()
-
-
-def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a predicate that AND joins."""
-    tree = tree.unnest()
-    if isinstance(tree, exp.And):
-        for part in tree.flatten():
-            yield from conjuncts(part)
-    else:
-        yield tree
 
 
 class _Collector:

@@ -16,9 +16,10 @@ from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark
 from trinity.engine.compacting.met_in_buckets import BucketMeeting, Met, Written, in_buckets, naming
 from trinity.engine.compacting.winners_here import parted, run_here, winners_here
 from trinity.engine.reading.arrow_keys import places_among
+from trinity.engine.reading.base_buckets import layers, well_bucketed
 from trinity.engine.reading.by_place import is_told_in_arrow
 from trinity.engine.reading.merged_read import newest_versions, with_key
-from trinity.engine.reading.scan import layers, log_scan, tiers, well_bucketed
+from trinity.engine.reading.scan import log_scan, tiers
 from trinity.engine.spark.remote import parallelism
 from trinity.engine.spark.types import arrow_frame
 from trinity.merge.quoting import quoted

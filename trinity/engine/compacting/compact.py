@@ -19,9 +19,10 @@ from trinity.engine.compacting.resolve import resolve
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
 from trinity.engine.reading import fold_by_column as by_column
+from trinity.engine.reading.base_buckets import bucket_types, well_bucketed
 from trinity.engine.reading.lasting import lasting
 from trinity.engine.reading.merged_read import folded, with_key
-from trinity.engine.reading.scan import bucket_types, log_scan, plain_scan, tiers, well_bucketed
+from trinity.engine.reading.scan import log_scan, plain_scan, tiers
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, is_deleted, winners

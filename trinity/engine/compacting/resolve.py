@@ -23,10 +23,11 @@ from trinity.engine.compacting.met_in_buckets import BucketMeeting, Written, in_
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
 from trinity.engine.compacting.winners_here import parted, run_here, winners_here
 from trinity.engine.reading import fold_by_column as by_column
+from trinity.engine.reading.base_buckets import well_bucketed
 from trinity.engine.reading.by_place import is_told_in_arrow
 from trinity.engine.reading.merged_read import newest_versions, with_key
 from trinity.engine.reading.pruning import may_share_keys
-from trinity.engine.reading.scan import log_scan, plain_scan, tiers, well_bucketed
+from trinity.engine.reading.scan import log_scan, plain_scan, tiers
 from trinity.engine.spark.remote import parallelism
 from trinity.merge.engine import MergeEngine
 from trinity.merge.fold import beats

@@ -15,9 +15,10 @@ from pyspark.sql import functions as F
 
 from trinity.engine.feed.picked_rows import pickable, picked_rows
 from trinity.engine.reading.arrival_order import POSITION_BITS
+from trinity.engine.reading.base_buckets import well_bucketed
 from trinity.engine.reading.merged_read import with_key
 from trinity.engine.reading.pruning import may_share_keys
-from trinity.engine.reading.scan import bucketed_scan, plain_scan, tiers, well_bucketed
+from trinity.engine.reading.scan import bucketed_scan, plain_scan, tiers
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec

@@ -15,17 +15,16 @@ from sqlglot import exp
 from trinity.depth import room
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.reading import fold_by_column as by_column
+from trinity.engine.reading.base_buckets import layers, well_bucketed
 from trinity.engine.reading.pruning import prune
 from trinity.engine.reading.read_plan import Way, in_words, plan_of
 from trinity.engine.reading.scan import (
     bucketed_scan,
-    layers,
     log_scan,
     native_rows,
     plain_scan,
     tiers,
     version_scan,
-    well_bucketed,
 )
 from trinity.engine.spark.remote import analysed
 from trinity.engine.spark.settings import pinned

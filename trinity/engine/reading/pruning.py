@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from trinity.depth import room
+from trinity.engine.reading.base_buckets import with_buckets_of
 from trinity.engine.reading.literals import literal_value
 from trinity.spark_tree import spark_tree
 from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
@@ -32,7 +33,8 @@ def prune(
     """The files that may hold a row for which ``where`` is true.
 
     Args:
-        files: candidates. Partition values are exact, statistics are bounds; a file without either stays.
+        files: candidates. Partition values are exact, statistics are bounds, and a bucket of a keyed table tells
+            which keys it may have; a file without any of them stays.
         definition: the table, for the columns' types.
         where: Spark SQL over bare column names. AND, OR, comparisons with literals, IN, BETWEEN, IS [NOT] NULL and
             boolean columns are understood; the rest prunes nothing.
@@ -48,7 +50,8 @@ def prune(
     if tree is None:
         return list(files)
     test = _Compiler(known, timezone).test(tree)
-    return [f for f in files if test(f)]
+    left = [f for f in files if test(f)]
+    return with_buckets_of(left, definition, tree, timezone) if definition.keyed else left
 
 
 def _always(_: DataFile) -> bool:

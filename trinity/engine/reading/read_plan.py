@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from trinity.engine.reading.base_buckets import layers, well_bucketed
 from trinity.engine.reading.passed_rows import Outlook
-from trinity.engine.reading.scan import layers, tiers, well_bucketed
+from trinity.engine.reading.scan import tiers
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource
 

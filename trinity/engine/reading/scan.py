@@ -32,7 +32,6 @@ from trinity.spi import (
     DataFile,
     NativeScan,
     SplitSource,
-    TableDefinition,
     Tier,
     arrival_order,
 )
@@ -51,18 +50,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "bucket_types",
     "bucketed_scan",
     "check_not_missing",
     "empty_scan",
-    "layers",
     "located_scan",
     "log_scan",
     "native_rows",
     "plain_scan",
     "tiers",
     "version_scan",
-    "well_bucketed",
 ]
 
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
@@ -230,32 +226,6 @@ def _with_arrival(spark: SparkSession, rows: DataFrame, names: Sequence[str]) ->
     joined = found.join(F.broadcast(ordinals), F.expr(f"{_NAME} = {_FILE}"))
     arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {_ROW} AS {ARRIVAL}"
     return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival, _NOT_ASIDE)
-
-
-def bucket_types(definition: TableDefinition) -> str:
-    """The types by which buckets are hashed now (see :class:`~trinity.spi.Bucket`)."""
-    return ";".join(definition.column(k).type for k in definition.primary_key)
-
-
-def well_bucketed(files: Sequence[DataFile], definition: TableDefinition) -> int | None:
-    """The number of buckets when there is exactly one file for each non-empty bucket, else None."""
-    buckets = [f.bucket for f in files if f.bucket]
-    layouts = {(b.count, b.types) for b in buckets}
-    if len(buckets) != len(files) or not files or len(layouts) != 1 or buckets[0].types != bucket_types(definition):
-        return None
-    return buckets[0].count if len({b.index for b in buckets}) == len(buckets) else None
-
-
-def layers(base: Sequence[DataFile], definition: TableDefinition) -> tuple[list[DataFile], list[DataFile]]:
-    """(files in buckets, one for each; runs beside them that resolves have written); all and none without buckets.
-
-    No key is in two files. The runs are the smaller part, so that a read exchanges them and not the others.
-    """
-    inside, beside = [f for f in base if f.bucket], [f for f in base if not f.bucket]
-    larger = sum(f.live_rows for f in inside) >= sum(f.live_rows for f in beside)
-    if beside and larger and well_bucketed(inside, definition):
-        return inside, beside
-    return list(base), []
 
 
 def bucketed_scan(

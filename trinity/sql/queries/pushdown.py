@@ -11,9 +11,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.engine.changing.conditions import conjuncts
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
+from trinity.spark_tree import conjuncts
 from trinity.spi import TableDefinition
 from trinity.sql.parsing.types import type_text
 
