@@ -23,11 +23,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from trinity import Column
-from trinity.engine.reading import by_place
+from trinity.engine.reading import by_place, superseded
 from trinity.engine.reading import passed_rows as module
+from trinity.engine.reading.base_buckets import bucket_types
 from trinity.engine.reading.deleted_rows import words_of
+from trinity.engine.reading.spark_hash import buckets_of
 from trinity.merge.parse import merge_spec
-from trinity.spi import DataFile, Deletes, SplitSource, TableDefinition, Tier, arrival_order
+from trinity.spi import Bucket, DataFile, Deletes, SplitSource, TableDefinition, Tier, arrival_order
 
 Row = Mapping[str, Any]
 Place = tuple[str, int]
@@ -67,12 +69,17 @@ class Gone(Deletes):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A version: rows of its files, and how many commits of the log were there when it was first read."""
+    """A version: rows of its files, and how many commits of the log were there when it was first read.
+
+    Under ``buckets`` the base has a file for each of so many, in order of the key.
+    """
 
     properties: Mapping[str, str]
     key: tuple[str, ...]
     sidecar: Sequence[Row]
-    base: Sequence[Sequence[Row]]
+    base: Sequence[Row]
+    cut: int
+    buckets: int | None
     deleted: frozenset[int]
     log: Sequence[Sequence[Row]]
     reads: Sequence[int]
@@ -80,7 +87,7 @@ class Drawn:
 
 def rows_of(key: Sequence[str], unique: bool = False) -> st.SearchStrategy[list[Row]]:
     values: dict[str, st.SearchStrategy[Any]] = {
-        "k": st.integers(0, 4),
+        "k": st.integers(0, 6),
         "j": st.sampled_from(["", "a", "ä"]) if "j" in key else st.just("a"),
         "ts": st.one_of(st.none(), st.integers(-2, 3)),
         "n": st.one_of(st.none(), st.integers(-2, 2)),
@@ -106,7 +113,9 @@ def versions(draw: st.DrawFn) -> Drawn:
         TABLES[draw(st.sampled_from(sorted(TABLES)))],
         key,
         aside,
-        (base[:cut], base[cut:]),
+        base,
+        cut,
+        draw(st.sampled_from([None, 2, 3])),
         deleted,
         log,
         reads,
@@ -117,6 +126,7 @@ def versions(draw: st.DrawFn) -> Drawn:
 def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(by_place, "LEAST_ROWS", 0)
+        patch.setattr(superseded, "_FEW_FILES", 0)
         patch.setattr(module, "run_on_spark", _in_process)
         whole = _splits(Path(folder), drawn)
         log = [f for f in whole.files if f.tier is Tier.LOG]
@@ -161,20 +171,39 @@ def _splits(folder: Path, drawn: Drawn) -> SplitSource:
     definition = TableDefinition("s", "t", tuple(COLUMNS.values()), drawn.key, properties=dict(drawn.properties))
     numbers = count()
 
-    def file(rows: Sequence[Row], tier: Tier, commit: int, deleted: Iterable[int] = ()) -> DataFile:
+    def file(rows: Sequence[Row], tier: Tier, commit: int) -> DataFile:
         path = folder / f"{next(numbers):03}.parquet"
-        pq.write_table(pa.Table.from_pylist([_stored(r) for r in rows], schema=STORAGE), path)
-        gone = tuple(sorted(n for n in deleted if 0 <= n < len(rows)))
-        deletes = Gone(len(gone), gone) if gone else None
-        return DataFile(str(path), path.stat().st_size, len(rows), tier, commit, deletes=deletes)
+        pq.write_table(_table(rows), path)
+        return DataFile(str(path), path.stat().st_size, len(rows), tier, commit)
 
-    cut = len(drawn.base[0])
-    base = [file(drawn.base[0], Tier.BASE, 1, drawn.deleted)]
-    base.append(file(drawn.base[1], Tier.BASE, 1, (n - cut for n in drawn.deleted)))
+    base = []
+    for number, part in enumerate(_parts(drawn)):
+        gone = tuple(place for place, row in enumerate(part) if row in drawn.deleted)
+        base.append(
+            replace(
+                file([drawn.base[row] for row in part], Tier.BASE, 1),
+                deletes=Gone(len(gone), gone) if gone else None,
+                bucket=Bucket(number, drawn.buckets, bucket_types(definition)) if drawn.buckets else None,
+            )
+        )
     log = [file(rows, Tier.LOG, 2 + number) for number, rows in enumerate(drawn.log)]
     aside = [_tombstone(r) for r in drawn.sidecar]
     sidecar = (file(aside, Tier.SIDECAR, 1),) if aside else ()
     return SplitSource(9, 0, definition, STORAGE, (*base, *log), sidecar)
+
+
+def _parts(drawn: Drawn) -> list[list[int]]:
+    """The numbers of the rows in each file of the base."""
+    numbers = list(range(len(drawn.base)))
+    if drawn.buckets is None:
+        return [numbers[: drawn.cut], numbers[drawn.cut :]]
+    buckets = buckets_of(_table(drawn.base), drawn.key, drawn.buckets).tolist()
+    in_order = sorted(numbers, key=lambda n: [drawn.base[n][k] for k in drawn.key])
+    return [[n for n in in_order if buckets[n] == bucket] for bucket in range(drawn.buckets)]
+
+
+def _table(rows: Sequence[Row]) -> pa.Table:
+    return pa.Table.from_pylist([_stored(r) for r in rows], schema=STORAGE)
 
 
 def _stored(row: Row) -> Row:

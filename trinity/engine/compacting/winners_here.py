@@ -53,7 +53,7 @@ def winners_here(
     storage = splits.storage.append(pa.field(SINCE, pa.int64()))
     stored = tuple(Stored(number, f.path, f.rows, f.deletes) for number, f in enumerate(files, 1))
     try:
-        winners = Search(spec, storage, (), stored, {}).folded().winners
+        winners = Search(spec, storage, (), stored, {}).folded(0).winners
     except pa.ArrowException:  # texts of more than two gigabytes
         return None
     return winners.select([*splits.storage.names, DELETED, SINCE])

@@ -94,7 +94,12 @@ def columns_to_meet(spec: MergeSpec) -> list[str]:
 
 
 def met(
-    spec: MergeSpec, base: pa.Table, keys: Keys, winners: pa.Table, deletes: Deletes | None = None
+    spec: MergeSpec,
+    base: pa.Table,
+    keys: Keys,
+    winners: pa.Table,
+    deletes: Deletes | None = None,
+    among: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(places of base rows that lose to the log, ascending; numbers of the log's winners that lose to base rows).
 
@@ -104,8 +109,9 @@ def met(
         keys: those of the log.
         winners: the winning row version of each of these keys, by its number.
         deletes: the file's rows that are deleted by position, and take no part.
+        among: as of :meth:`~trinity.engine.reading.arrow_keys.Keys.met`.
     """
-    places, numbers = keys.met(base)
+    places, numbers = keys.met(base, among)
     if deletes is not None:
         stays = np.isin(places, deletes.positions().to_numpy(), invert=True)
         places, numbers = places[stays], numbers[stays]

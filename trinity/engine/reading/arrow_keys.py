@@ -99,9 +99,19 @@ class Keys:
             found = together.places_of(_pairs(found, values.numbers(rows.column(name)), len(values)))
         return found
 
-    def met(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """(places of the rows whose key is among these, ascending; the numbers of these keys)."""
-        if not self.together and (found := self.columns[0].met(rows.column(self.key[0]))) is not None:
+    @property
+    def are_looked_up(self) -> bool:
+        """True where each of these is looked for among the rows of a sorted file, and not the other way."""
+        return not self.together and isinstance(self.columns[0], _Numbers)
+
+    def met(self, rows: pa.Table, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(places of the rows whose key is among these, ascending; the numbers of these keys).
+
+        Args:
+            rows: has the key columns.
+            among: numbers, ascending, of all keys that rows may have, which spares looking for the others.
+        """
+        if not self.together and (found := self.columns[0].met(rows.column(self.key[0]), among)) is not None:
             return found
         numbers = self.numbers(rows)
         places = np.flatnonzero(numbers != _NONE)
@@ -131,17 +141,17 @@ class _Numbers:
         places = np.minimum(np.searchsorted(self.found, values), len(self.found) - 1)
         return np.where(self.found[places] == values, places, _NONE)
 
-    def met(self, column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray] | None:
+    def met(self, column: pa.ChunkedArray, among: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
         """As :meth:`Keys.met`; None unless these are few beside a column in ascending order, each value once.
 
         In a file of the base they are so, and then these are looked for among its many rows, not the other way.
         """
-        values = _integers(column)
-        if column.null_count or len(values) <= len(self.found) or not (values[1:] > values[:-1]).all():
+        values, wanted = _integers(column), self.found if among is None else self.found[among]
+        if column.null_count or len(values) <= len(wanted) or not (values[1:] > values[:-1]).all():
             return None
-        places = np.minimum(np.searchsorted(values, self.found), len(values) - 1)
-        there = values[places] == self.found
-        return places[there], np.flatnonzero(there)
+        places = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+        there = np.flatnonzero(values[places] == wanted)
+        return places[there], there if among is None else among[there]
 
 
 @dataclass(frozen=True)
@@ -158,7 +168,7 @@ class _Others:
         numbers: np.ndarray = pc.fill_null(places, _NONE).to_numpy()
         return numbers.astype(np.int64)
 
-    def met(self, column: pa.ChunkedArray) -> None:
+    def met(self, column: pa.ChunkedArray, among: np.ndarray | None) -> None:
         """None: in no order that helps."""
 
 

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 
 from trinity.engine.appending.run_sinks import run_on_spark
 from trinity.engine.reading.arrow_fold import narrow_rows
+from trinity.engine.reading.base_buckets import layers, well_bucketed
 from trinity.engine.reading.by_place import is_searchable, may_go_by_place
 from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.scan import tiers
@@ -164,7 +165,11 @@ def _found(
     """
     touched = may_share_keys(base, log[known:], splits.definition)
     files = [*touched, *log]
-    stored = [Stored(number, f.path, f.rows, f.deletes) for number, f in enumerate(files, LOG + 1)]
+    buckets = well_bucketed(layers(base, splits.definition)[0], splits.definition)
+    stored = [
+        Stored(number, f.path, f.rows, f.deletes, f.bucket.index if f.bucket and buckets else None)
+        for number, f in enumerate(files, LOG + 1)
+    ]
     aside = [Stored(ASIDE, f.path, f.rows, f.deletes) for f in splits.sidecar]
     middle, last = len(touched), len(touched) + known
     search = Search(
@@ -173,6 +178,7 @@ def _found(
         (*aside, *stored[middle:last]),
         tuple(stored[last:]),
         {f.number: f for f in stored[:middle]},
+        buckets,
     )
     try:
         bits = opened(_searched(spark, search))

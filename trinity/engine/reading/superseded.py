@@ -7,7 +7,7 @@ marks of deletion alone: by these each task folds the log, and looks its part of
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from trinity.engine.reading.arrow_fold import columns_to_meet, is_deleted, met, narrow_rows, taking_part
 from trinity.engine.reading.arrow_keys import Keys
 from trinity.engine.reading.deleted_rows import words_of
+from trinity.engine.reading.spark_hash import buckets_of
 from trinity.merge.engine import MergeEngine
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Deletes
@@ -35,6 +36,8 @@ LOG: Final = 0
 """Number that no file has."""
 _AT_A_TIME: Final = 8
 """Files of the log that a task opens at once."""
+_FEW_FILES: Final = 4
+"""Base files among which every key of the log is looked for sooner than it is hashed."""
 _HEAD: Final = struct.Struct("<q")
 Read = Callable[[str, pa.Schema, Sequence[str]], pa.Table]
 """Reads some columns of a file, as :func:`~trinity.engine.reading.arrow_fold.narrow_rows`."""
@@ -49,21 +52,31 @@ class Stored:
         path: absolute path.
         rows: number of its rows, deleted ones too.
         deletes: those of them that are deleted by position.
+        bucket: of a base file, the one whose keys it has.
     """
 
     number: int
     path: str
     rows: int
     deletes: Deletes | None = None
+    bucket: int | None = None
 
 
 @dataclass(frozen=True)
 class Folded:
-    """The log by itself: all its rows, their distinct keys, and the winning row of each by its number."""
+    """The log by itself.
+
+    Attributes:
+        log: all its rows.
+        keys: their distinct keys.
+        winners: the winning row of each key, by its number.
+        parts: bucket -> the numbers of its keys; empty where that spares no work.
+    """
 
     log: pa.Table
     keys: Keys
     winners: pa.Table
+    parts: Mapping[int, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,7 @@ class Search:
         earlier: sidecar and log whose superseded rows are known but for keys of ``later``; in arrival order.
         later: further log, in arrival order; it comes after ``earlier``.
         base: base files by their numbers.
+        buckets: number of the buckets that base files have.
     """
 
     spec: MergeSpec
@@ -83,6 +97,7 @@ class Search:
     earlier: tuple[Stored, ...]
     later: tuple[Stored, ...]
     base: dict[int, Stored]
+    buckets: int | None = None
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         """Searches; fragments are read by :func:`opened`.
@@ -91,14 +106,23 @@ class Search:
             TrinityError: BAD_DATA naming a file that cannot be read.
         """
         wanted = [number for page in pages for number in page.column(0).to_pylist()]
-        return self.found(self.folded(), wanted)
+        return self.found(self.folded(len(wanted)), wanted)
 
-    def folded(self, read: Read = narrow_rows) -> Folded:
-        """The log by itself, of files that are read so. Raises as the call does."""
+    def folded(self, files: int, read: Read = narrow_rows) -> Folded:
+        """The log by itself, of files that are read so, for so many base files. Raises as the call does."""
         log = self._log(read)
         part = taking_part(self.spec, log)
         keys, numbers = Keys.of(part, self.spec.key)
-        return Folded(log, keys, self._winners(part, numbers, len(keys)))
+        winners = self._winners(part, numbers, len(keys))
+        return Folded(log, keys, winners, self._parts(keys, winners) if files > _FEW_FILES else {})
+
+    def _parts(self, keys: Keys, winners: pa.Table) -> dict[int, np.ndarray]:
+        if not self.buckets or not keys.are_looked_up:
+            return {}
+        buckets = buckets_of(winners, self.spec.key, self.buckets)
+        order = np.argsort(buckets, kind="stable")
+        edges = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
+        return {bucket: order[edges[bucket] : edges[bucket + 1]] for bucket in range(self.buckets)}
 
     def found(self, folded: Folded, wanted: Sequence[int], read: Read = narrow_rows) -> list[bytes]:
         """The fragments of some pages' numbers. Raises as the call does."""
@@ -142,7 +166,8 @@ class Search:
     def _met(self, file: Stored, folded: Folded, read: Read) -> list[_Found]:
         """Base rows that lose to the log, and those of the log that lose to them."""
         rows = read(file.path, self.storage, columns_to_meet(self.spec))
-        lost, beaten = met(self.spec, rows, folded.keys, folded.winners, file.deletes)
+        among = folded.parts.get(file.bucket) if file.bucket is not None else None
+        lost, beaten = met(self.spec, rows, folded.keys, folded.winners, file.deletes, among)
         return [_Found.in_one(file, lost), _Found.among(folded.winners.take(beaten))]
 
     def _narrow(self, file: Stored, read: Read) -> pa.Table:
@@ -217,7 +242,7 @@ def _fragments(found: Sequence[_Found], files: Sequence[Stored]) -> list[bytes]:
 
 def in_threads(search: Search, threads: int, read: Read = narrow_rows) -> list[bytes]:
     """All fragments of a search, which runs here: the log is folded once. Raises as the search does."""
-    folded = search.folded(read)
+    folded = search.folded(len(search.base), read)
     with ThreadPoolExecutor(threads) as pool:
         found = pool.map(lambda number: search.found(folded, [number], read), [LOG, *search.base])
         return [fragment for fragments in found for fragment in fragments]
