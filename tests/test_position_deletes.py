@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from trinity import Column, TrinityError
-from trinity.engine.reading.deleted_rows import bits_of, of_distinct_sizes
+from trinity.engine.reading import deleted_rows
+from trinity.engine.reading.deleted_rows import bits_of
+from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
 from trinity.storage import ParquetSinkProvider, PositionDeletes, deletes_of_fragments, named_files
 
@@ -90,13 +92,17 @@ def test_a_damaged_file_of_positions_is_named(tmp_path: Path, damage: str) -> No
 def left(files: list[DataFile]) -> dict[str, list[int]]:
     """The rows of each file that the bits leave, as the scan's expression takes them."""
     bits = bits_of(files)
+    words = bits.words.to_pylist()
     found = {}
     for file in files:
-        start = int(bits.words[file.size % bits.table])
-        if start == -1:
-            start = bits.names.get(file.name, len(bits.words))
-        words = [int(word) for word in bits.words[start:].astype(np.uint64)]
-        gone = [n >> 6 < len(words) and bool(words[n >> 6] >> (n & 63) & 1) for n in range(file.rows)]
+        start = words[file.size % bits.sizes]
+        if start is None:
+            [place] = buckets_of(pa.table({"name": [file.name]}), ["name"], bits.names)
+            start = words[bits.sizes + place]
+        if start is None:
+            start = bits.named.get(file.name, len(words))
+        own = [word % 2**64 for word in words[start:]]
+        gone = [n >> 6 < len(own) and bool(own[n >> 6] >> (n & 63) & 1) for n in range(file.rows)]
         found[file.name] = [n for n in range(file.rows) if not gone[n]]
     return found
 
@@ -119,13 +125,15 @@ def test_bits_of_many_files_are_few(tmp_path: Path) -> None:
     sizes = np.random.default_rng(1).choice(10**8, 1000, replace=False)
     files = [DataFile(f"/t/{n}.parquet", int(size), 10, deletes=deletes) for n, size in enumerate(sizes)]
     bits = bits_of(files)
-    assert len(bits.words) == bits.table + 1000
-    assert bits.table < 300_000
-    assert len(bits.names) < 20
+    assert len(bits.words) == bits.sizes + bits.names + 1000
+    assert bits.sizes + bits.names < 300_000
+    assert bits.named == {}
     assert left(files[:3]) == {f.name: [0, *range(2, 10)] for f in files[:3]}
 
 
-def test_files_of_one_size_are_read_apart() -> None:
-    files = [DataFile(f"/t/{n}.parquet", size, 1) for n, size in enumerate([5, 5, 7, 5, 5, 5, 7])]
-    groups = [[int(f.name[0]) for f in group] for group in of_distinct_sizes(files)]
-    assert groups == [[0, 2], [1, 6], [3], [4, 5]]  # in four scans at most: in the last one names tell them apart
+@pytest.mark.parametrize("tables", [(1,), (2,), (4, 8)], ids=str)
+def test_names_tell_files_that_no_table_does(
+    tmp_path: Path, tables: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deleted_rows, "_TABLES", tables)
+    test_bits_tell_every_file_from_the_others(tmp_path, (5, 5, 7, 5, 5, 5, 7, 9))

@@ -2,21 +2,23 @@
 
 The bits of all files of a scan are one array of BIGINT, which Spark has from a scalar subquery: a literal the planner
 would hash and print. In front of them is a table by which a row finds those of its file, by the last bits of the file's
-size: comparing a number is much cheaper than comparing a name, and dividing one is not cheap either. Rows of files
-without bits look behind the array, where there is NULL: each mention of the array costs the planner milliseconds.
+size: comparing a number is much cheaper than comparing a name, and dividing one is not cheap either. Files that have a
+place in common there, as small commits have sizes in common, are in a second table, by a hash of their names. Rows of
+files without bits look behind the array, where there is NULL: each mention of the array costs the planner milliseconds.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import compress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.types import arrow_frame
 from trinity.merge.quoting import text_literal
 from trinity.spi import DataFile, Deletes
@@ -30,17 +32,14 @@ __all__ = [
     "Bits",
     "bits_of",
     "leaves_out",
-    "of_distinct_sizes",
     "without_deleted",
     "words_left_out",
     "words_of",
 ]
 
 _BITS: Final = "_trinity_bits"
-_BY_NAME: Final = -1
-"""In the table: of files that have one size, and are told by their names."""
-_MOST_GROUPS: Final = 4
-"""Scans of one read: each costs some milliseconds."""
+_NAME: Final = "name"
+_HASHES: Final = 1 << 30
 _TABLES: Final = (1 << 10, 1 << 14, 1 << 18)
 """Lengths of a table. They are few, because for each number in a plan Spark compiles the scan anew."""
 NOTHING_PASSED: Final[Mapping[str, np.ndarray]] = {}
@@ -64,24 +63,9 @@ def without_deleted(
     if not any(leaves_out(f, passed) for f in files):
         return rows
     bits = bits_of(files, passed)
-    one = pa.ListArray.from_arrays(pa.array([0, len(bits.words)], pa.int32()), pa.array(bits.words))
+    one = pa.ListArray.from_arrays(pa.array([0, len(bits.words)], pa.int32()), bits.words)
     words = arrow_frame(spark, pa.table({_BITS: one})).scalar().alias(_BITS)
     return rows.select("*", words).where(_stays(bits)).drop(_BITS)
-
-
-def of_distinct_sizes(files: Sequence[DataFile]) -> list[list[DataFile]]:
-    """The files in groups within which their sizes tell them apart, but for the last one where there are many.
-
-    Small commits have sizes in common; in a scan of its own each group does without the names of its files.
-    """
-    seen, groups = Counter[int](), list[list[DataFile]]()
-    for file in files:
-        number = min(seen[file.size], _MOST_GROUPS - 1)
-        if number == len(groups):
-            groups.append([])
-        groups[number].append(file)
-        seen[file.size] += 1
-    return groups
 
 
 def leaves_out(file: DataFile, passed: Mapping[str, np.ndarray]) -> bool:
@@ -89,57 +73,89 @@ def leaves_out(file: DataFile, passed: Mapping[str, np.ndarray]) -> bool:
     return file.path in passed or bool(file.deletes and file.deletes.rows)
 
 
+class _Table(NamedTuple):
+    """A table of files by numbers of theirs, whose remainders are their places in it.
+
+    Attributes:
+        places: of each file.
+        length: of the table, 0 without files.
+        shared: True for each file that shares its place.
+    """
+
+    places: np.ndarray
+    length: int
+    shared: np.ndarray
+
+    @classmethod
+    def of(cls, numbers: np.ndarray) -> _Table:
+        """The shortest one in which different numbers have different places, or the longest."""
+        if not len(numbers):
+            return cls(np.zeros(0, np.int64), 0, np.zeros(0, bool))
+        distinct = len(np.unique(numbers))
+        length = next((n for n in _TABLES if len(np.unique(numbers % n)) == distinct), _TABLES[-1])
+        places = numbers % length
+        return cls(places, length, np.bincount(places)[places] > 1)
+
+    def words(self, starts: Sequence[int]) -> pa.Int64Array:
+        """What each place has of the files' own; NULL where they share it."""
+        words, unknown = np.zeros(self.length, np.int64), np.zeros(self.length, bool)
+        words[self.places], unknown[self.places[self.shared]] = starts, True
+        return pa.array(words, mask=unknown)
+
+
 @dataclass(frozen=True)
 class Bits:
     """The array of a scan.
 
     Attributes:
-        words: table, then bits of files.
-        table: length of the table. At the remainder of a file's size by it is the place of the file's first word; -1
-            where files are told by their names.
-        names: file name -> that place, of those files that have bits.
+        words: both tables, then bits of files. In a table is the place of a file's first word; NULL where files share
+            their place in it.
+        sizes: length of the table by the files' sizes.
+        names: length of the one behind it, by hashes of their names, for those that it does not tell apart.
+        named: file name -> place of the first word, of files with bits that neither tells apart.
     """
 
-    words: np.ndarray
-    table: int
-    names: Mapping[str, int]
+    words: pa.Int64Array
+    sizes: int
+    names: int
+    named: Mapping[str, int]
 
 
 def bits_of(files: Sequence[DataFile], passed: Mapping[str, np.ndarray] = NOTHING_PASSED) -> Bits:
     """The array of a scan of files, with the rows that it leaves out."""
-    length, alike = _told_apart(files)
-    marked = [f for f in files if leaves_out(f, passed)]
-    parts = [words_left_out(f, passed.get(f.path)) for f in marked]
-    places = length + np.cumsum([0, *map(len, parts)])
-    table = np.full(length, places[-1], np.int64)
-    table[[size % length for size in alike]] = _BY_NAME
-    names = dict[str, int]()
-    for file, place in zip(marked, places.tolist(), strict=False):  # (the last place is the end)
-        if file.size in alike:
-            names[file.name] = place
-        else:
-            table[file.size % length] = place
-    return Bits(np.concatenate([table, *parts]), length, names)
+    sizes = _Table.of(np.array([f.size for f in files], np.int64))
+    others = list(compress(files, sizes.shared))
+    hashed = pa.table({_NAME: pa.array([f.name for f in others], pa.string())})
+    names = _Table.of(buckets_of(hashed, [_NAME], _HASHES))
+    starts, bits = _laid_out(files, passed, sizes.length + names.length)
+    tables = sizes.words([starts[f.path] for f in files]), names.words([starts[f.path] for f in others])
+    named = {f.name: starts[f.path] for f in compress(others, names.shared) if leaves_out(f, passed)}
+    return Bits(pa.concat_arrays([*tables, pa.array(bits)]), sizes.length, names.length, named)
+
+
+def _laid_out(
+    files: Sequence[DataFile], passed: Mapping[str, np.ndarray], first: int
+) -> tuple[dict[str, int], np.ndarray]:
+    """(path -> where the words of its file begin, or the end for one without any; all words from a first place on)."""
+    starts, parts, end = dict[str, int](), [np.zeros(0, np.int64)], first
+    for file in files:
+        if leaves_out(file, passed):
+            starts[file.path] = end
+            parts.append(words_left_out(file, passed.get(file.path)))
+            end += len(parts[-1])
+    return {**dict.fromkeys((f.path for f in files), end), **starts}, np.concatenate(parts)
 
 
 def _stays(bits: Bits) -> str:
     """The predicate, as text: each function that Python calls is some calls into the JVM."""
-    place = f"get({_BITS}, CAST(_metadata.file_size & {bits.table - 1}L AS INT))"
+    places = [f"get({_BITS}, CAST(_metadata.file_size & {bits.sizes - 1}L AS INT))"]
     if bits.names:
-        lines = " ".join(f"WHEN {text_literal(name)} THEN {at}L" for name, at in bits.names.items())
-        by_name = f"CASE _metadata.file_name {lines} ELSE {len(bits.words)}L END"
-        place = f"CASE WHEN {place} <> {_BY_NAME}L THEN {place} ELSE {by_name} END"
-    word = f"get({_BITS}, CAST({place} + shiftright(_metadata.row_index, 6) AS INT))"
+        places.append(f"get({_BITS}, {bits.sizes} + (hash(_metadata.file_name) & {bits.names - 1}))")
+    if bits.named:
+        lines = " ".join(f"WHEN {text_literal(name)} THEN {place}L" for name, place in bits.named.items())
+        places.append(f"CASE _metadata.file_name {lines} END")
+    word = f"get({_BITS}, CAST(coalesce({', '.join(places)}) + shiftright(_metadata.row_index, 6) AS INT))"
     return f"coalesce(getbit({word}, CAST(_metadata.row_index & 63L AS INT)), 0) = 0"
-
-
-def _told_apart(files: Sequence[DataFile]) -> tuple[int, set[int]]:
-    """(length of a table; sizes that share their place in it)."""
-    sizes = np.array([f.size for f in files], np.int64)
-    distinct = len(np.unique(sizes))
-    length = next((n for n in _TABLES if len(np.unique(sizes % n)) == distinct), _TABLES[-1])
-    shared = np.bincount(sizes % length)[sizes % length] > 1
-    return length, set(sizes[shared].tolist())
 
 
 def words_left_out(file: DataFile, passed: np.ndarray | None) -> np.ndarray:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
 from trinity.engine.reading.arrow_fold import missing_file
-from trinity.engine.reading.deleted_rows import NOTHING_PASSED, of_distinct_sizes, without_deleted
+from trinity.engine.reading.deleted_rows import NOTHING_PASSED, without_deleted
 from trinity.engine.spark.granted import reach
 from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
 from trinity.engine.spark.types import arrow_frame
@@ -95,11 +94,10 @@ def plain_scan(
     if not files:
         return empty_scan(spark, storage)
     with _missing_file_named():
-        parts, way = of_distinct_sizes(files) if passed else [files], reach(spark, [f.path for f in files])
-        schema = _file_schema(spark, storage)
-        scans = [analysed(read_files(spark, [f.path for f in part], schema, way.options, way.name)) for part in parts]
-    rows = [without_deleted(spark, scan, part, passed) for scan, part in zip(scans, parts, strict=True)]
-    return _named(reduce(DataFrame.unionAll, rows), storage)
+        paths = [f.path for f in files]
+        way = reach(spark, paths)
+        rows = analysed(read_files(spark, paths, _file_schema(spark, storage), way.options, way.name))
+    return _named(without_deleted(spark, rows, files, passed), storage)
 
 
 def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
