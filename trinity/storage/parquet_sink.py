@@ -279,14 +279,15 @@ def _repeats(rows: pa.Table, path: str) -> bool:
 def _codecs(rows: pa.Table, dictionaries: Sequence[str]) -> dict[str, str]:
     """Path of every stored column -> Snappy, or none where the first page's bytes hardly shrink by it."""
     footers: list[pq.FileMetaData] = []
-    pq.write_table(
-        rows.slice(0, _PAGE_ROWS),
+    with pq.ParquetWriter(
         pa.BufferOutputStream(),
+        rows.schema,
         compression="snappy",
         store_decimal_as_integer=True,
         use_dictionary=dictionaries,
         metadata_collector=footers,
-    )
+    ) as page:
+        page.write_table(rows.slice(0, _PAGE_ROWS))
     chunks = [footers[0].row_group(0).column(i) for i in range(footers[0].num_columns)]
     return {
         c.path_in_schema: "snappy" if c.total_compressed_size <= _WORTH * c.total_uncompressed_size else "none"

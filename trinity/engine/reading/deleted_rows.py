@@ -97,7 +97,7 @@ class _Table(NamedTuple):
         return cls(places, length, np.bincount(places)[places] > 1)
 
     def words(self, starts: Sequence[int]) -> pa.Int64Array:
-        """What each place has of the files' own; NULL where they share it."""
+        """The words of the table, of each file's own; NULL where files share their place."""
         words, unknown = np.zeros(self.length, np.int64), np.zeros(self.length, bool)
         words[self.places], unknown[self.places[self.shared]] = starts, True
         return pa.array(words, mask=unknown)
