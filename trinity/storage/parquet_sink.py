@@ -50,7 +50,7 @@ _PAGE_ROWS: Final = 5_000
 
 _SAMPLE: Final = 10_000
 _WORTH: Final = 0.8
-"""Snappy has to bring a column to this share of its bytes: below, a scan gains more by doing without it."""
+"""The share of its bytes to which Snappy has to bring a column: a scan gains more by doing without it otherwise."""
 _SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.parquet")
 _SPARK: Final = b"org.apache.spark.version"
 _LEGACY_CALENDAR: Final = b"org.apache.spark.legacyDateTime"

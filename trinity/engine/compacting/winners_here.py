@@ -12,7 +12,7 @@ import pyarrow as pa
 from trinity.engine.appending.run_sinks import BUCKET, DELETED, Task
 from trinity.engine.reading.by_place import may_go_by_place
 from trinity.engine.reading.scan import tiers
-from trinity.engine.reading.spark_hash import buckets_of
+from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.engine.reading.superseded import Search, Stored
 from trinity.engine.spark.remote import is_alone
 from trinity.merge.fold import SINCE
@@ -61,15 +61,10 @@ def winners_here(
 
 def parted(winners: pa.Table, key: Sequence[str], count: int) -> dict[int, pa.Table]:
     """The winners of each of so many buckets that has some, with :data:`BUCKET`."""
-    buckets = buckets_of(winners, key, count)
-    order = np.argsort(buckets, kind="stable")
-    numbers, edges = np.unique(buckets[order], return_index=True)
-    rows = winners.append_column(BUCKET, pa.array(buckets)).take(order)
-    ends = [*edges[1:].tolist(), len(rows)]
-    return {
-        number: rows.slice(first, end - first)
-        for number, first, end in zip(numbers.tolist(), edges.tolist(), ends, strict=True)
-    }
+    order, edges = in_bucket_order(winners, key, count)
+    sizes = np.diff(edges)
+    rows = winners.take(order).append_column(BUCKET, pa.array(np.repeat(np.arange(count, dtype=np.int32), sizes)))
+    return {int(bucket): rows.slice(edges[bucket], sizes[bucket]) for bucket in np.flatnonzero(sizes)}
 
 
 def run_here(task: Task, rows: Mapping[int, pa.Table], threads: int) -> Iterable[bytes]:

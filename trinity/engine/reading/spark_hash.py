@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["buckets_of"]
+__all__ = ["buckets_of", "in_bucket_order"]
 
 _SEED: Final = np.uint32(42)
 _C1: Final = np.uint32(0xCC9E2D51)
@@ -31,6 +31,13 @@ def buckets_of(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray:
             found = np.where(valid, _hashed(column, found), found)
     buckets: np.ndarray = np.mod(found.view(np.int32), np.int32(count))
     return buckets
+
+
+def in_bucket_order(rows: pa.Table, key: Sequence[str], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(places of rows, bucket by bucket and ascending in each; where each bucket begins among them, and the end)."""
+    buckets = buckets_of(rows, key, count)
+    order = np.argsort(buckets, kind="stable")
+    return order, np.searchsorted(buckets[order], np.arange(count + 1))
 
 
 def _hashed(column: pa.Array, seed: np.ndarray) -> np.ndarray:

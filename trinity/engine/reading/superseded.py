@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from trinity.engine.reading.arrow_fold import columns_to_meet, is_deleted, met, narrow_rows, taking_part
 from trinity.engine.reading.arrow_keys import Keys
 from trinity.engine.reading.deleted_rows import words_of
-from trinity.engine.reading.spark_hash import buckets_of
+from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.merge.engine import MergeEngine
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Deletes
@@ -119,9 +119,7 @@ class Search:
     def _parts(self, keys: Keys, winners: pa.Table) -> dict[int, np.ndarray]:
         if not self.buckets or not keys.are_looked_up:
             return {}
-        buckets = buckets_of(winners, self.spec.key, self.buckets)
-        order = np.argsort(buckets, kind="stable")
-        edges = np.searchsorted(buckets[order], np.arange(self.buckets + 1))
+        order, edges = in_bucket_order(winners, self.spec.key, self.buckets)
         return {bucket: order[edges[bucket] : edges[bucket + 1]] for bucket in range(self.buckets)}
 
     def found(self, folded: Folded, wanted: Sequence[int], read: Read = narrow_rows) -> list[bytes]:
