@@ -69,7 +69,7 @@ class Gone(Deletes):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A version: rows of its files, and how many commits of the log were there when it was first read.
+    """A version: rows of its files, how many commits of the log were there when it was first read, and keys to ask for.
 
     Under ``buckets`` the base has a file for each of so many, in order of the key.
     """
@@ -83,6 +83,7 @@ class Drawn:
     deleted: frozenset[int]
     log: Sequence[Sequence[Row]]
     reads: Sequence[int]
+    asked: Sequence[Row]
 
 
 def rows_of(key: Sequence[str], unique: bool = False) -> st.SearchStrategy[list[Row]]:
@@ -119,6 +120,7 @@ def versions(draw: st.DrawFn) -> Drawn:
         deleted,
         log,
         reads,
+        draw(rows_of(key)),
     )
 
 
@@ -134,6 +136,11 @@ def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None
             version = _until(whole, log[:commits])
             outlook = module.Outlook.of(version, merge_spec(whole.definition))
             assert outlook is not None
+            keys, places = _asked(drawn, version)
+            some = outlook.of_keys(keys, [f for f in version.files if any(f.path == path for path, _ in places)])
+            found = some.passed(cast(SparkSession, Asked(master)))
+            assert found is not None
+            assert _shown(version, found) & places == _live(drawn, version) & places
             found = outlook.passed(cast(SparkSession, Asked(master)))
             assert found is not None
             assert _shown(version, found) == _live(drawn, version)
@@ -230,6 +237,19 @@ def _shown(version: SplitSource, passed: Mapping[str, np.ndarray]) -> set[Place]
         gone = set() if file.deletes is None else set(file.deletes.positions().to_pylist())
         found |= {(file.path, place) for place in np.flatnonzero(bits == 0).tolist() if place not in gone}
     return found
+
+
+def _asked(drawn: Drawn, version: SplitSource) -> tuple[pa.Table, set[Place]]:
+    """The keys that are asked for, and the places of all rows that have them."""
+    keys = [tuple(row[k] for k in drawn.key) for row in drawn.asked]
+    rows = {f.path: pq.read_table(f.path).to_pylist() for f in version.files}
+    places = {
+        (path, place)
+        for path, stored in rows.items()
+        for place, row in enumerate(stored)
+        if tuple(row[k] for k in drawn.key) in keys
+    }
+    return _table(drawn.asked).select(drawn.key), places
 
 
 def _live(drawn: Drawn, version: SplitSource) -> set[Place]:

@@ -43,7 +43,8 @@ def test_a_plan_goes_with_what_is_in_the_table(stock: Table, monkeypatch: pytest
     monkeypatch.setattr(by_place, "LEAST_ROWS", 1)
     assert "finds them first" in plan(stock.explain())
     assert "finds them first" in plan(stock.explain())  # (to explain it is not to do it)
-    assert "neither exchanged nor sorted" in plan(stock.explain(where="id IN (1, 12)"))
+    assert "of the keys that are asked for are found first" in plan(stock.explain(where="id IN (1, 12)"))
+    assert "neither exchanged nor sorted" in plan(stock.explain(where="id < 12"))
     assert stock.to_df().count() == 38
     assert "known from a read before" in plan(stock.explain())
     assert "known from a read before" in plan(stock.explain(where="id IN (1, 12)"))

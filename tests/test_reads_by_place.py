@@ -88,13 +88,29 @@ def test_a_version_is_searched_once_and_the_next_one_goes_on(
     assert not joins(table)
 
 
-def test_who_asks_for_keys_alone_starts_no_search(session: Session, searches: list[Search]) -> None:
+def test_who_asks_for_keys_looks_for_these_alone(session: Session, searches: list[Search]) -> None:
     table = made(session, "parquet")
     put(table, (1, 20, "new"), (2, 5, "late"))
     assert read(table, where="id = 1") == [(1, 20, "new")]
     assert [r.v for r in session.sql(f"SELECT v FROM {table.name} WHERE id = 2").collect()] == ["base"]
-    assert searches == []
+    assert [search.only.columns[0].found.tolist() for search in searches if search.only] == [[1], [2]]
+    assert not joins(table, where="id = 1")
+    searches.clear()
+    assert (2, 10, "base") in read(table)
+    assert [search.only for search in searches] == [None]  # nothing of the whole was known from some keys
+
+
+def test_who_asks_for_a_range_of_keys_starts_no_search(
+    session: Session, searches: list[Search], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(session, "parquet")
+    put(table, (1, 20, "new"), (2, 5, "late"))
+    assert read(table, where="id < 2") == [(0, 10, "base"), (1, 20, "new")]
+    assert joins(table, where="id < 2")
+    monkeypatch.setattr(by_place, "_MOST_LOOKED_AT", 3)  # nor who asks for a key of a large base
+    assert read(table, where="id = 1") == [(1, 20, "new")]
     assert joins(table, where="id = 1")
+    assert searches == []
 
 
 @pytest.mark.parametrize("by_a_job", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from trinity.depth import room
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.reading import fold_by_column as by_column
 from trinity.engine.reading.base_buckets import layers, well_bucketed
+from trinity.engine.reading.listed_keys import listed_keys
 from trinity.engine.reading.pruning import prune
 from trinity.engine.reading.read_plan import Way, in_words, plan_of
 from trinity.engine.reading.scan import (
@@ -76,7 +78,7 @@ def merged_read(
         rows = version_scan(spark, files, splits)
     else:
         spec = merge_spec(definition)
-        rows = _live(spark, splits, spec, files, _Below(_pushable(where, spec, splits), keys))
+        rows = _live(spark, splits, spec, files, _below(spark, splits, spec, where, keys))
     return logical(rows, splits)
 
 
@@ -86,8 +88,11 @@ def _files(spark: SparkSession, splits: SplitSource, where: str | None) -> list[
     Below the fold only key columns leave files out, but those also where the rest of the predicate cannot.
     """
     columns = splits.definition.primary_key or None
-    zone = lambda: str(spark.conf.get("spark.sql.session.timeZone"))  # noqa: E731
-    return prune(splits.files, splits.definition, where, columns, zone)
+    return prune(splits.files, splits.definition, where, columns, partial(_time_zone, spark))
+
+
+def _time_zone(spark: SparkSession) -> str:
+    return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
 def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
@@ -102,8 +107,8 @@ def explained_read(session: Host, splits: SplitSource, where: str | None = None)
     with _asked(session, where):
         definition, files = splits.definition, _files(session.spark, splits, where)
         spec = merge_spec(definition) if definition.keyed else None
-        whole = spec is None or _pushable(where, spec, splits) is None
-        return in_words(splits, files, plan_of(splits, spec, files, whole=whole).way)
+        below = _ALL if spec is None else _below(session.spark, splits, spec, where)
+        return in_words(splits, files, plan_of(splits, spec, files, whole=below == _ALL, keys=below.listed).way)
 
 
 @contextmanager
@@ -124,11 +129,13 @@ class _Below:
 
     Attributes:
         where: rows that do not meet it.
+        listed: all keys for which it may be true, where it lists them.
         keys: rows whose keys are not among these.
         few: whether the keys are known to be few enough for every task to hold.
     """
 
     where: str | None = None
+    listed: pa.Table | None = None
     keys: DataFrame | None = None
     few: bool = True
 
@@ -148,7 +155,7 @@ def _live(
     spark: SparkSession, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], below: _Below
 ) -> DataFrame:
     """The live rows in some files of a version, which have all versions of the keys that are not left out."""
-    plan = plan_of(splits, spec, files, whole=below == _ALL)
+    plan = plan_of(splits, spec, files, whole=below == _ALL, keys=below.listed)
     if plan.way is Way.SCAN:  # compacted: a file scan and nothing above it
         return below.of(plain_scan(spark, files, splits.storage))
     passed = plan.outlook.passed(spark) if plan.outlook else None
@@ -285,12 +292,16 @@ def _stored(storage: pa.Schema) -> list[str]:
 
 
 @room()
-def _pushable(where: str | None, spec: MergeSpec, splits: SplitSource) -> str | None:
-    """The predicate, unless it names more than key columns whose stored type is their own."""
+def _below(
+    spark: SparkSession, splits: SplitSource, spec: MergeSpec, where: str | None, keys: DataFrame | None = None
+) -> _Below:
+    """Some keys, and a predicate unless it names more than key columns whose stored type is their own."""
     tree = spark_tree(where) if where else None
     if tree is None:
-        return None
+        return _Below(keys=keys)
     key = {k.lower() for k in spec.key}
     named = {c.name.lower() for c in tree.find_all(exp.Column)}
     plain = all(parse_type(splits.definition.column(n).type).name != "time" for n in named & key)
-    return where if named <= key and plain else None
+    if not (named <= key and plain):
+        return _Below(keys=keys)
+    return _Below(where, listed_keys(splits.definition, tree, partial(_time_zone, spark)), keys)

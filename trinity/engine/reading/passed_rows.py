@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 
 from trinity.engine.appending.run_sinks import run_on_spark
 from trinity.engine.reading.arrow_fold import narrow_rows
+from trinity.engine.reading.arrow_keys import Keys
 from trinity.engine.reading.base_buckets import layers, well_bucketed
 from trinity.engine.reading.by_place import is_searchable, may_go_by_place
 from trinity.engine.reading.pruning import may_share_keys
@@ -84,17 +85,21 @@ class Outlook:
 
     Attributes:
         splits: the version.
-        base: its base files.
-        log: its log, in arrival order.
         version: what tells it apart.
-        known: what holds for it, nothing perhaps.
+        base: its base files.
+        earlier: the log whose keys have been looked for, in arrival order.
+        later: the log that came after it.
+        passed_before: path of a file -> the bits of the rows that are known for it.
+        only: the keys that are read; None for all.
     """
 
     splits: SplitSource
-    base: Sequence[DataFile]
-    log: Sequence[DataFile]
     version: _Version
-    known: _Known
+    base: Sequence[DataFile]
+    earlier: Sequence[DataFile]
+    later: Sequence[DataFile]
+    passed_before: Mapping[str, np.ndarray]
+    only: pa.Table | None = None
 
     @classmethod
     def of(cls, splits: SplitSource, spec: MergeSpec, least: int | None = None) -> Outlook | None:
@@ -106,32 +111,41 @@ class Outlook:
         version = _version(splits, spec, base, log)
         known = _memory.peek(_table(splits))
         if known is None or not known.version.goes_on(version):
-            known = _Known(_Version(spec, version.storage, version.base, ()))
-        return cls(splits, base, log, version, known)
+            return cls(splits, version, base, (), log, {})
+        middle = len(known.version.log)
+        return cls(splits, version, base, log[:middle], log[middle:], known.passed)
+
+    def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> Outlook:
+        """The outlook of a read of these keys alone, all of whose rows are in some files of the version."""
+        paths = {f.path for f in files}
+        base, earlier, later = ([f for f in part if f.path in paths] for part in (self.base, self.earlier, self.later))
+        return replace(self, base=base, earlier=earlier, later=later, only=keys)
 
     @property
-    def unknown(self) -> int:
-        """The number of log files whose keys have not been looked for."""
-        return len(self.log) - len(self.known.version.log)
+    def is_known(self) -> bool:
+        """True when the keys of all of the log have been looked for."""
+        return not self.later
 
     @property
     def is_searchable(self) -> bool:
         """True when what is not known yet is worth a search."""
-        return is_searchable(self.unknown)
+        return is_searchable(len(self.later), 0 if self.only is None else sum(f.rows for f in self.base))
 
     def passed(self, spark: SparkSession | None) -> Mapping[str, np.ndarray] | None:
         """Path of a file -> the bits of the rows that the read passes over.
 
-        What is not known yet is looked for, without Spark here, and remembered. None where that fails.
+        What is not known yet is looked for, without Spark here, and remembered unless only some keys are read. None
+        where that fails.
         """
-        known = self.known
-        if self.unknown:
-            found = _found(spark, self.splits, self.version, self.base, self.log, len(known.version.log))
+        passed = self.passed_before
+        if self.later:
+            found = _found(spark, self)
             if found is None:
                 return None
-            known = _Known(self.version, _together(known.passed, found))
-        _memory.put(_table(self.splits), known)
-        return known.passed
+            passed = _together(passed, found)
+        if self.only is None:
+            _memory.put(_table(self.splits), _Known(self.version, passed))
+        return passed
 
 
 def _table(splits: SplitSource) -> tuple[str, str]:
@@ -151,27 +165,21 @@ def _version(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log
     return _Version(spec, storage, stands, tuple((f.path, f.deletes) for f in log))
 
 
-def _found(
-    spark: SparkSession | None,
-    splits: SplitSource,
-    version: _Version,
-    base: Sequence[DataFile],
-    log: Sequence[DataFile],
-    known: int,
-) -> dict[str, np.ndarray] | None:
-    """The bits that come to those of the first so many files of the log; None when the search fails.
+def _found(spark: SparkSession | None, outlook: Outlook) -> dict[str, np.ndarray] | None:
+    """The bits that come to those of the earlier log; None when the search fails.
 
     A file that cannot be read is for the plan to tell that reads it, and that one needs no Python on executors.
     """
-    touched = may_share_keys(base, log[known:], splits.definition)
-    files = [*touched, *log]
-    buckets = well_bucketed(layers(base, splits.definition)[0], splits.definition)
+    splits, version = outlook.splits, outlook.version
+    touched = may_share_keys(outlook.base, outlook.later, splits.definition)
+    files = [*touched, *outlook.earlier, *outlook.later]
+    buckets = well_bucketed(layers(outlook.base, splits.definition)[0], splits.definition)
     stored = [
         Stored(number, f.path, f.rows, f.deletes, f.bucket.index if f.bucket and buckets else None)
         for number, f in enumerate(files, LOG + 1)
     ]
     aside = [Stored(ASIDE, f.path, f.rows, f.deletes) for f in splits.sidecar]
-    middle, last = len(touched), len(touched) + known
+    middle, last = len(touched), len(touched) + len(outlook.earlier)
     search = Search(
         version.spec,
         version.storage,
@@ -179,6 +187,7 @@ def _found(
         tuple(stored[last:]),
         {f.number: f for f in stored[:middle]},
         buckets,
+        _stored_keys(version, outlook.only),
     )
     try:
         bits = opened(_searched(spark, search))
@@ -186,6 +195,12 @@ def _found(
         _log.info("'%s' is read by a join: %s", splits.definition.full_name, error)
         return None
     return {files[number - LOG - 1].path: words for number, words in bits.items()}
+
+
+def _stored_keys(version: _Version, keys: pa.Table | None) -> Keys | None:
+    key = version.spec.key
+    kinds = pa.schema([version.storage.field(name) for name in key])
+    return None if keys is None else Keys.of(keys.cast(kinds), key)[0]
 
 
 def _searched(spark: SparkSession | None, search: Search) -> list[bytes]:

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from trinity.depth import room
 from trinity.engine.reading.base_buckets import with_buckets_of
+from trinity.engine.reading.listed_keys import listed_keys
 from trinity.engine.reading.literals import literal_value
 from trinity.spark_tree import spark_tree
 from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
@@ -51,7 +52,10 @@ def prune(
         return list(files)
     test = _Compiler(known, timezone).test(tree)
     left = [f for f in files if test(f)]
-    return with_buckets_of(left, definition, tree, timezone) if definition.keyed else left
+    if not (definition.keyed and any(f.bucket for f in left)):
+        return left
+    keys = listed_keys(definition, tree, timezone)
+    return left if keys is None else with_buckets_of(left, definition, keys)
 
 
 def _always(_: DataFile) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from trinity.engine.reading.base_buckets import layers, well_bucketed
 from trinity.engine.reading.passed_rows import Outlook
 from trinity.engine.reading.scan import tiers
@@ -24,6 +26,10 @@ class Way(Enum):
         "a scan that passes over rows by their places; a job over key and ordering columns finds them first, "
         "and they are remembered"
     )
+    KEYS = (
+        "a scan that passes over rows by their places; those of the keys that are asked for are found first, "
+        "by key and ordering columns"
+    )
     LOG = "the log is exchanged by key and folded; there is no base to join"
     BUCKETS = "the log is folded and joined to the base, bucket by bucket: the base is neither exchanged nor sorted"
     JOIN = "the log is folded and joined to the base, both exchanged by key"
@@ -37,14 +43,22 @@ class Plan(NamedTuple):
     outlook: Outlook | None = None
 
 
-def plan_of(splits: SplitSource, spec: MergeSpec | None, files: Sequence[DataFile], *, whole: bool) -> Plan:
+def plan_of(
+    splits: SplitSource,
+    spec: MergeSpec | None,
+    files: Sequence[DataFile],
+    *,
+    whole: bool,
+    keys: pa.Table | None = None,
+) -> Plan:
     """The plan that costs least.
 
     Args:
         splits: the version.
         spec: the options of its table; None for a plain one.
         files: those of the version that are left to be read.
-        whole: False for a read that asks for some keys: a search looks all of them up.
+        whole: False for a read that asks for some keys: a search would look all of them up.
+        keys: those, where they are listed and the read leaves all others out.
     """
     base, log = tiers(files)
     if spec is None or not log:
@@ -52,10 +66,12 @@ def plan_of(splits: SplitSource, spec: MergeSpec | None, files: Sequence[DataFil
     if spec.by_column:
         return Plan(Way.BY_COLUMN)
     outlook = Outlook.of(splits, spec)
-    if outlook is not None and not outlook.unknown:
+    if outlook is not None and outlook.is_known:
         return Plan(Way.KNOWN, outlook)
     if outlook is not None and whole and outlook.is_searchable:
         return Plan(Way.SEARCH, outlook)
+    if outlook is not None and keys is not None and (some := outlook.of_keys(keys, files)).is_searchable:
+        return Plan(Way.KEYS, some)
     if not base:
         return Plan(Way.LOG)
     inside, _ = layers(base, splits.definition)

@@ -90,6 +90,7 @@ class Search:
         later: further log, in arrival order; it comes after ``earlier``.
         base: base files by their numbers.
         buckets: number of the buckets that base files have.
+        only: keys among which alone superseded rows are looked for; None for all.
     """
 
     spec: MergeSpec
@@ -98,6 +99,7 @@ class Search:
     later: tuple[Stored, ...]
     base: dict[int, Stored]
     buckets: int | None = None
+    only: Keys | None = None
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         """Searches; fragments are read by :func:`opened`.
@@ -163,20 +165,23 @@ class Search:
 
     def _met(self, file: Stored, folded: Folded, read: Read) -> list[_Found]:
         """Base rows that lose to the log, and those of the log that lose to them."""
-        rows = read(file.path, self.storage, columns_to_meet(self.spec))
         among = folded.parts.get(file.bucket) if file.bucket is not None else None
+        if not len(folded.keys if among is None else among):
+            return []
+        rows = read(file.path, self.storage, columns_to_meet(self.spec))
         lost, beaten = met(self.spec, rows, folded.keys, folded.winners, file.deletes, among)
         return [_Found.in_one(file, lost), _Found.among(folded.winners.take(beaten))]
 
     def _narrow(self, file: Stored, read: Read) -> pa.Table:
-        """A file's rows that are not deleted, with file and place."""
+        """A file's rows that are not deleted, and have keys that are looked for, with file and place."""
         rows = read(file.path, self.storage, self.storage.names)
         places = np.arange(len(rows))
         if file.deletes is not None:
             places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
             rows = rows.take(places)
         rows = rows.append_column(_FILE, pa.repeat(pa.scalar(file.number, pa.int64()), len(rows)))
-        return rows.append_column(_PLACE, pa.array(places, pa.int64()))
+        rows = rows.append_column(_PLACE, pa.array(places, pa.int64()))
+        return rows if self.only is None else _having(rows, self.only)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,62 @@
+"""The keys that a predicate lists: all that the rows for which it is true may have."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from trinity.engine.reading.arrow_keys import compared_alike
+from trinity.engine.reading.literals import literal_value
+from trinity.spark_tree import conjuncts
+from trinity.spi import TableDefinition
+
+__all__ = ["listed_keys"]
+
+_MOST: Final = 10_000
+"""Keys that are worth a look: more are all over a table."""
+
+
+def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[[], str]) -> pa.Table | None:
+    """The keys that a predicate lists, by comparing every key column with literals, by ``=`` or IN that AND joins.
+
+    Args:
+        definition: a keyed table.
+        tree: the predicate over bare column names.
+        timezone: see :func:`~trinity.engine.reading.literals.literal_value`.
+
+    Returns:
+        the key columns in their logical types; None where it lists none, too many, or where it is not certain what
+        Spark compares.
+    """
+    key = definition.primary_key
+    if not compared_alike(definition, key):
+        return None
+    listed = dict[str, list[Any]]()
+    for part in conjuncts(tree):
+        name, literals = _listed(part)
+        if name.lower() in (k.lower() for k in key):
+            column = definition.column(name)
+            listed.setdefault(column.name, [literal_value(v, column.type, timezone) for v in literals])
+    if set(listed) != set(key) or any(None in values for values in listed.values()):
+        return None
+    every = list(itertools.islice(itertools.product(*(listed[k] for k in key)), _MOST + 1))
+    schema = pa.schema([definition.column(k).to_arrow() for k in key])
+    try:
+        return pa.table(list(zip(*every, strict=True)), schema) if len(every) <= _MOST else None
+    except (pa.ArrowException, OverflowError):  # a value that no key has, as 2 ** 70 for a BIGINT
+        return None
+
+
+def _listed(part: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
+    """(a column, the expressions one of which it equals); no name for another predicate."""
+    if isinstance(part, exp.In) and isinstance(part.this, exp.Column) and part.expressions:
+        return part.this.name, part.expressions
+    if isinstance(part, exp.EQ):
+        for column, value in ((part.left, part.right), (part.right, part.left)):
+            if isinstance(column, exp.Column):
+                return column.name, [value]
+    return "", []
