@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -100,14 +101,21 @@ def test_who_asks_for_keys_looks_for_these_alone(session: Session, searches: lis
     assert [search.only for search in searches] == [None]  # nothing of the whole was known from some keys
 
 
-def test_who_asks_for_a_range_of_keys_starts_no_search(
+def test_who_asks_for_other_rows_or_from_afar_starts_no_search(
     session: Session, searches: list[Search], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = made(session, "parquet")
     put(table, (1, 20, "new"), (2, 5, "late"))
     assert read(table, where="id < 2") == [(0, 10, "base"), (1, 20, "new")]
     assert joins(table, where="id < 2")
-    monkeypatch.setattr(by_place, "_MOST_LOOKED_AT", 3)  # nor who asks for a key of a large base
+    with monkeypatch.context() as large:
+        large.setattr(passed_rows, "_MOST_LOOKED_AT", 3)
+        assert read(table, where="id = 1") == [(1, 20, "new")]
+        assert joins(table, where="id = 1")
+    with monkeypatch.context() as far:
+        far.setattr(passed_rows, "Location", SimpleNamespace(of=lambda _: SimpleNamespace(on_disk=False)))
+        assert joins(table, where="id = 1")
+    monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
     assert read(table, where="id = 1") == [(1, 20, "new")]
     assert joins(table, where="id = 1")
     assert searches == []

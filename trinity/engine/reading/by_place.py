@@ -17,8 +17,6 @@ _MOST_LOG: Final = 4_000_000
 """Log rows whose keys and ordering every task can hold: some hundred MB."""
 _MOST_FILES: Final = 256
 """Files of the log of which nothing is known: every task of a search opens them, some at once."""
-_MOST_LOOKED_AT: Final = 8_000_000
-"""Base rows whose keys and ordering are read sooner than a few keys are exchanged: some hundred MB."""
 _MOST_ROWS: Final = 1_000_000_000
 """Rows with a bit each: 125 MB."""
 
@@ -51,11 +49,6 @@ def is_told_in_arrow(splits: SplitSource, spec: MergeSpec, files: Iterable[DataF
     return own and compared_alike(splits.definition, (*spec.key, *spec.ordering))
 
 
-def is_searchable(unknown: int, looked_at: int = 0) -> bool:
-    """True when looking so many files of the log up is worth it.
-
-    Args:
-        unknown: their number.
-        looked_at: base rows among which that is done for a few keys alone, and for this read alone.
-    """
-    return unknown <= _MOST_FILES and looked_at <= _MOST_LOOKED_AT
+def is_searchable(unknown: int) -> bool:
+    """True when looking so many files of the log up is worth it."""
+    return unknown <= _MOST_FILES

@@ -28,7 +28,7 @@ from trinity.engine.reading.scan import (
     tiers,
     version_scan,
 )
-from trinity.engine.spark.remote import analysed
+from trinity.engine.spark.remote import analysed, is_alone
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, spark_type
 from trinity.engine.target import Host
@@ -129,7 +129,7 @@ class _Below:
 
     Attributes:
         where: rows that do not meet it.
-        listed: all keys for which it may be true, where it lists them.
+        listed: all keys for which it may be true, where it lists them and this process may look them up.
         keys: rows whose keys are not among these.
         few: whether the keys are known to be few enough for every task to hold.
     """
@@ -304,4 +304,5 @@ def _below(
     plain = all(parse_type(splits.definition.column(n).type).name != "time" for n in named & key)
     if not (named <= key and plain):
         return _Below(keys=keys)
-    return _Below(where, listed_keys(splits.definition, tree, partial(_time_zone, spark)), keys)
+    listed = listed_keys(splits.definition, tree, partial(_time_zone, spark)) if is_alone(spark) else None
+    return _Below(where, listed, keys)

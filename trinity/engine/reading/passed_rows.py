@@ -27,7 +27,7 @@ from trinity.engine.spark.remote import is_alone, parallelism
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Deletes, SplitSource, arrival_order
-from trinity.storage import Cache
+from trinity.storage import Cache, Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +36,8 @@ __all__ = ["Outlook", "forget"]
 
 _HELD: Final = 256 * 1024 * 1024
 """Bytes of bits that the process remembers, of all tables."""
+_MOST_LOOKED_AT: Final = 8_000_000
+"""Base rows whose keys and ordering are read from a disk sooner than Spark folds a few keys: some hundred MB."""
 _ROWS_HELD: Final = 256 * 1024 * 1024
 """Bytes of keys and ordering columns that it keeps, where it searches itself: the next commit's keys meet them, too."""
 
@@ -129,7 +131,12 @@ class Outlook:
     @property
     def is_searchable(self) -> bool:
         """True when what is not known yet is worth a search."""
-        return is_searchable(len(self.later), 0 if self.only is None else sum(f.rows for f in self.base))
+        return is_searchable(len(self.later)) and (self.only is None or self._is_soon_read)
+
+    @property
+    def _is_soon_read(self) -> bool:
+        """True when key and ordering columns of the base are read, for one read, sooner than some keys are joined."""
+        return sum(f.rows for f in self.base) <= _MOST_LOOKED_AT and all(Location.of(f.path).on_disk for f in self.base)
 
     def passed(self, spark: SparkSession | None) -> Mapping[str, np.ndarray] | None:
         """Path of a file -> the bits of the rows that the read passes over.
