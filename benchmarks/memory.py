@@ -1,8 +1,10 @@
 """``python -m benchmarks.memory``: what a driver of 2 GB holds, after each step and at most.
 
 Every measurement has a process of its own: tables of ``rows`` rows and of a tenth of them, whose difference is what the
-driver keeps of rows; and logs of many files and of a tenth of them, whose difference is what it keeps of files. In
-Spark's local mode the driver is the executor as well, so that the peak is that of both.
+driver keeps of rows; and logs of many files and of a tenth of them, whose difference is what it keeps of files, by a
+merged read and by Spark's own scan of the same files. In Spark's local mode the driver is the executor as well, so
+that the peak is that of both. The heap is measured when the executor's threads have ended, which hold the last pages
+that they sorted.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ __all__ = ["main"]
 
 _SETTINGS: Final = {**SETTINGS, "spark.driver.memory": "2g", "spark.executor.memory": "2g"}
 _MIB: Final = 2**20
+_IDLE_S: Final = 65
+"""A thread of Spark's executor ends after a minute without a task."""
 
 
 class _Driver:
@@ -44,7 +48,8 @@ class _Driver:
         self._folder = Path(f"/proc/{lang.ProcessHandle.current().pid()}")
 
     def heap(self) -> int:
-        """Bytes of the heap that are in use after a collection."""
+        """Bytes of the heap that are in use when no task has run for a while, after a collection."""
+        time.sleep(_IDLE_S)
         for _ in range(3):  # what a cleaner frees goes with the next one
             self._system.gc()
         return int(self._heap.getHeapMemoryUsage().getUsed())
@@ -107,8 +112,8 @@ def _steps(scene: Scene, catalog: str, driver: _Driver) -> Iterator[dict[str, An
     yield driver.measured("read of the compacted table", read)
 
 
-def files_of(catalog: str, files: int, scratch: str | None) -> dict[str, Any]:
-    """A merged read of a log of so many files, in a Spark of its own."""
+def files_of(catalog: str, files: int, scratch: str | None, plain: bool) -> dict[str, Any]:
+    """A merged read of a log of so many files, or Spark's scan of all their rows, in a Spark of its own."""
     with (
         tempfile.TemporaryDirectory(dir=scratch) as folder,
         trinity.connect(Path(folder) / "warehouse", spark_settings=_SETTINGS) as session,
@@ -120,11 +125,12 @@ def files_of(catalog: str, files: int, scratch: str | None) -> dict[str, Any]:
             table.upsert(_one(rows, number))
 
         def read() -> object:
-            merged = table.to_df()
-            scan(merged)
-            return merged
+            paths = [file.path for file in table.splits().files]
+            rows = session.spark.read.parquet(*paths) if plain else table.to_df()
+            scan(rows)
+            return rows
 
-        found = {"files": files, **driver.measured("merged read", read)}
+        found = {"files": files, **driver.measured("plain scan" if plain else "merged read", read)}
         session.spark.stop()
     return found
 
@@ -157,13 +163,16 @@ def run(
         steps += _apart(steps_of, catalog, count, place)
         for step in steps[-10:]:
             print(_line(f"{count:,} rows: {step['step']}", step), flush=True)
-    logs = [_apart(files_of, catalog, count, place) for count in (files // 10, files)]
-    for log in logs:
-        print(_line(f"{log['files']:,} files: merged read", log), flush=True)
-    per_file = (logs[1]["heap"] - logs[0]["heap"]) / (logs[1]["files"] - logs[0]["files"])
-    print(f"a file: {per_file:,.0f} bytes of the heap; asked: 1,024 at most")
+    logs = list[dict[str, Any]]()
+    for plain in (False, True):
+        few, many = (_apart(files_of, catalog, count, place, plain) for count in (files // 10, files))
+        per_file = round((many["heap"] - few["heap"]) / (many["files"] - few["files"]))
+        for log in (few, many):
+            print(_line(f"{log['files']:,} files: {log['step']}", log), flush=True)
+        print(f"a file: {per_file:,} bytes of the heap", flush=True)
+        logs.append({"step": many["step"], "few": few, "many": many, "bytes_per_file": per_file})
     results.mkdir(parents=True, exist_ok=True)
-    found = {"run": known, "steps": steps, "files": logs, "bytes_per_file": round(per_file)}
+    found = {"run": known, "steps": steps, "files": logs}
     (results / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
 
 

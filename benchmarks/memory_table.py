@@ -25,13 +25,11 @@ def memory_table(path: Path) -> str:
         steps = [found["steps"][place + number * len(places)] for number in range(len(counts))]
         sizes = [f"{step[size] / _MIB:.0f} MiB" for size in ("heap", "peak") for step in steps]
         lines.append("| " + " | ".join([steps[0]["step"], *sizes]) + " |")
-    few, many = found["files"]
-    heaps = f"{few['heap'] / _MIB:.1f} and {many['heap'] / _MIB:.1f} MiB"
-    files = (
-        f"Merged reads of logs of {few['files']:,} and {many['files']:,} files leave a heap of {heaps}: "
-        f"{found['bytes_per_file']:,} bytes a file; asked: 1,024."
-    )
-    return "\n".join([*lines, "", files, "", run_line({**found["run"], "runs": 1})])
+    lines += ["", "| read of a log, held | heap, few files | heap, many files | a file |", "|" + "---|" * 4]
+    for log in found["files"]:
+        sizes = [f"{log[part]['heap'] / _MIB:.1f} MiB of {log[part]['files']:,}" for part in ("few", "many")]
+        lines.append("| " + " | ".join([log["step"], *sizes, f"{log['bytes_per_file']:,} bytes"]) + " |")
+    return "\n".join([*lines, "", run_line({**found["run"], "runs": 1})])
 
 
 def run_line(run: Mapping[str, Any]) -> str:
