@@ -34,8 +34,8 @@ __all__ = ["main"]
 
 _SETTINGS: Final = {**SETTINGS, "spark.driver.memory": "2g", "spark.executor.memory": "2g"}
 _MIB: Final = 2**20
-_IDLE_S: Final = 65
-"""A thread of Spark's executor ends after a minute without a task."""
+_IDLE_S: Final = 90
+"""Threads of Spark end after a minute without work, and what watches its Python workers looks every ten seconds."""
 
 
 class _Driver:
@@ -146,34 +146,45 @@ def _apart(call: Callable[..., Any], *values: object) -> Any:
 
 
 def run(
-    rows: Annotated[int, typer.Option(min=10_000, help="Rows of the larger table.")] = 40_000_000,
-    files: Annotated[int, typer.Option(min=10, help="Files of the longer log.")] = 1000,
+    rows: Annotated[int, typer.Option(help="Rows of the larger table; 0 leaves the run before as it is.")] = 40_000_000,
+    files: Annotated[int, typer.Option(help="Files of the longer log; 0 leaves the run before as it is.")] = 3000,
     catalog: Annotated[str, typer.Option(help="Which format.")] = "parquet",
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "memory",
     results: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
     scratch: Annotated[Path | None, typer.Option(help="Folder for scratch files; needs some 15 GB.")] = None,
 ) -> None:
     """Measure the memory of the driver."""
-    known, place = (
-        {**facts(), "rows": rows, "catalog": catalog, "driver_memory": "2g"},
-        str(scratch) if scratch else None,
-    )
-    steps: list[dict[str, Any]] = []
+    kept, place = results / f"{name}.json", str(scratch) if scratch else None
+    found = json.loads(kept.read_text()) if kept.exists() else {}
+    known = {**facts(), "catalog": catalog, "driver_memory": "2g", "runs": 1}
+    if rows:
+        found["rows"] = {"run": {**known, "rows": rows}, "steps": _steps_by_rows(rows, catalog, place)}
+    if files:
+        found["files"] = {"run": {**known, "rows": files}, "logs": _logs_by_files(files, catalog, place)}
+    results.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(found, indent=2) + "\n")
+
+
+def _steps_by_rows(rows: int, catalog: str, place: str | None) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
     for count in (rows // 10, rows):
-        steps += _apart(steps_of, catalog, count, place)
-        for step in steps[-10:]:
+        steps = _apart(steps_of, catalog, count, place)
+        for step in steps:
             print(_line(f"{count:,} rows: {step['step']}", step), flush=True)
-    logs = list[dict[str, Any]]()
+        found += steps
+    return found
+
+
+def _logs_by_files(files: int, catalog: str, place: str | None) -> list[dict[str, Any]]:
+    found = list[dict[str, Any]]()
     for plain in (False, True):
         few, many = (_apart(files_of, catalog, count, place, plain) for count in (files // 10, files))
         per_file = round((many["heap"] - few["heap"]) / (many["files"] - few["files"]))
         for log in (few, many):
             print(_line(f"{log['files']:,} files: {log['step']}", log), flush=True)
         print(f"a file: {per_file:,} bytes of the heap", flush=True)
-        logs.append({"step": many["step"], "few": few, "many": many, "bytes_per_file": per_file})
-    results.mkdir(parents=True, exist_ok=True)
-    found = {"run": known, "steps": steps, "files": logs}
-    (results / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
+        found.append({"step": many["step"], "few": few, "many": many, "bytes_per_file": per_file})
+    return found
 
 
 def _line(what: str, step: dict[str, Any]) -> str:

@@ -17,6 +17,10 @@ def memory_table(path: Path) -> str:
     if not path.exists():
         return "Not measured yet."
     found = json.loads(path.read_text())
+    return "\n".join([*_by_rows(found["rows"]), "", *_by_files(found["files"])])
+
+
+def _by_rows(found: Mapping[str, Any]) -> list[str]:
     counts = list(dict.fromkeys(step["rows"] for step in found["steps"]))
     head = ["step", *(f"heap, {count:,} rows" for count in counts), *(f"peak, {count:,} rows" for count in counts)]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -25,11 +29,15 @@ def memory_table(path: Path) -> str:
         steps = [found["steps"][place + number * len(places)] for number in range(len(counts))]
         sizes = [f"{step[size] / _MIB:.0f} MiB" for size in ("heap", "peak") for step in steps]
         lines.append("| " + " | ".join([steps[0]["step"], *sizes]) + " |")
-    lines += ["", "| read of a log, held | heap, few files | heap, many files | a file |", "|" + "---|" * 4]
-    for log in found["files"]:
+    return [*lines, "", run_line(found["run"])]
+
+
+def _by_files(found: Mapping[str, Any]) -> list[str]:
+    lines = ["| read of a log, held | heap, few files | heap, many files | a file |", "|" + "---|" * 4]
+    for log in found["logs"]:
         sizes = [f"{log[part]['heap'] / _MIB:.1f} MiB of {log[part]['files']:,}" for part in ("few", "many")]
         lines.append("| " + " | ".join([log["step"], *sizes, f"{log['bytes_per_file']:,} bytes"]) + " |")
-    return "\n".join([*lines, "", run_line({**found["run"], "runs": 1})])
+    return [*lines, "", run_line(found["run"])]
 
 
 def run_line(run: Mapping[str, Any]) -> str:
