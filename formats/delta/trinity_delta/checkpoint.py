@@ -162,7 +162,7 @@ def at_checkpoint(store: ObjectStore, table: str, version: int) -> list[Action] 
         table: its name, for messages.
         version: its version, whose commit file is there.
     """
-    if not store.exists(_name(version)) or not (actions := _read(store, version)):
+    if not store.exists(_name(version)) or not (actions := _read(store, version, without="remove")):
         return None
     known = all(action.keys() <= {*_SCHEMA.names} for action in actions)
     if not known or any("stats" not in action["add"] for action in actions if "add" in action):
@@ -216,15 +216,24 @@ def _row(action: Action) -> Action:
     return {kind: {**body, "dataChange": False}} if kind in ("add", "remove") else action
 
 
-def _read(store: ObjectStore, version: int) -> list[Action] | None:
-    """The actions of a checkpoint; None for one that is gone or damaged: the commits stand in for it."""
+def _read(store: ObjectStore, version: int, without: str | None = None) -> list[Action] | None:
+    """The actions of a checkpoint; None for one that is gone or damaged: the commits stand in for it.
+
+    Args:
+        store: the table's folder.
+        version: its version.
+        without: a kind of action that is left out. Most are of files that were removed.
+    """
     path = store.path(_name(version))
     try:
-        rows = pq.read_table(pa.BufferReader(store.get(path))).to_pylist(maps_as_pydicts="strict")
+        file = pq.ParquetFile(pa.BufferReader(store.get(path)))
+        kinds = [kind for kind in file.schema_arrow.names if kind != without]
+        rows = file.read(kinds).to_pylist(maps_as_pydicts="strict")
     except (OSError, ValueError, KeyError) as error:
         _log.warning("Checkpoint '%s' is passed over: %s", path, error)
         return None
-    return [{kind: _present(body) for kind, body in row.items() if body is not None} for row in rows]
+    found = ({kind: _present(body) for kind, body in row.items() if body is not None} for row in rows)
+    return [action for action in found if action]
 
 
 def _present(body: Mapping[str, Any]) -> Action:
