@@ -125,10 +125,9 @@ def files_of(catalog: str, files: int, scratch: str | None, plain: bool) -> dict
             table.upsert(_one(rows, number))
 
         def read() -> object:
-            paths = [file.path for file in table.splits().files]
-            rows = session.spark.read.parquet(*paths) if plain else table.to_df()
-            scan(rows)
-            return rows
+            found = session.spark.read.parquet(*(f.path for f in table.splits().files)) if plain else table.to_df()
+            scan(found)
+            return found
 
         found = {"files": files, **driver.measured("plain scan" if plain else "merged read", read)}
         session.spark.stop()
@@ -146,8 +145,9 @@ def _apart(call: Callable[..., Any], *values: object) -> Any:
 
 
 def run(
-    rows: Annotated[int, typer.Option(help="Rows of the larger table; 0 leaves the run before as it is.")] = 40_000_000,
-    files: Annotated[int, typer.Option(help="Files of the longer log; 0 leaves the run before as it is.")] = 3000,
+    rows: Annotated[int, typer.Option(min=10_000, help="Rows of the larger table.")] = 40_000_000,
+    files: Annotated[int, typer.Option(min=10, help="Files of the longer log.")] = 3000,
+    parts: Annotated[str, typer.Option(help="Which measurements, by commas; others stay as they were.")] = "rows,files",
     catalog: Annotated[str, typer.Option(help="Which format.")] = "parquet",
     name: Annotated[str, typer.Option(help="Name of the result file.")] = "memory",
     results: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
@@ -157,9 +157,9 @@ def run(
     kept, place = results / f"{name}.json", str(scratch) if scratch else None
     found = json.loads(kept.read_text()) if kept.exists() else {}
     known = {**facts(), "catalog": catalog, "driver_memory": "2g", "runs": 1}
-    if rows:
+    if "rows" in parts.split(","):
         found["rows"] = {"run": {**known, "rows": rows}, "steps": _steps_by_rows(rows, catalog, place)}
-    if files:
+    if "files" in parts.split(","):
         found["files"] = {"run": {**known, "rows": files}, "logs": _logs_by_files(files, catalog, place)}
     results.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(found, indent=2) + "\n")

@@ -17,7 +17,8 @@ def memory_table(path: Path) -> str:
     if not path.exists():
         return "Not measured yet."
     found = json.loads(path.read_text())
-    return "\n".join([*_by_rows(found["rows"]), "", *_by_files(found["files"])])
+    tables = [table(found[part]) for part, table in (("rows", _by_rows), ("files", _by_files)) if part in found]
+    return "\n\n".join(map("\n".join, tables))
 
 
 def _by_rows(found: Mapping[str, Any]) -> list[str]:
