@@ -60,7 +60,7 @@ class Figures:
         commits: how many.
         commit_ms: of one, the median of the last ones.
         opening_ms: until a new session has listed the table's files.
-        opened: objects of metadata read for that, those that Delta's own classes read left out.
+        opened: objects of metadata read for that.
         files: data files that a read opens.
         metadata: bytes written of it so far.
         written: rows of all data files so far.
@@ -204,15 +204,13 @@ class _Written:
         """The facts, for the seconds that a commit and opening the table take."""
         files, place = self._table.splits().files, Path(self._table.location)
         data = [path for path in place.rglob("*.parquet") if not _NOTED & {*path.relative_to(place).parts}]
-        # Delta's own classes write past the meter
-        log = [path.stat().st_size for path in place.glob("_delta_log/*") if path.is_file()]
         return Figures(
             self.count,
             round(commit * 1000, 2),
             round(opening * 1000, 2),
             self._opened,
             len(files),
-            self._metadata + sum(log),
+            self._metadata,
             sum(pq.read_metadata(path).num_rows for path in data),
         )
 

@@ -181,7 +181,7 @@ def test_arrow_data_needs_no_jvm(tmp_path: Path) -> None:
 import sys, pyarrow as pa, trinity
 from trinity import Column
 session = trinity.connect({str(tmp_path)!r})
-for catalog in ("parquet", "iceberg"):
+for catalog in ("parquet", "delta", "iceberg"):
     table = session.create_table(catalog + ".default.t", [Column("k", "int")], primary_key=["k"])
     table.upsert(pa.table({{"k": [1, 2]}}), txn=("a", 1))
 print("pyspark" in sys.modules)

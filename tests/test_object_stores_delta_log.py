@@ -120,7 +120,7 @@ def test_delta_finds_that_checksums_add_up(
 
 def in_days(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     """Commits clean up as if so many days had gone by."""
-    monkeypatch.setattr("trinity_delta.object_log.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S))
+    monkeypatch.setattr("trinity_delta.own_log.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S))
 
 
 def fill(table: Table, first: int, last: int) -> None:

@@ -12,11 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, write
+from tests.support.alter import set_properties
 from tests.support.delta_lake import commit_file, open_catalog
 from trinity.spi import Bucket, SinkId, TableHandle, Tier
 from trinity.storage import CommitRaced
 from trinity_delta import DeltaConnector
-from trinity_delta.jvm import DeltaJvm
+from trinity_delta.jvm import DeltaJvm, DeltaTransaction
+from trinity_delta.own_log import OwnTransaction
 
 
 def test_rewrite_concurrent_with_append(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
@@ -58,34 +60,38 @@ def test_two_rewrites_one_wins(lake: DeltaConnector, table: TableHandle) -> None
     assert ids(lake, table) == [1, 2]
 
 
-def test_a_rewrite_that_delta_calls_raced_is_tried_again(
+def test_a_rewrite_that_comes_second_is_tried_again(
     lake: DeltaConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process appends between our reload and our commit; Delta refuses, the loop checks and tries again."""
+    """Another process appends between our reload and our commit: its number is taken, the loop checks once more."""
     append(lake, table, (1, "a"))
     finish = compact(lake, table, [{"id": 1}], [{"id": 7}])
-    other = prepare(lake, table, (2, "b"))
-    monkeypatch.setattr("trinity_delta.commit.commit_loop", _without_lock)
-    start = DeltaJvm.start
-    raced: list[int] = []
-
-    def start_and_lose(self: DeltaJvm, name: str, location: str) -> Any:
-        started = start(self, name, location)
-        if not raced:
-            raced.append(1)
-            commit = type(started).commit
-
-            def late(*args: Any, **kwargs: Any) -> int:
-                monkeypatch.setattr(type(started), "commit", commit)
-                other()
-                return commit(started, *args, **kwargs)
-
-            monkeypatch.setattr(type(started), "commit", lambda _, *args, **kwargs: late(*args, **kwargs))
-        return started
-
-    monkeypatch.setattr(DeltaJvm, "start", start_and_lose)
+    before_the_first(OwnTransaction, "commit", prepare(lake, table, (2, "b")), monkeypatch)
     assert finish().version == 3
     assert sorted((f.tier.value, f.commit) for f in lake.metadata.get_splits(table).files) == [("base", 1), ("log", 2)]
+
+
+def test_a_change_of_settings_that_delta_calls_raced_is_tried_again(
+    lake: DeltaConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before_the_first(DeltaTransaction, "alter", prepare(lake, table, (2, "b")), monkeypatch)
+    set_properties(lake, table, {"comment": "x"})
+    assert lake.metadata.get_table_definition(table).properties["comment"] == "x"
+    assert ids(lake, table) == [2]
+    assert lake.metadata.get_splits(table).version == 2
+
+
+def before_the_first(owner: type, name: str, other: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has another writer commit just before the first call of a method, whose number or read it takes away."""
+    monkeypatch.setattr("trinity_delta.commit.commit_loop", _without_lock)
+    own = getattr(owner, name)
+
+    def late(self: Any, *given: Any, **options: Any) -> Any:
+        monkeypatch.setattr(owner, name, own)
+        other()
+        return own(self, *given, **options)
+
+    monkeypatch.setattr(owner, name, late)
 
 
 def _without_lock(location: str, attempt: Callable[[], Any], timeout_s: float = 1) -> Any:

@@ -18,6 +18,7 @@ from trinity_delta.schema import schema_string
 from trinity_delta.stats import loosened, to_delta
 
 __all__ = [
+    "LAST_CHECKPOINT",
     "LOG",
     "SIDECAR_DOMAIN",
     "TAG_BUCKET",
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 LOG: Final = "_delta_log"
+LAST_CHECKPOINT: Final = f"{LOG}/_last_checkpoint"
+"""The hint at the newest checkpoint."""
 SIDECAR_DOMAIN: Final = "trinity.sidecar"
 """Domain metadata: the sidecar's files, paths relative to the table."""
 VACUUM_DOMAIN: Final = "trinity.vacuum"

@@ -6,20 +6,21 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, ObjectStore, logger
-from trinity_delta.actions import LOG, Action, commit_name
+from trinity_delta.actions import LAST_CHECKPOINT, LOG, Action, commit_name
 from trinity_delta.log import read_commit, read_commits
 
 __all__ = ["Replayed", "at_checkpoint", "replayed", "write_checkpoint"]
 
 _log = logger(__name__)
-_LAST: Final = f"{LOG}/_last_checkpoint"
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _VECTOR: Final = pa.struct(
@@ -77,6 +78,7 @@ class Replayed:
     """The sum of a log by a version: of what replaces one another the newest.
 
     Attributes:
+        since: the version of the checkpoint that it begins with, whose removed files are left out; -1 for none.
         single: kind -> action, of which a table has one.
         txns: application -> action.
         domains: name -> action; those that were removed are not kept.
@@ -84,6 +86,7 @@ class Replayed:
         removed: files that were removed, of which no live one has the name and the deletion vector.
     """
 
+    since: int = -1
     single: dict[str, Action] = field(default_factory=dict)
     txns: dict[str, Action] = field(default_factory=dict)
     domains: dict[str, Action] = field(default_factory=dict)
@@ -114,6 +117,10 @@ class Replayed:
         for kind in action.keys() & {"metaData", "protocol", "commitInfo"}:
             self.single[kind] = action
 
+    def knows(self, file: Mapping[str, Any]) -> bool:
+        """True for a file, with its deletion vector, that is live or was removed."""
+        return _key(file) in self.files or _key(file) in self.removed
+
     def actions(self) -> list[Action]:
         """All but the files that were removed."""
         return [*self.single.values(), *self.txns.values(), *self.domains.values(), *self.files.values()]
@@ -125,7 +132,7 @@ def _key(file: Mapping[str, Any]) -> _File:
 
 
 def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str]) -> Replayed:
-    """The sum of the log by a version: from the newest checkpoint below it, and the commits since.
+    """The sum of the log by a version: from the newest checkpoint up to it, and the commits since.
 
     Args:
         store: the table's folder.
@@ -137,25 +144,25 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
         TrinityError: BAD_DATA naming the commit file that is damaged; NOT_SUPPORTED for a log that was cleaned up to a
             checkpoint of another kind.
     """
-    found, start, names = Replayed(), -1, list(names)
+    found, names = Replayed(), list(names)
     numbers = [int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))]
     for number in sorted((n for n in numbers if n <= version), reverse=True):
-        if actions := _read(store, number):
+        if actions := _read(store, number, without="remove"):
             found.add(actions)
-            start = number
+            found.since = number
             break
     others = not numbers and any(".checkpoint." in name for name in names)
     if others and commit_name(0).rpartition("/")[2] not in names:
         raise _unknown_checkpoints(store, table)
     # of its version a checkpoint does not say when that was committed
-    wanted = range(start + 1, version + 1) or range(version, version + 1)
+    wanted = range(found.since + 1, version + 1) or range(version, version + 1)
     for commit in read_commits(store, table, wanted):
         found.add(commit)
     return found
 
 
-def at_checkpoint(store: ObjectStore, table: str, version: int) -> list[Action] | None:
-    """The actions that would make a version, by its checkpoint; None where there is none that tells all in one file.
+def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | None:
+    """The sum of the log by a version that has a checkpoint; None where there is none that tells all in one file.
 
     Args:
         store: the table's folder.
@@ -170,7 +177,7 @@ def at_checkpoint(store: ObjectStore, table: str, version: int) -> list[Action] 
     found = Replayed()
     found.add(actions)
     found.add(read_commit(store, table, version))  # a checkpoint does not say when its version was committed
-    return found.actions()
+    return found
 
 
 def _unknown_checkpoints(store: ObjectStore, table: str) -> TrinityError:
@@ -184,6 +191,8 @@ def _unknown_checkpoints(store: ObjectStore, table: str) -> TrinityError:
 def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int, names: Iterable[str]) -> None:
     """Writes the checkpoint of a version, and the hint at it.
 
+    Files that were removed stand in a row group of their own, which no reader of the version needs.
+
     Args:
         store: the table's folder.
         table: its name, for messages.
@@ -192,18 +201,49 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
         names: the names of the log's objects.
     """
     found = replayed(store, table, version, names)
-    removed = [a for a in found.removed.values() if a["remove"].get("deletionTimestamp", 0) >= removed_since_ms]
-    rows = [_row(action) for action in (*found.actions(), *removed) if "commitInfo" not in action]
-    columns = {kind: [row.get(kind) for row in rows] for kind in _SCHEMA.names}
+    removed = _removed(store, found, removed_since_ms)
+    rows = [_row(action) for action in found.actions() if "commitInfo" not in action]
+    kept = pa.table({kind: [row.get(kind) for row in rows] for kind in _SCHEMA.names}, _SCHEMA)
     out = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns, _SCHEMA), out)
+    with pq.ParquetWriter(out, _SCHEMA) as writer:
+        writer.write_table(kept)
+        if len(removed):
+            empty = {kind: pa.nulls(len(removed), _SCHEMA.field(kind).type) for kind in _SCHEMA.names}
+            writer.write_table(pa.table({**empty, "remove": removed}, _SCHEMA))
     data = out.getvalue().to_pybytes()
     try:
         store.put_if_absent(_name(version), data)
     except AlreadyExists:  # it says the same
         return
-    hint = {"version": version, "size": len(rows), "sizeInBytes": len(data), "numOfAddFiles": len(found.files)}
-    store.put(_LAST, json.dumps(hint).encode())
+    size = len(rows) + len(removed)
+    hint = {"version": version, "size": size, "sizeInBytes": len(data), "numOfAddFiles": len(found.files)}
+    store.put(LAST_CHECKPOINT, json.dumps(hint).encode())
+
+
+def _removed(store: ObjectStore, found: Replayed, since_ms: int) -> pa.StructArray:
+    """The removed files of a checkpoint: those that the one before has, which Python does not look at, and new ones."""
+    kind = _SCHEMA.field("remove").type
+    fresh = [_row(action)["remove"] for action in found.removed.values()]
+    older = _older_removed(store, found.since)
+    known = pa.array([key[0] for key in (*found.files, *found.removed)], pa.string())
+    named = pc.is_in(older.field("path"), known)  # removed again, or live once more, perhaps with other rows deleted
+    again = [file for file in older.filter(named).to_pylist() if not found.knows(file)]
+    listed = pa.concat_arrays([older.filter(pc.invert(named)), pa.array([*again, *fresh], kind)])
+    return listed.filter(pc.greater_equal(pc.fill_null(listed.field("deletionTimestamp"), 0), since_ms))
+
+
+def _older_removed(store: ObjectStore, version: int) -> pa.StructArray:
+    """The removed files of the checkpoint of a version, -1 for none; as it has them where it is of Trinity's."""
+    kind = _SCHEMA.field("remove").type
+    if version < 0:
+        return pa.array([], kind)
+    file = pq.ParquetFile(pa.BufferReader(store.get(_name(version))))
+    if "remove" not in file.schema_arrow.names:
+        return pa.array([], kind)
+    found = file.read(["remove"]).column(0).combine_chunks().drop_null()
+    if found.type == kind:
+        return found
+    return pa.array([_present(file) for file in found.to_pylist(maps_as_pydicts="strict")], kind)
 
 
 def _name(version: int) -> str:
@@ -228,7 +268,9 @@ def _read(store: ObjectStore, version: int, without: str | None = None) -> list[
     try:
         file = pq.ParquetFile(pa.BufferReader(store.get(path)))
         kinds = [kind for kind in file.schema_arrow.names if kind != without]
-        rows = file.read(kinds).to_pylist(maps_as_pydicts="strict")
+        table = file.read(kinds)
+        said = [pc.is_valid(column) for column in table.columns]
+        rows = table.filter(reduce(pc.or_, said)).to_pylist(maps_as_pydicts="strict")
     except (OSError, ValueError, KeyError) as error:
         _log.warning("Checkpoint '%s' is passed over: %s", path, error)
         return None

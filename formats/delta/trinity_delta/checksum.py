@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from trinity.spi import DataFile
-from trinity.storage import AlreadyExists, ObjectStore
+from trinity.storage import ObjectStore
 from trinity_delta.actions import LOG
 
 __all__ = ["write_checksum"]
@@ -27,7 +27,7 @@ def write_checksum(
     protocol: Mapping[str, Any],
     files: Collection[DataFile],
 ) -> None:
-    """Writes the checksum of a version; one that is there says the same.
+    """Writes the checksum of a version, which may be lost with a crash of the machine; one that is there says the same.
 
     Args:
         store: the table's folder.
@@ -52,7 +52,4 @@ def write_checksum(
         vectors = [file.deletes.rows for file in files if file.deletes]
         found |= {"numDeletedRecordsOpt": sum(vectors), "numDeletionVectorsOpt": len(vectors)}
     data = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
-    try:
-        store.put_if_absent(f"{LOG}/{version:020d}.crc", data)
-    except AlreadyExists:
-        return
+    store.put(f"{LOG}/{version:020d}.crc", data, sync=False)

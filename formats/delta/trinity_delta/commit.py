@@ -10,9 +10,11 @@ from typing import TypeVar
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage import CommitRaced, Location, commit_loop, commit_timeout_s
+from trinity_delta.features import KEPT
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.logs import Logs
-from trinity_delta.object_log import ObjectTransaction
+from trinity_delta.own_log import OwnTransaction
+from trinity_delta.settings import are_kept
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
 from trinity_delta.transaction import Transaction
@@ -27,6 +29,8 @@ def commit_change(
     logs: Logs,
     table: TableHandle,
     change: Callable[[State, Transaction], _T],
+    *,
+    described: bool,
 ) -> _T:
     """Reload, check, commit, until no other writer comes between.
 
@@ -35,28 +39,33 @@ def commit_change(
         logs: their logs.
         table: the table.
         change: one attempt, told the newest state and a transaction that has read it.
+        described: whether it changes columns or settings: on a disk Delta's own classes say what that calls for.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT; and whatever ``change`` raises.
     """
     first = snapshots.load(replace(table, version=None))
     newest = table.pinned(None, first.definition.id)
-    seen = [] if Location.of(table.location).on_disk else [first]  # looking costs a request there
+    on_disk = Location.of(table.location).on_disk
+    seen = [] if on_disk else [first]  # looking costs a request there
 
     def attempt() -> _T:
         state = seen.pop() if seen else None
         if state is None or snapshots.is_behind(newest, state):
             state = snapshots.load(newest)
-        return change(state, _started(snapshots, logs, newest, state))
+        if on_disk and (described or not _is_own(state)):
+            return change(state, _of_delta(logs.jvm(), newest, state))
+        return change(state, OwnTransaction(newest, state, partial(snapshots.keep, newest)))
 
     return commit_loop(table.location, attempt, commit_timeout_s(first.definition.properties))
 
 
-def _started(snapshots: Snapshots, logs: Logs, table: TableHandle, state: State) -> Transaction:
-    """A transaction on the newest version, which is told."""
-    if Location.of(table.location).on_disk:
-        return _of_delta(logs.jvm(), table, state)
-    return ObjectTransaction(table, state, partial(snapshots.keep, table))
+def _is_own(state: State) -> bool:
+    """True for a table of Trinity's on a disk that needs nothing of a writer that Trinity does not do."""
+    if state.definition.external:
+        return False
+    features = set(state.protocol.get("writerFeatures") or ())
+    return bool(features) and features <= KEPT and are_kept(state.metadata["configuration"])
 
 
 def _of_delta(jvm: DeltaJvm, table: TableHandle, state: State) -> DeltaTransaction:

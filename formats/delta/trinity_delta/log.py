@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.storage import ObjectStore, Stat
-from trinity_delta.actions import LOG, commit_name
+from trinity_delta.actions import LAST_CHECKPOINT, LOG, commit_name
 from trinity_delta.repair import damaged
 
 __all__ = [
+    "ENGINE",
     "Listing",
+    "checkpoint_hint",
     "commit_numbers",
     "commit_stamp",
     "commits",
     "earliest",
     "earliest_commit",
+    "is_of_trinity",
     "listed",
+    "names_and_times",
+    "newest_commit",
     "no_commits",
     "read_commit",
     "read_commits",
@@ -29,6 +35,10 @@ __all__ = [
 
 _AT_ONCE: Final = 16
 """Commit files that are read side by side."""
+ENGINE: Final = "Trinity/"
+"""The beginning of the writer's name in commits that Trinity makes by itself."""
+_GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
+"""How far behind a missing commit it is looked for others."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 
@@ -106,6 +116,38 @@ def commits(store: ObjectStore, table: str) -> list[int]:
     return found
 
 
+def checkpoint_hint(store: ObjectStore) -> Mapping[str, int]:
+    """The hint at the newest checkpoint: its ``version``, and its ``size`` in actions; empty without one."""
+    try:
+        found = json.loads(store.get(LAST_CHECKPOINT))
+        return {"version": int(found["version"]), "size": int(found["size"])}
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def newest_commit(store: ObjectStore, table: str) -> int:
+    """The newest version: counted on from the newest checkpoint, else found by listing all of the log.
+
+    It is listed as well where a commit is missing on the way: there are others behind that.
+
+    Raises:
+        TrinityError: TABLE_NOT_FOUND when there is none.
+    """
+    at = checkpoint_hint(store).get("version")
+    if at is not None and commit_stamp(store, at):
+        while commit_stamp(store, at + 1):
+            at += 1
+        if not any(commit_stamp(store, at + gap) for gap in _GAPS):
+            return at
+    return max(commits(store, table))
+
+
+def is_of_trinity(actions: Sequence[Mapping[str, Any]]) -> bool:
+    """True for a commit that Trinity made by itself, not through Delta's classes."""
+    infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
+    return any(str(info.get("engineInfo", "")).startswith(ENGINE) for info in infos)
+
+
 def listed(store: ObjectStore, known: int | None = None) -> Listing:
     """The log by one listing: all of it, or a known version and those behind it."""
     commits, checkpoints = dict[int, Stat](), set[int]()
@@ -116,6 +158,19 @@ def listed(store: ObjectStore, known: int | None = None) -> Listing:
         elif match := _CHECKPOINT.fullmatch(name):
             checkpoints.add(int(match[1]))
     return Listing(commits, frozenset(checkpoints))
+
+
+def names_and_times(store: ObjectStore) -> tuple[Collection[str], Callable[[str], int]]:
+    """The names of a log's objects, and the time of one of them, milliseconds since the epoch; asked for on a disk."""
+    if store.on_disk:
+        return store.names(LOG), lambda name: _modified_ms(store.stat(f"{LOG}/{name}"))
+    found = {entry.path.removeprefix(f"{LOG}/"): entry.modified_ms for entry in store.list(LOG)}
+    return found, found.__getitem__
+
+
+def _modified_ms(found: Stat | None) -> int:
+    """The time of an object; now for one that went meanwhile."""
+    return (found.modified_ns if found else time.time_ns()) // 10**6
 
 
 def earliest_commit(store: ObjectStore, table: str) -> int:

@@ -1,20 +1,29 @@
-"""The logs of a catalog's tables: by Delta's own classes on a disk, by conditional puts in an object store."""
+"""The logs of a catalog's tables: Trinity's own commits, and on a disk those of Delta's own classes.
+
+On a disk Trinity commits by itself what it knows all about: rows of its own tables that have no setting or feature that
+it does not keep to. The rest is Delta's: changes of columns and settings, tables that others made, other features.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from typing import Any
 
 from trinity.spi import ConnectorContext
-from trinity.storage import Location
+from trinity.storage import Location, ObjectStore
+from trinity_delta.actions import LOG
+from trinity_delta.checkpoint import replayed
 from trinity_delta.jvm import DeltaJvm
-from trinity_delta.object_log import ObjectLog
+from trinity_delta.own_log import OwnLog
+from trinity_delta.settings import are_kept
 from trinity_delta.transaction import DeltaLog
 
 __all__ = ["Logs"]
 
 
 class Logs:
-    """Finds the log of a location; Spark is started by the first that is on a disk.
+    """Finds the log of a location; Spark is started by the first that Delta's own classes have to write.
 
     Args:
         context: the session's, which has Spark.
@@ -23,7 +32,7 @@ class Logs:
     def __init__(self, context: ConnectorContext) -> None:
         self._context = context
         self._delta: DeltaJvm | None = None
-        self._objects = ObjectLog()
+        self._own = OwnLog()
 
     def jvm(self) -> DeltaJvm:
         """Delta in the JVM."""
@@ -32,9 +41,22 @@ class Logs:
             self._delta = DeltaJvm(spark)
         return self._delta
 
-    def at(self, location: str) -> DeltaLog:
-        """The log of a table's folder."""
-        return self.jvm() if Location.of(location).on_disk else self._objects
+    def at(self, location: str, settings: Mapping[str, str]) -> DeltaLog:
+        """The log of a table's folder.
+
+        Args:
+            location: the folder.
+            settings: the table's configuration, wished or present.
+        """
+        own = not Location.of(location).on_disk or are_kept(settings)
+        return self._own if own else self.jvm()
+
+    def snapshot(self, name: str, location: str, version: int) -> list[Any]:
+        """A version as the actions that would make it: commitInfo, protocol, metaData, txn, domainMetadata, add."""
+        if Location.of(location).on_disk:  # others may have left any kind of checkpoint there
+            return self.jvm().snapshot(name, location, version)
+        store = ObjectStore(location)
+        return replayed(store, name, version, store.names(LOG)).actions()
 
     def checked(self, location: str, wanted: Mapping[str, str]) -> dict[str, str]:
         """A table's configuration, whose settings of Delta's are spelled as Delta does.
@@ -43,4 +65,15 @@ class Logs:
             TrinityError: INVALID_TABLE_PROPERTY for one that cannot be set.
         """
         own = {key: text for key, text in wanted.items() if key.startswith("delta.")}
-        return {**wanted, **self.at(location).checked_configuration(own)}
+        return {**wanted, **self.at(location, own).checked_configuration(own)}
+
+    def forget(self, location: str) -> None:
+        """Drops what a running Spark remembers of a table, which was dropped or is about to be made."""
+        if Location.of(location).on_disk and _spark_runs():
+            self.jvm().forget(location)
+
+
+def _spark_runs() -> bool:
+    """True where the process has a Spark."""
+    pyspark = sys.modules.get("pyspark")
+    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None

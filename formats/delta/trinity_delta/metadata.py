@@ -89,7 +89,7 @@ class DeltaMetadata(FolderMetadata):
     def create_table(self, definition: TableDefinition) -> TableHandle:
         check_partitions(definition)
         handle = self._folders.new_table(definition.schema, definition.name)
-        log = self._logs.at(handle.location)
+        log = self._logs.at(handle.location, definition.properties)
         settings = configuration(definition, preferred=log.preferred)
         metadata = new_metadata(definition, self._logs.checked(handle.location, settings))
 
@@ -134,7 +134,7 @@ class DeltaMetadata(FolderMetadata):
             started.alter({"schemaString": schema, "configuration": settings, **named})
             return True
 
-        while not self._commit(table, alter):
+        while not self._commit(table, alter, described=True):
             pass
 
     def _configuration(
@@ -348,7 +348,7 @@ class DeltaMetadata(FolderMetadata):
         newest = replace(table, version=None)
         state = self._snapshots.load(newest)
         if state.changed:
-            self._commit(newest, _record)
+            self._commit(newest, _record, described=True)
         if state.changed or table.version is not None:
             state = self._snapshots.load(table)
         state.check_writable(table)
@@ -375,11 +375,17 @@ class DeltaMetadata(FolderMetadata):
 
     def _forget(self, table: TableHandle) -> None:
         self._snapshots.forget(table)
-        self._logs.at(table.location).forget(table.location)
+        self._logs.forget(table.location)
 
-    def _commit(self, table: TableHandle, change: Callable[[State, Transaction], _T]) -> _T:
-        """Reload, check, commit, until no other writer comes between."""
-        return commit_change(self._snapshots, self._logs, table, change)
+    def _commit(self, table: TableHandle, change: Callable[[State, Transaction], _T], *, described: bool = False) -> _T:
+        """Reload, check, commit, until no other writer comes between.
+
+        Args:
+            table: the table.
+            change: one attempt.
+            described: whether it changes the table's columns or settings.
+        """
+        return commit_change(self._snapshots, self._logs, table, change, described=described)
 
 
 def _record(state: State, started: Transaction) -> None:

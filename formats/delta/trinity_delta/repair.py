@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.storage import ObjectStore
-from trinity_delta.actions import LOG, commit_name
+from trinity_delta.actions import LAST_CHECKPOINT, LOG, commit_name
 from trinity_delta.schema import DEFINITION
 
 __all__ = ["damaged", "made_by_trinity", "set_aside"]
@@ -51,7 +51,7 @@ def set_aside(location: str, readable: int, newest: int) -> None:
     """
     store, aside = ObjectStore(location), f"{_ASIDE}/{uuid.uuid4().hex}"
     store.make_folder(aside)
-    store.delete([f"{LOG}/_last_checkpoint"])  # a hint, which may name one of those
+    store.delete([LAST_CHECKPOINT])  # a hint, which may name one of those
     for version in range(newest, readable, -1):
         commit = commit_name(version).removeprefix(f"{LOG}/")
         found = [name for name in store.names(LOG) if name.lstrip(".").startswith(f"{version:020d}.")]

@@ -11,7 +11,7 @@ from trinity.storage import duration_ms
 from trinity_delta.features import KEPT, SUPPORTED
 from trinity_delta.schema import CONSTRAINT, MODE
 
-__all__ = ["checked_settings", "checkpoint_interval", "cleans_up", "log_retention_ms", "retention_ms"]
+__all__ = ["are_kept", "checked_settings", "checkpoint_interval", "cleans_up", "log_retention_ms", "retention_ms"]
 
 _INTERVAL: Final = "delta.checkpointInterval"
 _RETENTION: Final = "delta.deletedFileRetentionDuration"
@@ -55,6 +55,16 @@ _KNOWN: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
 }
 
 
+_NOTED: Final = frozenset(
+    {
+        "delta.columnMapping.maxColumnId",
+        "delta.inCommitTimestampEnablementTimestamp",
+        "delta.inCommitTimestampEnablementVersion",
+    }
+)
+"""Settings in which a table notes what others of its settings have brought."""
+
+
 def checked_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Settings with Delta's own spelling of their names.
 
@@ -79,6 +89,15 @@ def checked_settings(given: Mapping[str, str]) -> dict[str, str]:
             raise TrinityError("INVALID_TABLE_PROPERTY", f"Table property '{name}' is '{value}'; give {wanted}.")
         found[name] = value
     return found
+
+
+def are_kept(settings: Mapping[str, str]) -> bool:
+    """True where Trinity keeps to all settings of Delta's among a table's own, with the values that they have."""
+    said = {key: text for key, text in settings.items() if key.lower().startswith("delta.") and key not in _NOTED}
+    try:
+        return bool(checked_settings(said)) or not said
+    except TrinityError:
+        return False
 
 
 def checkpoint_interval(settings: Mapping[str, str]) -> int:

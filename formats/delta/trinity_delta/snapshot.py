@@ -17,16 +17,17 @@ from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, no_readable_version, version_at
 from trinity_delta.actions import TAG_TIER
-from trinity_delta.checkpoint import at_checkpoint
+from trinity_delta.checkpoint import Replayed, at_checkpoint
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.log import (
     commit_numbers,
     commit_stamp,
-    commits,
     earliest,
     earliest_commit,
+    is_of_trinity,
     listed,
+    newest_commit,
     no_commits,
     read_commit,
     read_commits,
@@ -243,11 +244,13 @@ class Snapshots:
         if not store.on_disk:
             return self._listed(store, table, known)
         if known is None or commit_stamp(store, known.newest) != known.stamp:
-            newest = max(commits(store, table.full_name))
+            newest = newest_commit(store, table.full_name)
             known = _Known(newest, commit_stamp(store, newest) or Stat(0, 0, ""))
             self._known[store.root] = known
         while stamp := commit_stamp(store, known.newest + 1):
             known.newest, known.stamp = known.newest + 1, stamp
+            if stamp.size != known.kept.pop(known.newest, stamp.size):  # another engine put its own over that one
+                known.states.drop(lambda number: number >= known.newest)
         return known
 
     def _listed(self, store: ObjectStore, table: TableHandle, known: _Known | None) -> _Known:
@@ -278,26 +281,45 @@ class Snapshots:
             gone = commit_stamp(store, at) is None if store.on_disk else at < known.first
             if gone or version - at >= most:
                 return self._rebuild(table, version)
-            if store.on_disk and (state := self._at_checkpoint(table, at)) is not None:
-                break
+            if store.on_disk and (summed := self._at_checkpoint(table, at)) is not None:
+                return self._from_checkpoint(table, summed, at, version)
             at -= 1
         for number in range(at + 1, version + 1):
             state = apply(table, state, number, read_commit(store, table.full_name, number))
         assert state is not None
         return state
 
-    def _at_checkpoint(self, table: TableHandle, version: int) -> State | None:
-        """The state by a checkpoint that is read here; None where there is none, or another engine has written."""
-        actions = at_checkpoint(ObjectStore(table.location), table.full_name, version)
-        if actions is None or not _is_own(actions):
+    def _at_checkpoint(self, table: TableHandle, version: int) -> Replayed | None:
+        """The sum of a log by a checkpoint that is read here; None without one, or where another engine has written."""
+        store, name = ObjectStore(table.location), table.full_name
+        found = at_checkpoint(store, name, version)
+        if found is None or not _is_own(found.actions()):
             return None
-        if any(TAG_TIER not in (a["add"].get("tags") or {}) for a in actions if "add" in a):
+        if any(TAG_TIER not in (added["add"].get("tags") or {}) for added in found.files.values()):
             return None
-        found = self._of_actions(table, version, actions)
-        return None if found.displaced else found
+        return None if self._displaced(table, version) else found
+
+    def _from_checkpoint(self, table: TableHandle, found: Replayed, at: int, version: int) -> State:
+        """The state by a checkpoint and the commits since, those that Trinity made by itself at once."""
+        store, name = ObjectStore(table.location), table.full_name
+        commits = [read_commit(store, name, number) for number in range(at + 1, version + 1)]
+        ours = list(itertools.takewhile(is_of_trinity, commits))
+        for commit in ours:
+            found.add(commit)
+        at += len(ours)
+        state = apply(table, None, at, found.actions())
+        for number, commit in enumerate(commits[len(ours) :], at + 1):
+            state = apply(table, state, number, commit)
+        return state
+
+    def _displaced(self, table: TableHandle, version: int) -> frozenset[str]:
+        """The compacted files that other engines took by a version that is rebuilt."""
+        store, name = ObjectStore(table.location), table.full_name
+        known = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))
+        return displaced_since(read_commit(store, name, n) for n in known)
 
     def _rebuild(self, table: TableHandle, version: int) -> State:
-        found = self._logs.at(table.location).snapshot(table.full_name, table.location, version)
+        found = self._logs.snapshot(table.full_name, table.location, version)
         return self._of_actions(table, version, found)
 
     def _of_actions(self, table: TableHandle, version: int, actions: Sequence[Mapping[str, Any]]) -> State:
@@ -308,8 +330,7 @@ class Snapshots:
             actions = dated(actions, first, read_commits(store, name, range(first, version + 1)))
         found = apply(table, None, version, actions)
         if not found.definition.external and store.on_disk:  # elsewhere no other engine has written
-            known = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))
-            found = replace(found, displaced=displaced_since(read_commit(store, name, n) for n in known))
+            found = replace(found, displaced=self._displaced(table, version))
         if all(f.origin is Origin.OWN for f in found.files.values()):
             return found
         since = range(found.order.through + 1, version + 1)

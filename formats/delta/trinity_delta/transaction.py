@@ -1,4 +1,4 @@
-"""The log as the adapter commits to it: by Delta's own classes on a disk, by conditional puts in an object store."""
+"""The log as the adapter commits to it: by puts of its own, or by Delta's own classes."""
 
 from __future__ import annotations
 
@@ -60,9 +60,3 @@ class DeltaLog(Protocol):
 
     def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
         """Commits the first version, with the ``metaData`` action given."""
-
-    def snapshot(self, name: str, location: str, version: int) -> list[Any]:
-        """A version as the actions that would make it: commitInfo, protocol, metaData, txn, domainMetadata, add."""
-
-    def forget(self, location: str) -> None:
-        """Drops what is remembered of a table, which was dropped or is about to be made."""

@@ -1,6 +1,6 @@
-"""Commits to a table in an object store: Trinity's own, each the put of its number if nobody else has it (L7).
+"""Trinity's own commits, each the put of its number if nobody else has it (L7); nothing of the JVM is needed for them.
 
-Delta's classes do not commit there so that two drivers see one another; so nothing of the JVM is needed here.
+In an object store there are no others: Delta's classes do not commit there so that two drivers see one another.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
 from trinity_delta.actions import LOG, Action, commit_name
-from trinity_delta.checkpoint import replayed, write_checkpoint
+from trinity_delta.checkpoint import write_checkpoint
 from trinity_delta.checksum import write_checksum
 from trinity_delta.cleanup import clean_up
 from trinity_delta.column_mapping import numbered
 from trinity_delta.features import CONDITIONAL_PUT, SUPPORTED, protocol_of
+from trinity_delta.log import ENGINE, checkpoint_hint, names_and_times
 from trinity_delta.schema import DEFINITION, MODE, renamed_columns
 from trinity_delta.settings import checked_settings, checkpoint_interval, retention_ms
 from trinity_delta.state import State, apply
 
-__all__ = ["ObjectLog", "ObjectTransaction"]
+__all__ = ["OwnLog", "OwnTransaction"]
 
 _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "Write": ("WRITE", {"mode": "Append"}),
@@ -42,7 +43,7 @@ _MOST_COMMITS: Final = 100
 _MINIMA: Final = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 
-class ObjectLog:
+class OwnLog:
     """See :class:`~trinity_delta.transaction.DeltaLog`."""
 
     preferred: Mapping[str, str] = MappingProxyType({})
@@ -52,7 +53,8 @@ class ObjectLog:
 
     def create(self, name: str, location: str, metadata: Mapping[str, Any]) -> None:
         settled = _settled(metadata)
-        further = (CONDITIONAL_PUT, *_asked(metadata["configuration"]))
+        store = ObjectStore(location)
+        further = (*_asked(metadata["configuration"]), *(() if store.on_disk else (CONDITIONAL_PUT,)))
         parameters = {
             "partitionBy": json.dumps(settled["partitionColumns"]),
             "clusterBy": "[]",
@@ -62,19 +64,12 @@ class ObjectLog:
         }
         protocol = protocol_of(settled["schemaString"], settled["configuration"], further=further)
         info = _commit_info("CREATE TABLE", parameters, next_timestamp_ms(0), blind=True)
-        store = ObjectStore(location)
+        store.make_folder(LOG)
         _put(store, 0, [{"commitInfo": info}, {"protocol": protocol}, {"metaData": settled}])
         after_commit("Version 0 has no checksum", lambda: write_checksum(store, 0, info, settled, protocol, ()))
 
-    def snapshot(self, name: str, location: str, version: int) -> list[Action]:
-        store = ObjectStore(location)
-        return replayed(store, name, version, store.names(LOG)).actions()
 
-    def forget(self, location: str) -> None:
-        """Nothing: nothing is remembered here."""
-
-
-class ObjectTransaction:
+class OwnTransaction:
     """See :class:`~trinity_delta.transaction.Transaction`.
 
     A commit takes the number behind the version that it has seen, so whatever came between is looked at again.
@@ -156,14 +151,23 @@ class ObjectTransaction:
 
     def _checkpoint(self, store: ObjectStore, made: State) -> None:
         """Writes the checkpoint of a version that is to have one, and deletes what the log does not need any more."""
-        settings = made.metadata["configuration"]
-        step = min(checkpoint_step(checkpoint_interval(settings), len(made.files)), _MOST_COMMITS)
-        if made.version % step:
+        settings, name = made.metadata["configuration"], self._table.full_name
+        interval = min(checkpoint_interval(settings), _MOST_COMMITS)
+        if made.version % _step(interval, len(made.files)) or made.version % _step(
+            interval, checkpoint_hint(store).get("size", 0)
+        ):
             return
-        log, now = store.list(LOG), int(time.time() * 1000)
-        names = [entry.path.removeprefix(f"{LOG}/") for entry in log]
-        write_checkpoint(store, self._table.full_name, made.version, now - retention_ms(settings), names)
-        clean_up(store, settings, log, now)
+        (log, modified_ms), now = names_and_times(store), int(time.time() * 1000)
+        write_checkpoint(store, name, made.version, now - retention_ms(settings), log)
+        clean_up(store, settings, log, modified_ms, now)
+
+
+def _step(interval: int, rows: int) -> int:
+    """Versions from one checkpoint to the next, for so many rows of them."""
+    step = checkpoint_step(interval, rows)
+    while step > _MOST_COMMITS:
+        step //= 2
+    return step
 
 
 def _asked(settings: Mapping[str, str]) -> set[str]:
@@ -217,7 +221,7 @@ def _commit_info(
 @cache
 def _engine() -> str:
     """The writer as commits name it; asked once, since looking for it reads a file."""
-    return f"Trinity/{version_of('trinity-merge')}"
+    return f"{ENGINE}{version_of('trinity-merge')}"
 
 
 def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) -> int:

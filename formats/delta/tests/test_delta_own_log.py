@@ -1,0 +1,245 @@
+"""Commits that Trinity makes by itself on a disk: without a JVM, beside Delta's own, and what their checkpoints say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare_merge, resolve
+from tests.support.alter import set_properties
+from tests.support.delta_lake import commit_by_others, commit_file, last_action, open_catalog
+from trinity.spi import SplitSource, TableHandle
+from trinity_delta import DeltaConnector
+from trinity_delta.jvm import DeltaJvm
+
+Actions = list[dict[str, Any]]
+
+
+def actions(table: TableHandle, version: int) -> Actions:
+    return [json.loads(line) for line in commit_file(table, version).read_text().splitlines()]
+
+
+def removed(table: TableHandle, versions: range) -> set[tuple[str, str | None]]:
+    """The files that commits removed and that are not live, each with its deletion vector."""
+    gone, back = set(), set()
+    for version in versions:
+        said = actions(table, version)
+        gone |= {key(action["remove"]) for action in said if "remove" in action}
+        back |= {key(action["add"]) for action in said if "add" in action}
+        gone -= {key(action["add"]) for action in said if "add" in action}
+    assert back
+    return gone
+
+
+def key(file: dict[str, Any]) -> tuple[str, str | None]:
+    return file["path"], (file.get("deletionVector") or {}).get("pathOrInlineDv")
+
+
+def checkpoint(table: TableHandle, version: int) -> Actions:
+    name = f"{version:020d}.checkpoint.parquet"
+    return pq.read_table(Path(table.location, "_delta_log", name)).to_pylist()  # type: ignore[no-any-return]
+
+
+def history(lake: DeltaConnector, table: TableHandle) -> None:
+    """Appends, a row change, compactions, resolves and a change of columns: sixteen versions."""
+    for turn in range(2):
+        append(lake, table, (turn * 10 + 1, "a"), (turn * 10 + 2, "b"), txn=("app", turn))
+        compact(lake, table, [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": "c"}], [{"id": 4}])()
+        append(lake, table, (turn * 10 + 3, "c"))
+        prepare_merge(lake, table, turn * 10 + 4)()
+        resolve(lake, table, [{"id": turn + 20}], [0])()
+        append(lake, table, (turn * 10 + 5, "d"))
+        resolve(lake, table, [{"id": turn + 30}], [1])()
+    set_properties(lake, table, {"comment": "x"})
+    append(lake, table, (99, "z"))
+
+
+def splits(lake: DeltaConnector, table: TableHandle) -> SplitSource:
+    """The version with its files by their names: their order says nothing."""
+    found = lake.metadata.get_splits(table)
+    return dataclasses.replace(found, files=tuple(sorted(found.files, key=lambda file: file.path)))
+
+
+@pytest.fixture
+def frequent(lake: DeltaConnector) -> TableHandle:
+    """A table with a checkpoint each three versions."""
+    return lake.metadata.create_table(KEYED.with_properties({**KEYED.properties, "delta.checkpointInterval": "3"}))
+
+
+def test_rows_are_committed_without_a_jvm(tmp_path: Path) -> None:
+    lake = open_catalog(tmp_path / "w", None)
+    table = lake.metadata.create_table(KEYED)
+    append(lake, table, (1, "a"), txn=("app", 1))
+    compact(lake, table, [{"id": 1, "v": "a"}], [])()
+    append(lake, table, (2, "b"))
+    resolve(lake, table, [{"id": 2, "v": "b"}], [0])()
+    prepare_merge(lake, table, 3)()
+    lake.metadata.truncate(table)
+    append(lake, table, (4, "d"))
+    assert ids(open_catalog(tmp_path / "w", None), table) == [4]
+    assert lake.metadata.vacuum(table, 2**45).files > 0
+    lake.metadata.drop_table(table)
+
+
+def test_a_version_is_the_same_by_its_commits_and_by_any_checkpoint(
+    lake: DeltaConnector, frequent: TableHandle, tmp_path: Path, spark: SparkSession
+) -> None:
+    history(lake, frequent)
+    newest = lake.metadata.get_splits(frequent).version
+    found = Path(frequent.location, "_delta_log")
+    assert len(list(found.glob("*.checkpoint.parquet"))) == 5
+    by_checkpoints = open_catalog(tmp_path / "w", spark)
+    for version in range(1, newest + 1):
+        pinned = dataclasses.replace(frequent, version=version)
+        assert splits(by_checkpoints, pinned) == splits(lake, pinned), version
+    for path in (*found.glob("*.checkpoint.parquet"), found / "_last_checkpoint"):
+        path.unlink()
+    by_commits = open_catalog(tmp_path / "w", spark)
+    for version in range(newest, 0, -1):
+        pinned = dataclasses.replace(frequent, version=version)
+        assert splits(by_commits, pinned) == splits(lake, pinned), version
+    assert by_commits.metadata.recorded_txn(frequent, "app") == 1
+
+
+def test_delta_reads_each_version_and_finds_it_whole(
+    lake: DeltaConnector, frequent: TableHandle, spark: SparkSession
+) -> None:
+    history(lake, frequent)
+    newest = lake.metadata.get_splits(frequent).version
+    jvm = DeltaJvm(spark)
+    jvm.forget(frequent.location)
+    for version in range(1, newest + 1):
+        pinned = dataclasses.replace(frequent, version=version)
+        files = lake.metadata.get_splits(pinned).files
+        live = sum(file.rows - (file.deletes.rows if file.deletes else 0) for file in files)
+        rows = spark.read.format("delta").option("versionAsOf", version).load(frequent.location)
+        assert rows.count() == live, version
+        snapshot = jvm.log(frequent.location).getSnapshotAt(version, jvm.none, jvm.none, False)
+        assert snapshot.validateChecksum(jvm.mapping({})), version
+
+
+def test_a_checkpoint_has_what_vacuum_needs_of_removed_files(lake: DeltaConnector, frequent: TableHandle) -> None:
+    history(lake, frequent)
+    newest = lake.metadata.get_splits(frequent).version
+    versions = range(3, newest + 1, 3)
+    for version in versions:
+        said = [row["remove"] for row in checkpoint(frequent, version) if row["remove"]]
+        found = [key(file) for file in said]
+        assert sorted(found, key=str) == sorted(removed(frequent, range(1, version + 1)), key=str)
+        assert not any(file["dataChange"] for file in said)
+    assert len(found) > 5
+
+
+def test_removed_files_go_from_checkpoints_when_they_may(lake: DeltaConnector) -> None:
+    settings = {"delta.checkpointInterval": "2", "delta.deletedFileRetentionDuration": "interval 0 seconds"}
+    table = lake.metadata.create_table(KEYED.with_properties({**KEYED.properties, **settings}))
+    append(lake, table, (1, "a"))
+    compact(lake, table, [{"id": 1}], [])()
+    compact(lake, table, [{"id": 1}], [])()
+    append(lake, table, (2, "a"))
+    assert not any(row["remove"] for row in checkpoint(table, 4))
+
+
+def test_a_checkpoint_of_deltas_own_is_gone_on_from(
+    lake: DeltaConnector, frequent: TableHandle, tmp_path: Path, spark: SparkSession
+) -> None:
+    append(lake, frequent, (1, "a"))
+    compact(lake, frequent, [{"id": 1}], [{"id": 9}])()
+    set_properties(lake, frequent, {"comment": "by Delta, with its checkpoint"})
+    assert "stats_parsed" in str(pq.read_schema(Path(frequent.location, "_delta_log", f"{3:020d}.checkpoint.parquet")))
+    append(lake, frequent, (2, "b"))
+    compact(lake, frequent, [{"id": 1}, {"id": 2}], [{"id": 9}])()
+    append(lake, frequent, (3, "c"))
+    said = [key(row["remove"]) for row in checkpoint(frequent, 6) if row["remove"]]
+    assert sorted(said) == sorted(removed(frequent, range(1, 7)))
+    assert len(said) == 3
+    assert splits(open_catalog(tmp_path / "w", spark), frequent) == splits(lake, frequent)
+
+
+@pytest.mark.parametrize("feature", ["vacuumProtocolCheck", "rowTracking"])
+def test_a_feature_that_trinity_does_not_keep_to_is_deltas_to_commit(
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession, feature: str
+) -> None:
+    append(lake, table, (1, "a"))
+    assert last_action(table, "commitInfo")["engineInfo"].startswith("Trinity/")
+    spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.feature.{feature}' = 'supported')")
+    append(lake, table, (2, "b"))
+    assert "Delta-Lake/" in last_action(table, "commitInfo")["engineInfo"]
+    assert ids(lake, table) == [1, 2]
+
+
+@pytest.mark.parametrize("asked", ["delta.enableRowTracking = true", "delta.feature.rowTracking = supported"])
+def test_what_trinity_does_not_keep_to_is_deltas_to_commit(
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession, asked: str
+) -> None:
+    """By its ids for rows, which a commit of Trinity's own would leave out; others ask for them by either word."""
+    name, _, value = asked.partition(" = ")
+    tracked = dataclasses.replace(KEYED, name="tracked", properties={**KEYED.properties, name: value})
+    append(lake, made := lake.metadata.create_table(tracked), (1, "a"))
+    assert "baseRowId" in last_action(made, "add")
+    append(lake, table, (1, "a"))
+    assert "baseRowId" not in last_action(table, "add")
+    spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('{name}' = '{value}')")
+    before = lake.metadata.get_splits(table).version
+    append(lake, table, (2, "b"))
+    assert "baseRowId" in last_action(table, "add")
+    assert ids(lake, table) == [1, 2]
+    assert lake.metadata.get_splits(table).version == before + 1
+
+
+@pytest.mark.parametrize("behind", [1, 2, 9, 40])
+def test_a_commit_that_is_missing_is_told_wherever_it_is(
+    lake: DeltaConnector, frequent: TableHandle, tmp_path: Path, spark: SparkSession, behind: int
+) -> None:
+    """Counting on from a checkpoint must not end before it, and make another table of the rest."""
+    for number in range(behind + 6):
+        append(lake, frequent, (number, "x"))
+    log = Path(frequent.location, "_delta_log")
+    for path in log.glob("*.checkpoint.parquet"):
+        if int(path.name[:20]) > 3:
+            path.unlink()
+    (log / "_last_checkpoint").write_text(json.dumps({"version": 3, "size": 5}))
+    commit_file(frequent, 5).unlink()
+    other = open_catalog(tmp_path / "w", spark)
+    code, message = code_of(lambda: other.metadata.get_splits(frequent))
+    assert (code, frequent.location in message) == ("BAD_DATA", True)
+
+
+def test_a_commit_that_another_engine_put_over_is_read_again(lake: DeltaConnector, table: TableHandle) -> None:
+    """Delta's classes look whether a commit is there, and then put theirs, which is no condition."""
+    append(lake, table, (1, "a"))
+    assert ids(lake, table) == [1]
+    append(lake, table, (2, "b"))
+    commit_file(table, 2).unlink()
+    commit_by_others(table, {"remove": {**last_action(table, "add"), "dataChange": True, "deletionTimestamp": 0}})
+    assert ids(lake, table) == []
+
+
+def test_a_hint_that_leads_nowhere_is_passed_over(lake: DeltaConnector, frequent: TableHandle, tmp_path: Path) -> None:
+    for number in range(4):
+        append(lake, frequent, (number, "x"))
+    hint = Path(frequent.location, "_delta_log", "_last_checkpoint")
+    for text in ('{"version": 99, "size": 1}', "{", "", '{"version": null, "size": 1}'):
+        hint.write_text(text)
+        assert ids(open_catalog(tmp_path / "w", None), frequent) == [0, 1, 2, 3]
+    append(lake, frequent, (4, "x"))
+    append(lake, frequent, (5, "x"))
+    assert json.loads(hint.read_text())["version"] == 6
+
+
+def test_columns_that_delta_changed_are_written_by_trinity(
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession
+) -> None:
+    append(lake, table, (1, "a"))
+    spark.sql(f"ALTER TABLE delta.`{table.location}` ADD COLUMN w INT")
+    names = lake.metadata.begin_insert(table).target.storage.names
+    append(lake, table, tuple({"id": 2, "v": "b", "w": 7}.get(name) for name in names))
+    assert [c.name for c in lake.metadata.get_table_definition(table).visible] == ["id", "v", "w"]
+    rows = spark.read.format("delta").load(table.location).select("id", "w").collect()
+    assert sorted(tuple(row) for row in rows) == [(1, None), (2, 7)]
