@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final
@@ -70,6 +70,15 @@ _SCHEMA: Final = pa.schema(
         "domainMetadata": pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
     }
 )
+_NAMED_BY: Final = {
+    "txn": "appId",
+    "add": "path",
+    "remove": "path",
+    "metaData": "id",
+    "protocol": "minReaderVersion",
+    "domainMetadata": "domain",
+}
+"""Kind of action -> a field that each one has."""
 _File = tuple[str, Any, Any]
 
 
@@ -268,7 +277,7 @@ def _read(store: ObjectStore, version: int, without: str | None = None) -> list[
     try:
         file = pq.ParquetFile(pa.BufferReader(store.get(path)))
         kinds = [kind for kind in file.schema_arrow.names if kind != without]
-        table = file.read(kinds)
+        table = file.read_row_groups(_groups(file, without), kinds)
         said = [pc.is_valid(column) for column in table.columns]
         rows = table.filter(reduce(pc.or_, said)).to_pylist(maps_as_pydicts="strict")
     except (OSError, ValueError, KeyError) as error:
@@ -276,6 +285,25 @@ def _read(store: ObjectStore, version: int, without: str | None = None) -> list[
         return None
     found = ({kind: _present(body) for kind, body in row.items() if body is not None} for row in rows)
     return [action for action in found if action]
+
+
+def _groups(file: pq.ParquetFile, without: str | None) -> list[int]:
+    """The row groups of a checkpoint in which a kind of action is not all that there is."""
+    numbers = range(file.num_row_groups)
+    if without is None or not {*file.schema_arrow.names} <= _NAMED_BY.keys():
+        return [*numbers]
+    leaves = {f"{kind}.{name}" for kind, name in _NAMED_BY.items() if kind != without}
+    return [number for number in numbers if _holds(file.metadata.row_group(number), leaves)]
+
+
+def _holds(group: pq.RowGroupMetaData, leaves: Container[str]) -> bool:
+    """True where some of the columns may have values."""
+    for column in map(group.column, range(group.num_columns)):
+        if column.path_in_schema in leaves:
+            found = column.statistics
+            if found is None or not found.has_null_count or found.null_count < column.num_values:
+                return True
+    return False
 
 
 def _present(body: Mapping[str, Any]) -> Action:
