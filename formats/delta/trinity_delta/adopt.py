@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from trinity.spi import Column, TableDefinition, TableHandle, parse_type
-from trinity.storage import adopted_definition, adopted_properties
+from trinity.storage import Location, adopted_definition, adopted_properties
 from trinity_delta.external import APPEND_ONLY, as_column, check_writable, constraints, fields_of, refused
+from trinity_delta.features import CONDITIONAL_PUT
 from trinity_delta.schema import DEFAULT, DEFINITION, MODE, PARTITIONED, PHYSICAL, TEXT, stored_as
 
 __all__ = [
@@ -102,6 +103,8 @@ def _check_partitions(table: TableHandle, definition: TableDefinition, metadata:
 
 def check_own_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Refuses to write what other engines' settings call for and Trinity does not do. Raises NOT_SUPPORTED."""
+    if not Location.of(table.location).on_disk and CONDITIONAL_PUT not in (protocol.get("writerFeatures") or ()):
+        raise refused(table, f"no feature {CONDITIONAL_PUT}, so others might put their commits over those of Trinity")
     check_writable(table, metadata, protocol)
     level = metadata["configuration"].get(_ISOLATION, "Serializable")
     if level != "Serializable":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final
@@ -45,7 +45,9 @@ _FILE: Final = [
 _SCHEMA: Final = pa.schema(
     {
         "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
-        "add": pa.struct([*_FILE, ("modificationTime", pa.int64()), ("stats", pa.string())]),
+        "add": pa.struct(
+            [*_FILE, ("modificationTime", pa.int64()), ("stats", pa.string()), ("clusteringProvider", pa.string())]
+        ),
         "remove": pa.struct([*_FILE, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]),
         "metaData": pa.struct(
             [
@@ -180,13 +182,19 @@ def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | No
     """
     if not store.exists(_name(version)) or not (actions := _read(store, version, without="remove")):
         return None
-    known = all(action.keys() <= {*_SCHEMA.names} for action in actions)
-    if not known or any("stats" not in action["add"] for action in actions if "add" in action):
+    if not _is_told(actions):
         return None
     found = Replayed()
     found.add(actions)
     found.add(read_commit(store, table, version))  # a checkpoint does not say when its version was committed
     return found
+
+
+def _is_told(actions: Collection[Action]) -> bool:
+    """True for actions of the kinds that are known, of which those of files say in text what the files hold."""
+    kinds = {*_SCHEMA.names, "commitInfo"}
+    files = (action["add"] for action in actions if "add" in action)
+    return all(action.keys() <= kinds for action in actions) and all(file.get("stats") is not None for file in files)
 
 
 def _unknown_checkpoints(store: ObjectStore, table: str) -> TrinityError:
@@ -198,7 +206,7 @@ def _unknown_checkpoints(store: ObjectStore, table: str) -> TrinityError:
 
 
 def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int, names: Iterable[str]) -> None:
-    """Writes the checkpoint of a version, and the hint at it.
+    """Writes the checkpoint of a version, and the hint at it; none where it could not say all that others have said.
 
     Files that were removed stand in a row group of their own, which no reader of the version needs.
 
@@ -210,6 +218,8 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
         names: the names of the log's objects.
     """
     found = replayed(store, table, version, names)
+    if not _is_told(found.actions()):
+        return
     removed = _removed(store, found, removed_since_ms)
     rows = [_row(action) for action in found.actions() if "commitInfo" not in action]
     kept = pa.table({kind: [row.get(kind) for row in rows] for kind in _SCHEMA.names}, _SCHEMA)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import CommitRaced, Location, commit_loop, commit_timeout_s
+from trinity.storage import CommitRaced, Location, commit_loop, commit_timeout_s, logger
 from trinity_delta.features import KEPT
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.logs import Logs
@@ -22,6 +22,7 @@ from trinity_delta.transaction import Transaction
 __all__ = ["commit_change"]
 
 _T = TypeVar("_T")
+_log = logger(__name__)
 
 
 def commit_change(
@@ -55,9 +56,21 @@ def commit_change(
             state = snapshots.load(newest)
         if on_disk and (described or not _is_own(state)):
             return change(state, _of_delta(logs.jvm(), newest, state))
+        if state.definition.external:
+            _warn_of_others(table.location)
         return change(state, OwnTransaction(newest, state, partial(snapshots.keep, newest)))
 
     return commit_loop(table.location, attempt, commit_timeout_s(first.definition.properties))
+
+
+@cache
+def _warn_of_others(location: str) -> None:
+    """Says once of a table in an object store who must not write to it meanwhile."""
+    _log.warning(
+        "A commit to '%s' is put if nobody else has put that version. Spark's Delta puts without that condition, and "
+        "may put its own over one of Trinity's or of delta-rs: let no such writer run at the time.",
+        location,
+    )
 
 
 def _is_own(state: State) -> bool:

@@ -61,6 +61,8 @@ _WRITABLE: Final = _READABLE | {
     "materializePartitionColumns", "rowTracking",
 }  # fmt: skip
 """Writer features that an append meets, provided that no column uses those that compute."""
+_WRITABLE_ALONE: Final = _WRITABLE - {"rowTracking"} | {CONDITIONAL_PUT}
+"""The same where Trinity commits by itself: it numbers no rows."""
 _COMPUTED: Final = {
     "delta.generationExpression": "a generated column",
     "delta.identity.start": "an identity column",
@@ -200,11 +202,13 @@ class DeltaScan(NativeScan):
 
 def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Refuses what an append could not honour. Raises NOT_SUPPORTED naming feature or column."""
-    features, alone = set(protocol.get("writerFeatures") or ()), not Location.of(table.location).on_disk
-    if alone and CONDITIONAL_PUT not in features:
-        raise refused(table, f"no feature {CONDITIONAL_PUT}, so writers to it might overwrite one another's commits")
-    if unknown := features - _WRITABLE - ({CONDITIONAL_PUT} if alone else set()):
-        raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
+    features, on_disk = set(protocol.get("writerFeatures") or ()), Location.of(table.location).on_disk
+    for key, highest in (("minReaderVersion", 3), ("minWriterVersion", 7)):
+        if protocol.get(key, 1) > highest:
+            raise refused(table, f"'{key}' {protocol[key]}, of which Trinity does not know what it asks for")
+    if unknown := features - (_WRITABLE if on_disk else _WRITABLE_ALONE):
+        where = "" if on_disk or not unknown <= _WRITABLE else " in an object store"
+        raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write{where}")
     for field in fields_of(metadata):
         for key, what in _COMPUTED.items():
             if key in field["metadata"]:

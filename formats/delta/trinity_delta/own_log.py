@@ -133,10 +133,11 @@ class OwnTransaction:
         made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
         size = _put(store, number, wanted)
         after_commit(f"Version {number} will be read back", lambda: self._keep(made, size))
-        after_commit(
-            f"Version {number} has no checksum",
-            lambda: write_checksum(store, number, info, made.metadata, made.protocol, made.files.values()),
-        )
+        if not made.definition.external:  # of others' files it is not known how many rows are deleted
+            after_commit(
+                f"Version {number} has no checksum",
+                lambda: write_checksum(store, number, info, made.metadata, made.protocol, made.files.values()),
+            )
         after_commit(f"Version {number} has no checkpoint", lambda: self._checkpoint(store, made))
         return number
 
@@ -159,7 +160,8 @@ class OwnTransaction:
             return
         (log, modified_ms), now = names_and_times(store), int(time.time() * 1000)
         write_checkpoint(store, name, made.version, now - retention_ms(settings), log)
-        clean_up(store, settings, log, modified_ms, now)
+        if not made.definition.external:  # how long others' versions stay is theirs to say
+            clean_up(store, settings, log, modified_ms, now)
 
 
 def _step(interval: int, rows: int) -> int:

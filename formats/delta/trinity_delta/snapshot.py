@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
-from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, no_readable_version, version_at
+from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, no_readable_version, version_at
 from trinity_delta.actions import TAG_TIER
 from trinity_delta.checkpoint import Replayed, at_checkpoint
 from trinity_delta.external import DeltaScan, dated
@@ -39,6 +39,7 @@ from trinity_delta.state import State, apply, displaced_since, file_change
 
 __all__ = ["Snapshots", "State", "is_table"]
 
+_log = logger(__name__)
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """More commits than this are left to the JVM, which has checkpoints."""
@@ -77,9 +78,9 @@ class _Known:
     states: Cache[int, State] = field(default_factory=lambda: Cache(_CACHED))
     kept: dict[int, int] = field(default_factory=dict)
 
-    def has_kept(self, found: Mapping[int, Stat]) -> bool:
-        """True when what was committed from here is what is there."""
-        return all(version in found and found[version].size == size for version, size in self.kept.items())
+    def lost(self, found: Mapping[int, Stat]) -> list[int]:
+        """The versions that were committed from here and are not what is there."""
+        return [version for version, size in self.kept.items() if version not in found or found[version].size != size]
 
 
 class Snapshots:
@@ -259,7 +260,15 @@ class Snapshots:
         A table that was dropped has neither a first commit nor a checkpoint, whatever others may still put there.
         """
         found = listed(store, known.newest).commits if known else {}
-        if known is None or found.get(known.newest) != known.stamp or not known.has_kept(found):
+        lost = known.lost(found) if known else []
+        if replaced := [version for version in lost if version in found]:
+            _log.warning(
+                "Version %d of table '%s', which was committed here, is another writer's by now. Unless the table was "
+                "repaired, that writer puts commits over those that are there, and the rows of this one are lost.",
+                replaced[0],
+                table.full_name,
+            )
+        if known is None or lost or found.get(known.newest) != known.stamp:
             log = listed(store)
             if log.first is None:
                 raise no_commits(table.full_name)

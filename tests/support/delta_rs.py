@@ -1,0 +1,28 @@
+"""delta-rs beside Trinity: it reaches a bucket by itself, and commits there by conditional puts as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+
+from tests.support.bucket_lake import BucketLake
+from trinity.table import Table
+
+__all__ = ["append_by_delta_rs", "by_delta_rs"]
+
+
+def by_delta_rs(table: Table, lake: BucketLake, version: int | None = None) -> deltalake.DeltaTable:
+    """A table as delta-rs opens it."""
+    return deltalake.DeltaTable(table.location, version=version, storage_options=_known(lake))
+
+
+def append_by_delta_rs(lake: BucketLake, place: str, first: int, **options: Any) -> None:
+    """Two rows, or those that are given, appended by delta-rs, which makes the table if there is none."""
+    rows = options.pop("rows", pa.table({"k": [first, first + 1], "v": ["a", f"v{first}"]}))
+    deltalake.write_deltalake(place, rows, mode="append", storage_options=_known(lake), **options)
+
+
+def _known(lake: BucketLake) -> dict[str, str]:
+    return {f"aws_{name}": str(value) for name, value in lake.server.options.items()}
