@@ -19,11 +19,11 @@ __all__ = [
     "ENGINE",
     "Listing",
     "checkpoint_hint",
-    "commit_numbers",
     "commit_stamp",
     "commits",
     "earliest",
     "earliest_commit",
+    "has_commits",
     "is_of_trinity",
     "listed",
     "names_and_times",
@@ -70,6 +70,15 @@ class Listing:
 def commit_numbers(store: ObjectStore) -> list[int]:
     """The versions whose commit files are there, in no order."""
     return [int(match[1]) for match in map(_COMMIT.fullmatch, store.names(LOG)) if match]
+
+
+def has_commits(store: ObjectStore) -> bool:
+    """True for a folder with a commit: the first one, that of the newest checkpoint, or any other in its log."""
+    if store.on_disk:  # elsewhere each look is a request, as the listing is
+        known = (0, checkpoint_hint(store).get("version"))
+        if any(number is not None and commit_stamp(store, number) for number in known):
+            return True
+    return bool(commit_numbers(store))
 
 
 def read_commit(store: ObjectStore, table: str, version: int) -> list[dict[str, Any]]:

@@ -21,10 +21,10 @@ from trinity_delta.checkpoint import Replayed, at_checkpoint
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.log import (
-    commit_numbers,
     commit_stamp,
     earliest,
     earliest_commit,
+    has_commits,
     is_of_trinity,
     listed,
     newest_commit,
@@ -49,7 +49,7 @@ _MOST_FETCHED: Final = 8
 
 def is_table(folder: Location) -> bool:
     """True for a folder with at least one commit of Delta's."""
-    return bool(commit_numbers(ObjectStore(folder)))
+    return has_commits(ObjectStore(folder))
 
 
 def _named(table: TableHandle, state: State) -> State:
