@@ -72,6 +72,14 @@ def frequent(lake: DeltaConnector) -> TableHandle:
     return lake.metadata.create_table(KEYED.with_properties({**KEYED.properties, "delta.checkpointInterval": "3"}))
 
 
+def by_hadoop(spark: SparkSession, path: str) -> str:
+    """The text of a file as Delta's classes open it: Hadoop holds it against a checksum that it finds beside."""
+    java: Any = spark._jvm
+    place = java.org.apache.hadoop.fs.Path(path)
+    stream = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).open(place)
+    return str(java.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+
+
 def test_rows_are_committed_without_a_jvm(tmp_path: Path) -> None:
     lake = open_catalog(tmp_path / "w", None)
     table = lake.metadata.create_table(KEYED)
@@ -160,6 +168,7 @@ def test_a_checkpoint_of_deltas_own_is_gone_on_from(
     assert sorted(said) == sorted(removed(frequent, range(1, 7)))
     assert len(said) == 3
     assert splits(open_catalog(tmp_path / "w", spark), frequent) == splits(lake, frequent)
+    assert json.loads(by_hadoop(spark, f"{frequent.location}/_delta_log/_last_checkpoint"))["version"] == 6
 
 
 @pytest.mark.parametrize("feature", ["vacuumProtocolCheck", "rowTracking"])

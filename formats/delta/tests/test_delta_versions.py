@@ -202,6 +202,8 @@ def test_no_delta_in_spark(tmp_path: Path) -> None:
         _jsparkSession = None  # noqa: N815
 
     lake = open_catalog(tmp_path / "w", Spark())  # type: ignore[arg-type]
-    code, message = code_of(lambda: lake.metadata.create_table(KEYED))
+    table = lake.metadata.create_table(KEYED)
+    append(lake, table, (1, "a"))
+    code, message = code_of(lambda: set_properties(lake, table, {"comment": "x"}))
     assert code == "CONFIGURATION_INVALID"
     assert "delta-spark" in message

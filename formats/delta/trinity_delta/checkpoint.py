@@ -21,6 +21,8 @@ from trinity_delta.log import read_commit, read_commits
 __all__ = ["Replayed", "at_checkpoint", "replayed", "write_checkpoint"]
 
 _log = logger(__name__)
+_HADOOPS: Final = f"{LOG}/._last_checkpoint.crc"
+"""The checksum that Hadoop keeps beside a hint of Delta's: it would refuse another hint by it."""
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _TEXTS: Final = pa.map_(pa.string(), pa.string())
 _VECTOR: Final = pa.struct(
@@ -236,6 +238,8 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
         return
     size = len(rows) + len(removed)
     hint = {"version": version, "size": size, "sizeInBytes": len(data), "numOfAddFiles": len(found.files)}
+    if store.on_disk:
+        store.delete([_HADOOPS])
     store.put(LAST_CHECKPOINT, json.dumps(hint).encode())
 
 

@@ -51,7 +51,7 @@ class DeltaConnector(Connector):
 
 
 class DeltaFormat(Format):
-    """Delta tables in a folder, where some commits need Spark with Delta's JARs, or in an object store, where none does."""
+    """Delta tables in a folder, where some commits need Spark with Delta's JARs, or in an object store."""
 
     @property
     def in_object_stores(self) -> bool:

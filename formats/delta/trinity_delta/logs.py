@@ -6,10 +6,12 @@ it does not keep to. The rest is Delta's: changes of columns and settings, table
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from typing import Any
 
+from trinity.errors import TrinityError
 from trinity.spi import ConnectorContext
 from trinity.storage import Location, ObjectStore
 from trinity_delta.actions import LOG
@@ -70,7 +72,8 @@ class Logs:
     def forget(self, location: str) -> None:
         """Drops what a running Spark remembers of a table, which was dropped or is about to be made."""
         if Location.of(location).on_disk and _spark_runs():
-            self.jvm().forget(location)
+            with contextlib.suppress(TrinityError):  # one without Delta remembers nothing
+                self.jvm().forget(location)
 
 
 def _spark_runs() -> bool:
