@@ -155,6 +155,18 @@ def test_listings_begin_behind_a_name(there: Session, cloud: BucketLake) -> None
     assert store.stat("c") is None
 
 
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_an_object_gets_another_name(there: Session, cloud: BucketLake) -> None:
+    store = ObjectStore(f"{cloud.place}/moved")
+    store.put("a b/1%2F", b"x")
+    store.put("c/ü", b"another")
+    store.move("a b/1%2F", "c/ü")
+    assert [(entry.path, entry.size) for entry in store.list()] == [("c/ü", 1)]
+    assert store.get("c/ü") == b"x"
+    with pytest.raises(FileNotFoundError):
+        store.move("a b/1%2F", "d")
+
+
 # -- one winner -------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import re
 import threading
 import uuid
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler
@@ -46,6 +46,7 @@ class Stored:
         email: the service account that may, too.
         key: by which its tokens are proved.
         buckets: bucket -> name of an object -> the object.
+        slow: the time by which its clock is behind the machine's.
     """
 
     token: str
@@ -54,6 +55,7 @@ class Stored:
     buckets: dict[str, dict[str, _Object]] = field(default_factory=dict)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    slow: timedelta = timedelta()
 
     def put(self, bucket: str, name: str, data: bytes, generation: str | None) -> _Object | None:
         """Puts an object; None where there is another generation than the one that is asked for."""
@@ -61,9 +63,17 @@ class Stored:
             there = self.buckets[bucket].get(name)
             if generation is not None and int(generation) != (there.generation if there else 0):
                 return None
-            found = _Object(data, (there.generation if there else 0) + 1, datetime.now(UTC).replace(microsecond=0))
+            now = (datetime.now(UTC) - self.slow).replace(microsecond=0)
+            found = _Object(data, (there.generation if there else 0) + 1, now)
             self.buckets[bucket][name] = found
             return found
+
+    def copied(self, source: str) -> bytes | None:
+        """The bytes of an object that is to be copied, ``bucket/name`` percent-encoded; None where there is none."""
+        bucket, _, name = unquote(source).removeprefix("/").partition("/")
+        with self.lock:
+            there = self.buckets.get(bucket, {}).get(name)
+        return there.data if there else None
 
     def listed(self, bucket: str, prefix: str, delimiter: str, after: str) -> tuple[dict[str, _Object], list[str]]:
         """Objects and prefixes, by their names; those behind one alone."""
@@ -124,6 +134,11 @@ class GoogleHandler(BaseHTTPRequestHandler):
 
     def by_xml(self, stored: Stored, bucket: str, name: str, body: bytes) -> None:
         if self.command == "PUT":
+            if (source := self.headers.get("x-goog-copy-source")) is not None:
+                copied = stored.copied(source)
+                if copied is None:
+                    return self.refuse(404, "NoSuchKey", "The specified key does not exist.")
+                body = copied
             put = stored.put(bucket, name, body, self.headers.get("x-goog-if-generation-match"))
             if put is None:
                 return self.refuse(412, "PreconditionFailed", "A precondition that was specified did not hold.")

@@ -1,7 +1,8 @@
 """The objects of a bucket, by obstore; data files are opened by the file system of the bucket's kind of store.
 
-There are no folders, nothing is renamed and nothing synced: an object that was put is there for everybody. All answers
-are those of the newest state; each is one request, but for listings of many objects.
+There are no folders, and nothing is synced: an object that was put is there for everybody. Another name is given by a
+copy that the store makes. All answers are those of the newest state; each is one request, but for listings of many
+objects.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from trinity.storage.store_errors import object_trouble, plain_text, told_of, wi
 from trinity.storage.store_options import StoreOptions
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta
     from obstore.store import ObjectStore
     from pyarrow.fs import FileSystem
 
@@ -82,6 +84,10 @@ class BucketObjects:
             return bytes(obstore.get(self._client, _key(path)).bytes())
 
     def list(self, root: str, prefix: str, after: str | None) -> Iterator[Entry]:
+        for name, meta in self._listed(root, prefix, after):
+            yield Entry(name, meta["size"], _ms(meta))
+
+    def _listed(self, root: str, prefix: str, after: str | None) -> Iterator[tuple[str, ObjectMeta]]:
         below = _key(f"{root}/{prefix}" if prefix else root)
         top = f"{_key(root)}/".lstrip("/")
         with told_of(root):
@@ -90,7 +96,7 @@ class BucketObjects:
                     name = str(meta["path"]).removeprefix(top)
                     if after and name <= after:  # Azure begins with it, and Azurite at the beginning
                         continue
-                    yield Entry(name, meta["size"], int(meta["last_modified"].timestamp() * 1000))
+                    yield name, meta
 
     def names_in(self, folder: str) -> Sequence[str]:
         with told_of(folder):
@@ -99,10 +105,9 @@ class BucketObjects:
         return [path.rpartition("/")[2] for path in (*objects, *found["common_prefixes"])]
 
     def walk(self, root: str, hidden: str, endings: tuple[str, ...]) -> Iterator[tuple[str, Stat]]:
-        for entry in self.list(root, "", None):
-            parts = entry.path.split("/")
-            if entry.path.endswith(endings) and not any(part[:1] in hidden for part in parts):
-                yield f"{root}/{entry.path}", Stat(entry.size, entry.modified_ms * 10**6, "")
+        for name, meta in self._listed(root, "", None):
+            if name.endswith(endings) and not any(part[:1] in hidden for part in name.split("/")):
+                yield f"{root}/{name}", Stat(meta["size"], _ms(meta) * 10**6, meta["e_tag"] or "")
 
     # -- writing ----------------------------------------------------------------------------------------
 
@@ -196,7 +201,26 @@ class BucketObjects:
         raise _unsupported(path, "a stream into an object")
 
     def move(self, path: str, new: str) -> None:
-        raise _unsupported(path, "another name for an object")
+        """By a copy that the store makes; the first name goes when all bytes have the second one.
+
+        Whoever does it again where it was cut off comes to the same, and so do several at once.
+        """
+        import obstore
+
+        there = self.stat(path)
+        if there is None:
+            raise FileNotFoundError(path)
+        with told_of(path):
+            obstore.copy(self._client, _key(path), _key(new))
+        copied = self.stat(new)
+        if copied is None or copied.size != there.size:  # Azure may answer before it is done
+            size = copied.size if copied else 0
+            raise TrinityError(
+                "FILESYSTEM_ERROR",
+                f"The store did not copy '{path}' to '{new}', which has {size} of its {there.size} bytes; it stays "
+                "where it is. Try again later.",
+            )
+        self.remove([path])
 
     def set_modified(self, path: str, modified_ns: int) -> None:
         raise _unsupported(path, "another time for an object")
@@ -206,6 +230,10 @@ class BucketObjects:
 
     def sync_folders(self, folders: Iterable[str]) -> None:
         """Nothing."""
+
+
+def _ms(meta: ObjectMeta) -> int:
+    return int(meta["last_modified"].timestamp() * 1000)
 
 
 def _key(path: str) -> str:

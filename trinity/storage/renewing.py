@@ -102,7 +102,7 @@ class RenewingObjects:
         return self._objects.writer(path, new=new, listed=listed)
 
     def move(self, path: str, new: str) -> None:
-        self._objects.move(path, new)
+        self._twice(lambda: self._objects.move(path, new))
 
     def set_modified(self, path: str, modified_ns: int) -> None:
         self._objects.set_modified(path, modified_ns)

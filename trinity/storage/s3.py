@@ -140,6 +140,7 @@ class S3(StoreKind):
     options: ClassVar[type[StoreOptions]] = S3Options
     causes: ClassVar[tuple[Cause, ...]] = _CAUSES
     arrow_sign: ClassVar[str | None] = "AWS Error"
+    longest_copy: ClassVar[int | None] = 5 * 2**30
     spark: ClassVar[SparkRequirements] = SparkRequirements(
         packages=(
             _HADOOP_AWS,

@@ -152,6 +152,11 @@ class ObjectStore:
         """Deletes the objects below a folder, as far as they can be."""
         self._objects.remove_below(self.path(folder))
 
+    @property
+    def longest_move(self) -> int | None:
+        """The bytes of the largest object that may get another name; None where any may."""
+        return None if self.on_disk else self.location.kind.longest_copy
+
     # -- streams, and what others than this store put; errors are the system's ----------------------------
 
     def make_folder(self, name: str = "", *, sync: bool = True) -> None:
@@ -175,6 +180,8 @@ class ObjectStore:
 
     def move(self, name: str, new: str) -> None:
         """Gives an object another name, in one step; one that has that name goes.
+
+        In a bucket it is two steps, a copy and a deletion: between them the object has both names.
 
         Raises:
             FileNotFoundError: there is no object of the first name.

@@ -58,6 +58,8 @@ class StoreKind(ABC):
     """Objects that one request deletes."""
     deletes_others: ClassVar[bool] = True
     """True where the others are gone when a request tells of one that was missing."""
+    longest_copy: ClassVar[int | None] = None
+    """The bytes of the largest object that one request copies; None where there is no such limit."""
     spark: ClassVar[SparkRequirements]
     """The requirement of Hadoop's file system."""
     pyiceberg_prefix: ClassVar[str]
