@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,62 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.folder_feed import Feed, values
 from trinity import TrinityError
-from trinity.spi import (
-    CommitResult,
-    ConnectorContext,
-    ConnectorMetadata,
-    DataFile,
-    PageSinkProvider,
-    SinkId,
-    TableHandle,
-)
-from trinity_parquet import ParquetFormat
 
 
 class Killed(BaseException):
     """The process ends here."""
 
 
-class Feed:
-    """A folder in partitions ``p=0``, ``p=1``, as one process knows it; no Spark."""
-
-    def __init__(self, folder: Path) -> None:
-        def no_spark() -> Any:
-            raise AssertionError
-
-        lake = ParquetFormat().create("lake", {"warehouse": str(folder.parent / "w")}, ConnectorContext(no_spark))
-        self.folder = folder
-        self.table = TableHandle("lake", "default", "feed", str(folder))
-        self.metadata: ConnectorMetadata = lake.open_external(self.table)
-        self.sinks: PageSinkProvider = lake.sinks
-
-    def append(self, *values: int) -> CommitResult:
-        insert = self.metadata.begin_insert(self.table)
-        return self.metadata.finish_insert(insert, self.staged(insert.target, *values))
-
-    def staged(self, target: Any, *values: int) -> list[bytes]:
-        sink = self.sinks.create_page_sink(target, SinkId())
-        parts = pa.array([v % 2 for v in values], pa.int64())
-        sink.append_page(pa.record_batch([pa.array(values, pa.int64()), parts], schema=target.storage))
-        return sink.finish()
-
-    def compact(self) -> CommitResult:
-        files = self.metadata.get_splits(self.table).files
-        rewrite = self.metadata.begin_rewrite(self.table, files)
-        staged = self.staged(rewrite.target, *rows(files))
-        return self.metadata.finish_rewrite(rewrite, staged, replace_sidecar=False)
-
-    def values(self) -> list[int]:
-        return values(self)
-
-
-def values(feed: Feed) -> list[int]:
-    return rows(feed.metadata.get_splits(feed.table).files)
-
-
-def rows(files: Iterable[DataFile]) -> list[int]:
-    return sorted(v for f in files for v in pq.ParquetFile(f.path).read()["v"].to_pylist())
+def feed_of(folder: Path) -> Feed:
+    return Feed(str(folder), {"warehouse": str(folder.parent / "w")})
 
 
 @pytest.fixture
@@ -118,16 +72,16 @@ def test_a_commit_of_several_files_killed_at_every_operation(
     for number in range(1, 200):
         copy = tmp_path / f"copy{number}"
         shutil.copytree(folder, copy, copy_function=shutil.copy2)
-        writer = Feed(copy)
+        writer = feed_of(copy)
         work = (lambda w=writer: w.append(2, 3)) if action == "append" else writer.compact
         killed = killed_at(monkeypatch, number, work)
-        reader = Feed(copy)
+        reader = feed_of(copy)
         found = values(reader)
         before, after = [0, 1], [0, 1, 2, 3] if action == "append" else [0, 1]
         assert found in ([before, after] if killed else [after]), f"killed at {number}"
         assert values(reader) == found, "and it stays so"
         reader.append(4, 5)
-        assert values(Feed(copy)) == sorted([*found, 4, 5]), f"killed at {number}"
+        assert values(feed_of(copy)) == sorted([*found, 4, 5]), f"killed at {number}"
         if not killed:
             assert number > 5
             assert not list(copy.glob(".trinity-staging/*"))
@@ -137,12 +91,12 @@ def test_a_commit_of_several_files_killed_at_every_operation(
 
 def test_readers_see_none_or_all_of_a_commit_under_way(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the writer does next, and however far it got when the reader began to look."""
-    writer, reader, seen = Feed(folder), Feed(folder), []
+    writer, reader, seen = feed_of(folder), feed_of(folder), []
     rename, scandir = os.rename, os.scandir
 
     def looking(source: Any, target: Any) -> None:
         monkeypatch.setattr(os, "rename", rename)
-        seen.append(values(Feed(folder)))
+        seen.append(values(feed_of(folder)))
         if os.path.exists(source):
             rename(source, target)
 
@@ -169,22 +123,22 @@ def test_one_who_may_not_write_sees_none_of_a_crashed_commit(folder: Path, monke
     with monkeypatch.context() as patch:
         patch.setattr("trinity_parquet.claims.Claims.complete", crash)
         with pytest.raises(Killed):
-            Feed(folder).append(2, 3)
+            feed_of(folder).append(2, 3)
 
     def denied(*arguments: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", denied)
-        assert values(Feed(folder)) == [0, 1]
+        assert values(feed_of(folder)) == [0, 1]
         with pytest.raises(OSError, match="Permission denied"):
-            Feed(folder).append(4)
-    assert values(Feed(folder)) == [0, 1, 2, 3]
+            feed_of(folder).append(4)
+    assert values(feed_of(folder)) == [0, 1, 2, 3]
 
 
 def test_writers_of_different_partitions_have_one_order(folder: Path) -> None:
     """The second one was checked against the folder before the first one's commit: it is checked again."""
-    first, second = Feed(folder), Feed(folder)
+    first, second = feed_of(folder), feed_of(folder)
     begun = second.metadata.begin_insert(second.table)
     staged = second.staged(begun.target, 3)
     claims = [first.append(2).version, second.metadata.finish_insert(begun, staged).version]
@@ -199,19 +153,19 @@ def test_writers_and_a_compaction_race(folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("trinity.storage.commits._FifoLock.held", lambda self: contextlib.nullcontext())
 
     def write(writer: int) -> None:
-        feed = Feed(folder)
+        feed = feed_of(folder)
         for n in range(4):
             feed.append(100 * writer + 2 * n, 100 * writer + 2 * n + 1)
 
     def compact(_: int) -> None:
         for _ in range(4):
             with contextlib.suppress(TrinityError, FileNotFoundError):  # what it reads may be replaced
-                Feed(folder).compact()
+                feed_of(folder).compact()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda work: work[0](work[1]), [(write, 1), (write, 2), (compact, 0), (write, 3)]))
     expected = [0, 1, *(100 * writer + n for writer in (1, 2, 3) for n in range(8))]
-    assert values(Feed(folder)) == sorted(expected)
+    assert values(feed_of(folder)) == sorted(expected)
 
 
 def test_a_lost_answer_to_a_claim_is_looked_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,25 +176,25 @@ def test_a_lost_answer_to_a_claim_is_looked_up(folder: Path, monkeypatch: pytest
         raise FileExistsError(17, "File exists")
 
     monkeypatch.setattr(os, "link", lost)
-    Feed(folder).append(2, 3)
-    assert values(Feed(folder)) == [0, 1, 2, 3]
+    feed_of(folder).append(2, 3)
+    assert values(feed_of(folder)) == [0, 1, 2, 3]
 
 
 def test_what_compaction_replaced_is_known_by_more_than_its_name(folder: Path) -> None:
     """A file that somebody writes anew under the name of a replaced one stays."""
-    feed = Feed(folder)
+    feed = feed_of(folder)
     feed.compact()
     name = folder / "p=0" / "first.parquet"
     assert not name.exists()
     pq.write_table(pa.table({"v": pa.array([8], pa.int64())}), name)
-    assert values(Feed(folder)) == [0, 1, 8]
-    Feed(folder).append(3)
+    assert values(feed_of(folder)) == [0, 1, 8]
+    feed_of(folder).append(3)
     assert values(feed) == [0, 1, 3, 8]
 
 
 def test_a_file_of_an_old_time_is_seen_to_have_come(folder: Path, tmp_path: Path) -> None:
     """``cp -p`` keeps the time; what a statement has read is not what the folder holds now."""
-    feed = Feed(folder)
+    feed = feed_of(folder)
     splits = feed.metadata.get_splits(feed.table)
     pinned = replace(feed.table, version=splits.version)
     old = time.time() - 1000
@@ -257,3 +211,28 @@ def test_a_file_of_an_old_time_is_seen_to_have_come(folder: Path, tmp_path: Path
     assert now.version > splits.version
     assert now.files[0].name == "old.parquet", "the order is that of the times"
     assert values(feed) == [0, 1, 9]
+
+
+def test_the_next_writer_clears_what_a_killed_one_has_staged(folder: Path) -> None:
+    """After a week, in which a statement may be at work."""
+    now = time.time()
+    for digit, days in (("0", 8), ("1", 6)):
+        staged = folder / ".trinity-staging" / (digit * 32) / "p=0" / "x.parquet"
+        staged.parent.mkdir(parents=True)
+        shutil.copy(folder / "p=0" / "first.parquet", staged)
+        os.utime(staged, (now - days * 24 * 3600,) * 2)
+    feed_of(folder).append(2)
+    assert [p.name for p in folder.glob(".trinity-staging/*")] == ["1" * 32]
+    assert values(feed_of(folder)) == [0, 1, 2]
+
+
+def test_a_statement_whose_staged_files_are_gone_is_told(folder: Path) -> None:
+    feed = feed_of(folder)
+    begun = feed.metadata.begin_insert(feed.table)
+    staged = feed.staged(begun.target, 2, 3)
+    next(folder.glob(".trinity-staging/*/p=1/*")).unlink()
+    with pytest.raises(TrinityError, match="removed meanwhile") as caught:
+        feed.metadata.finish_insert(begun, staged)
+    assert caught.value.code == "TRANSACTION_CONFLICT"
+    assert values(feed) == [0, 1]
+    assert not list(folder.glob(".trinity-staging/*"))

@@ -167,6 +167,25 @@ def test_an_object_gets_another_name(there: Session, cloud: BucketLake) -> None:
         store.move("a b/1%2F", "d")
 
 
+@pytest.mark.parametrize("cloud", PARQUET, indirect=True)
+def test_a_folder_of_others_takes_rows(there: Session, cloud: BucketLake) -> None:
+    """They come in by copies that the store makes of what is staged."""
+    folder = f"{cloud.place}/theirs"
+    for number in (1, 2):
+        data = pa.BufferOutputStream()
+        pq.write_table(pa.table({"k": pa.array([number], pa.int32()), "v": ["theirs"]}), data)
+        ObjectStore(folder).put(f"p=x y/{number}.parquet", data.getvalue().to_pybytes())
+    table = there.register("theirs", "parquet", folder)
+    for number in (3, 4):
+        table.append(pa.table({"k": pa.array([number] * 2, pa.int32()), "v": ["ours"] * 2, "p": ["x y", "a/b"]}))
+    with cloud.connect() as other:
+        found = [(row["k"], row["v"]) for row in stored(cloud.server, other.table("theirs"))]
+    assert found == [(1, "theirs"), (2, "theirs"), *[(3, "ours")] * 2, *[(4, "ours")] * 2]
+    names = [name for name in objects(cloud.server, folder) if name.endswith(".parquet")]
+    assert len(names) == 6
+    assert not any(".trinity-staging" in name for name in names)
+
+
 # -- one winner -------------------------------------------------------------------------------------------
 
 

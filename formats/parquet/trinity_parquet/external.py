@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -44,6 +43,7 @@ from trinity.storage import (
     spark_schema,
     write_target,
 )
+from trinity_parquet.arrival import Mark
 from trinity_parquet.claims import STAGING
 from trinity_parquet.folder import Folder, Listing
 from trinity_parquet.schema import storage_schema
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["FolderTable"]
-
-_NS_PER_MS: Final = 1_000_000
 
 
 class FolderTable(SingleTable):
@@ -84,7 +82,6 @@ class FolderTable(SingleTable):
     # -- appends ------------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        _check_on_disk(table)
         listing = self._folder.list(table.full_name)
         if table.version not in (None, listing.version):
             raise TrinityError(
@@ -93,12 +90,12 @@ class FolderTable(SingleTable):
                 "again.",
             )
         pinned, definition = replace(table, version=listing.version), listing.definition((table.schema, table.table))
-        return FolderInsert(pinned, definition, _target(table, definition), frozenset(listing.times))
+        return FolderInsert(pinned, definition, _target(table, definition), frozenset(listing.marks.items()))
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
     ) -> CommitResult:
-        _refuse_txn(insert.table, txn)
+        self._refuse_txn(insert, txn)
         return self._publish(insert, from_fragments(list(fragments)), lambda _: None)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
@@ -111,7 +108,7 @@ class FolderTable(SingleTable):
         fragments: Sequence[bytes],
         txn: TransactionId | None = None,
     ) -> CommitResult:
-        _refuse_txn(merge.table, txn)
+        self._refuse_txn(merge.insert, txn)
         files, gone = from_merge_fragments(fragments)
 
         def check(listing: Listing) -> None:
@@ -131,17 +128,13 @@ class FolderTable(SingleTable):
         files, newest = from_fragments(list(fragments)), replace(rewrite.table, version=None)
 
         def attempt() -> CommitResult:
-            self._folder.settle()
-            listing = self._listing(newest)
+            listing = self._settled(newest)
             if gone := sorted({f.path for f in rewrite.replaced} - listing.times.keys()):
                 raise TrinityError(
                     "TRANSACTION_CONFLICT",
                     f"'{gone[0]}' of table '{newest.full_name}' was removed meanwhile; compact again.",
                 )
-            # their place in the order is that of the newest file that they replace (K6)
-            replaced = [f.path for f in rewrite.replaced]
-            stamp = max(listing.marks[path][0] for path in replaced)
-            self._folder.commit(listing, rewrite.target, [(f, stamp) for f in files], replaced)
+            self._folder.commit(listing, rewrite.target, files, [f.path for f in rewrite.replaced])
             with contextlib.suppress(TrinityError):
                 listing = self._listing(newest)
             return commit_result(listing.version, files)
@@ -160,6 +153,14 @@ class FolderTable(SingleTable):
             )
         return listing
 
+    def _settled(self, table: TableHandle) -> Listing:
+        """The folder as it is when no commit is under way."""
+        listing = self._listing(table)
+        if listing.settled:
+            return listing
+        self._folder.settle()
+        return self._listing(table)
+
     def _publish(
         self, insert: InsertTableHandle, files: Sequence[DataFile], check: Callable[[Listing], None]
     ) -> CommitResult:
@@ -167,42 +168,48 @@ class FolderTable(SingleTable):
         newest = replace(insert.table, version=None)
 
         def attempt() -> CommitResult:
-            self._folder.settle()
-            listing = self._listing(newest)
+            listing = self._settled(newest)
             check(listing)
             if not files:
+                self._folder.discard(insert.target)
                 return CommitResult(listing.version)
-            version = max(time.time_ns() // _NS_PER_MS, listing.version + 1)
-            # times are the order in the commit
-            ordered = [(file, version * _NS_PER_MS + number * 1000) for number, file in enumerate(files)]
-            self._folder.commit(listing, insert.target, ordered)
-            return commit_result(version, files)
+            return commit_result(self._folder.commit(listing, insert.target, files), files)
 
         return self._committed(newest, insert, attempt)
 
     def _committed(
         self, table: TableHandle, write: InsertTableHandle | RewriteTableHandle, attempt: Callable[[], CommitResult]
     ) -> CommitResult:
-        """Runs a commit's loop; what is still staged after it goes."""
+        """Runs a commit's loop; what is staged goes where no commit came of it."""
         try:
             return commit_loop(table.location, attempt, commit_timeout_s(write.definition.properties))
-        finally:
+        except BaseException:
             self._folder.discard(write.target)
+            raise
+
+    def _refuse_txn(self, insert: InsertTableHandle, txn: TransactionId | None) -> None:
+        if txn is not None:
+            self._folder.discard(insert.target)
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"Table '{insert.table.full_name}' is a folder of Parquet files, which has no place for a txn; use "
+                "Delta or Iceberg, or a table that Trinity makes.",
+            )
 
 
 @dataclass(frozen=True)
 class FolderInsert(InsertTableHandle):
-    """With the paths of the files that the folder held: no commit says later which have gone."""
+    """With the files that the folder held, and their marks: no commit says later which have gone."""
 
-    files: frozenset[str]
+    files: frozenset[tuple[str, Mark]]
 
 
 def _changes(merge: MergeTableHandle, listing: Listing) -> list[FileChange]:
     """The changes of the folder since a statement began; compactions are among them, as they leave no mark."""
     assert isinstance(merge.insert, FolderInsert)
-    pinned = merge.table.version or 0
-    same = {path for path, time in listing.times.items() if time <= pinned} & merge.insert.files
-    added = [f for f in listing.files if f.path not in same]
+    same = merge.insert.files & listing.marks.items()
+    paths = {path for path, _ in same}
+    added = [f for f in listing.files if f.path not in paths]
     return [FileChange(listing.version, added, same != merge.insert.files)]
 
 
@@ -233,22 +240,3 @@ class _FolderScan(NativeScan):
     @property
     def as_written(self) -> bool:
         return True
-
-
-def _check_on_disk(table: TableHandle) -> None:
-    """Refuses to write into a bucket, where staged files cannot be moved into their folder (NOT_SUPPORTED)."""
-    if not Location.of(table.location).on_disk:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Table '{table.full_name}' is a folder of Parquet files in a bucket, '{table.location}', where several "
-            "files cannot come at once: Trinity only reads it. Copy it by CREATE TABLE AS SELECT, and write there.",
-        )
-
-
-def _refuse_txn(table: TableHandle, txn: TransactionId | None) -> None:
-    if txn is not None:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"Table '{table.full_name}' is a folder of Parquet files, which has no place for a txn; use Delta or "
-            "Iceberg, or a table that Trinity makes.",
-        )

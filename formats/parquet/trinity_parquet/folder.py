@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,17 +27,13 @@ from trinity.storage import (
     parquet_footer,
     system_trouble,
 )
-from trinity_parquet.claims import Claim, Claims, Mark, Stage, mark_of
+from trinity_parquet.arrival import NS_PER_MS, Mark, file_name, walk
+from trinity_parquet.claims import AT_ONCE, STAGING, Claim, Claims, Stage
 
 __all__ = ["Folder", "Listing", "foreign_format"]
 
-_AT_ONCE: Final = 16
-"""Files of a bucket whose footers are read side by side."""
 _NUMBERED: Final = 64
 """States of a folder of which a process remembers the files."""
-_HIDDEN: Final = "._"
-"""Signs before the names of what is no data."""
-_ENDINGS: Final = (".parquet", ".parq", ".pq")
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?\d+\.\d*")
@@ -49,7 +46,7 @@ class Listing:
 
     Attributes:
         files: in arrival order, all of one commit.
-        times: path -> modification time, milliseconds since the epoch.
+        times: path -> when the file came, nanoseconds since the epoch.
         columns: of the files, then of the folders' names.
         partition_by: names of the latter.
         version: the newest file's time, milliseconds since the epoch; a higher number where this process has seen
@@ -85,8 +82,16 @@ class _Found:
     folders: Mapping[str, str | None]
 
     @property
-    def modified_ns(self) -> int:
+    def arrived_ns(self) -> int:
         return self.mark[0]
+
+
+class _Gone(Exception):
+    """A file that was listed and is not there."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
 
 
 class Folder:
@@ -120,10 +125,10 @@ class Folder:
         taken = {c.lower() for c in kinds}
         columns = [c for c in _columns(name, found) if c.name.lower() not in taken]
         marks = {f.path: f.mark for f in found}
-        version = self._number(found[-1].modified_ns // 1_000_000, marks)
+        version = self._number(found[-1].arrived_ns // NS_PER_MS, marks)
         return Listing(
             tuple(_data_file(f, kinds, version) for f in found),
-            {f.path: f.modified_ns // 1_000_000 for f in found},
+            {f.path: f.arrived_ns for f in found},
             (*columns, *partition),
             tuple(kinds),
             version,
@@ -136,35 +141,47 @@ class Folder:
         self,
         listing: Listing,
         target: WriteTarget,
-        files: Iterable[tuple[DataFile, int]],
-        removed: Iterable[str] = (),
-    ) -> None:
+        files: Sequence[DataFile],
+        replaced: Sequence[str] = (),
+    ) -> int:
         """Makes staged files part of the folder, and takes others out of it: all of that or nothing.
+
+        Files that replace others have the place of the newest of these in the order (K6).
 
         Args:
             listing: the folder as the commit was checked against it.
             target: where the files are staged.
-            files: each with the modification time that it gets, nanoseconds.
-            removed: paths of files that they replace.
+            files: in their order.
+            replaced: paths of files that they replace.
+
+        Returns:
+            the time of the commit, milliseconds since the epoch: now, and behind all that the folder held.
 
         Raises:
             CommitRaced: another writer's commit came between.
+            TrinityError: TRANSACTION_CONFLICT for a staged file that is gone; NOT_SUPPORTED for one that is too large
+                to move.
         """
         if not listing.settled:
             raise CommitRaced(f"another writer is adding files to '{self._store.root}'")
-        moves, staged = {}, ObjectStore(target.folder)
-        for number, (file, stamp) in enumerate(files):
-            self._store.set_modified(file.path, stamp)
+        at_ms = max(self._staged_ms(target, files), listing.version + 1)
+        place = max((listing.times[path] for path in replaced), default=None)
+        moves, staged, number = {}, ObjectStore(target.folder), listing.claim + 1
+        for count, file in enumerate(files):
+            at_ns = at_ms * NS_PER_MS + count * 1000 if place is None else place
+            if self._store.on_disk:
+                self._store.set_modified(file.path, at_ns)
             if target.sync:
                 self._store.sync(file.path)
-            name = f"trinity-{listing.claim + 1:020d}-{target.statement}-{number:06d}.parquet"
             partition, slash, _ = staged.relative(file.path).rpartition("/")
+            name = file_name(self._store, number, target.statement, count, at_ns)
             moves[self._store.relative(file.path)] = f"{partition}{slash}{name}"
-        gone = {self._store.relative(path): listing.marks[path] for path in removed}
-        claim = Claim(listing.claim + 1, target.statement, moves, gone)
+        gone = {self._store.relative(path): listing.marks[path] for path in replaced}
+        claim = Claim(number, target.statement, moves, gone)
         self._claims.put(claim)
         what = f"Commit {claim.number} of '{self._store.root}' is left for the next reader or writer to complete"
         after_commit(what, lambda: self._claims.complete(claim))
+        return at_ms
 
     def settle(self) -> None:
         """Completes what a crashed writer left."""
@@ -173,6 +190,26 @@ class Folder:
     def discard(self, target: WriteTarget) -> None:
         """Removes what is staged there, unless a commit stands that needs it."""
         self._claims.discard(target.statement)
+
+    def _staged_ms(self, target: WriteTarget, files: Sequence[DataFile]) -> int:
+        """The time of now, by the store's clock as that of others' files: in a bucket when the last file was staged."""
+        there = {entry.path: entry for entry in self._store.list(f"{STAGING}/{target.statement}")}
+        for name in (self._store.relative(file.path) for file in files):
+            if name not in there:
+                raise TrinityError(
+                    "TRANSACTION_CONFLICT",
+                    f"'{self._store.path(name)}', written by this statement, was removed meanwhile. Run the statement "
+                    "again.",
+                )
+            if (longest := self._store.longest_move) is not None and there[name].size > longest:
+                raise TrinityError(
+                    "NOT_SUPPORTED",
+                    f"'{self._store.path(name)}' has {there[name].size} bytes, and this store copies files of at most "
+                    f"{longest} into the folder. Write fewer rows at once.",
+                )
+        if self._store.on_disk:
+            return time.time_ns() // NS_PER_MS
+        return max((entry.modified_ms for entry in there.values()), default=0)
 
     def _number(self, modified_ms: int, marks: Mapping[str, Mark]) -> int:
         while self._numbered.setdefault(modified_ms, marks) != marks:
@@ -183,22 +220,30 @@ class Folder:
 
     def _settled_files(self, name: str) -> tuple[Sequence[_Found], Claim, Stage]:
         """The files in their order, none or all of each commit's, and the newest commit with how far it has come."""
-        claims = self._claims
+        claims, missed = self._claims, set[str]()
+        claim = claims.known()
         while True:
-            claim = claims.newest()
             if claims.stage(claim) is Stage.MOVING:
                 # one who may not write sees the folder as before the commit
                 with contextlib.suppress(OSError, TrinityError):
                     claims.complete(claim, removing=False)
-            stage = claims.stage(claim)
-            found = sorted(self._files(name, claim, stage), key=lambda f: (f.modified_ns, f.path))
-            if claims.newest().number == claim.number and claims.stage(claim) is stage:
+            stage, replaced = claims.stage(claim), claims.replaced
+            try:
+                found = sorted(self._files(name, claim, stage), key=lambda f: (f.arrived_ns, f.path))
+            except _Gone as gone:  # a compaction took it away: the next look does not find it
+                if gone.path in missed:
+                    raise TrinityError("BAD_DATA", f"'{gone.path}' of table '{name}' cannot be read.") from gone
+                missed.add(gone.path)
+                claim = claims.newest()
+                continue
+            newest = claims.newest()
+            if newest.number == claim.number and claims.stage(newest) is stage and claims.replaced == replaced:
                 return found, claim, stage
+            claim = newest
 
     def _files(self, name: str, claim: Claim, stage: Stage) -> Iterable[_Found]:
         before = self._known
-        walked = ((below, mark_of(found)) for below, found in self._store.walk(*_ENDINGS, hidden=_HIDDEN))
-        keys = [key for key in walked if not self._claims.hides(claim, stage, *key)]
+        keys = [key for key in walk(self._store) if not self._claims.hides(claim, stage, *key)]
         unread = [key for key in keys if key not in before]
         read = dict(zip(unread, self._read_all(name, unread), strict=True))
         self._known = {key: before.get(key) or read[key] for key in keys}
@@ -208,7 +253,7 @@ class Folder:
         """Files with their footers; in a bucket, where each is a request or two, side by side."""
         if self._store.on_disk:
             return [self._read(name, *key) for key in keys]
-        with ThreadPoolExecutor(_AT_ONCE) as readers:
+        with ThreadPoolExecutor(AT_ONCE) as readers:
             return list(readers.map(lambda key: self._read(name, *key), keys))
 
     def _read(self, name: str, below: str, mark: Mark) -> _Found:
@@ -217,6 +262,8 @@ class Folder:
             footer = parquet_footer(path)
             schema = _instants(footer, footer.schema.to_arrow_schema().remove_metadata())
         except (pa.ArrowException, OSError, MemoryError) as error:
+            if not self._store.exists(below):
+                raise _Gone(path) from error
             damaged = TrinityError("BAD_DATA", f"'{path}' of table '{name}' is no Parquet file: {error}.")
             raise system_trouble(error, path) or damaged from error
         plain = [f.name for f in schema if not (pa.types.is_nested(f.type) or pa.types.is_floating(f.type))]

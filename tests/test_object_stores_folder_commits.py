@@ -1,0 +1,311 @@
+"""Commits of several files to a folder of others in a bucket: one commit each, whatever request is the last one."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.bucket_lake import BucketLake, bucket_lake, objects, refusal
+from tests.support.fault_proxy import LOST, Answer, Request
+from tests.support.folder_feed import Feed, values
+from tests.support.object_store import READER, ObjectServer
+from trinity import TrinityError
+from trinity.storage import ObjectStore
+
+DENIED = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
+
+
+@pytest.fixture
+def lake(object_server: ObjectServer, bucket: str) -> Iterator[BucketLake]:
+    """A place that the process knows how to reach, in a bucket of which it knows that it puts if absent."""
+    found = bucket_lake("parquet", object_server, bucket, {})
+    with found.connect():
+        ObjectStore(found.place).put_if_absent("known", b"")
+        yield found
+
+
+class Theirs:
+    """Folders of rows 0 and 1, one in each partition, as others made them.
+
+    Args:
+        lake: where they are.
+    """
+
+    def __init__(self, lake: BucketLake) -> None:
+        self.lake = lake
+        self.folder = f"{lake.place}/none"
+
+    def made(self, name: str = "feed") -> Theirs:
+        """Makes another folder."""
+        self.folder = f"{self.lake.place}/{name}"
+        for v in (0, 1):
+            self.put(v)
+        return self
+
+    def put(self, v: int, name: str = "first") -> None:
+        """Puts a file of one row."""
+        path = f"{self.folder}/p={v % 2}/{name}.parquet".removeprefix("s3://")
+        pq.write_table(pa.table({"v": pa.array([v], pa.int64())}), path, filesystem=self.lake.server.files)
+
+    def feed(self) -> Feed:
+        """The folder as another process knows it."""
+        return Feed(self.folder, {"warehouse": f"{self.lake.place}/w"})
+
+    def left(self, *parts: str) -> list[str]:
+        """The names of its objects that have any of some parts."""
+        names = objects(self.lake.server, self.folder)
+        return [name for name in names if any(part in name for part in parts)]
+
+
+@pytest.fixture
+def theirs(lake: BucketLake) -> Theirs:
+    return Theirs(lake).made()
+
+
+@dataclass
+class Cut:
+    """A process whose last request was the n-th one that writes: it takes effect, and nothing after it."""
+
+    last: int
+    writing: list[str] = field(default_factory=list)
+    mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, request: Request, ask: Callable[[], Answer]) -> Answer | None:
+        with self.mutex:
+            if len(self.writing) >= self.last:
+                return DENIED
+            if request.method in ("GET", "HEAD"):
+                return None
+            self.writing.append(f"{request.method} {request.path[-60:]}")
+            found = ask()
+            return DENIED if len(self.writing) == self.last else found
+
+
+def cut_at(theirs: Theirs, last: int, work: Callable[[Feed], object]) -> bool:
+    """Does the work of a process up to its n-th request that writes; True where there are fewer."""
+    feed, cut = theirs.feed(), Cut(last)
+    values(feed)
+    with theirs.lake.server.proxy.faulty(cut), contextlib.suppress(TrinityError):
+        work(feed)
+    return len(cut.writing) < last
+
+
+def append(feed: Feed) -> None:
+    feed.append(2, 3)
+
+
+def compact(feed: Feed) -> None:
+    feed.compact()
+
+
+@pytest.mark.parametrize("work", [append, compact])
+def test_a_commit_of_several_files_cut_at_every_request(lake: BucketLake, work: Callable[[Feed], object]) -> None:
+    before, after, seen = [0, 1], [0, 1, 2, 3] if work is append else [0, 1], []
+    for last in range(1, 40):
+        theirs = Theirs(lake).made(f"cut{last}")
+        through = cut_at(theirs, last, work)
+        found = values(theirs.feed())
+        assert found in ([after] if through else [before, after]), f"cut at {last}"
+        assert values(theirs.feed()) == found, "and it stays so"
+        theirs.feed().append(4, 5)
+        assert values(theirs.feed()) == sorted([*found, 4, 5]), f"cut at {last}"
+        seen.append(found == after)
+        files = theirs.left("trinity-0", "first")
+        assert len(files) in ((2 * (len(found) // 2) + 2,) if work is append else (4,)), f"cut at {last}: {files}"
+        if through:
+            break
+    assert last > 7, "two files staged, the claim, two copies, two deletions"
+    assert sorted(seen) == seen, "from the claim on it is there"
+    assert not theirs.left(".trinity-staging")
+
+
+def losing(ending: Callable[[Request], bool], *, times: int = 1) -> tuple[list[Request], Any]:
+    """A fault that loses so many answers to requests of a kind, which take effect; the requests, and the fault."""
+    lost: list[Request] = []
+    mutex = threading.Lock()
+
+    def loses(request: Request, ask: Callable[[], Answer]) -> Answer | None:
+        with mutex:
+            if not ending(request) or len(lost) == times:
+                return None
+            lost.append(request)
+        ask()
+        return LOST
+
+    return lost, loses
+
+
+def claims(request: Request) -> bool:
+    return request.method == "PUT" and ".trinity-commits/" in request.path
+
+
+def copies(request: Request) -> bool:
+    return "x-amz-copy-source" in request.headers
+
+
+def deletes(request: Request) -> bool:
+    return request.method in ("POST", "DELETE")
+
+
+def stages(request: Request) -> bool:
+    return request.method == "PUT" and ".trinity-staging/" in request.path
+
+
+@pytest.mark.parametrize("kind", [claims, copies, deletes, stages])
+def test_what_is_done_and_not_answered_is_done_once(theirs: Theirs, kind: Callable[[Request], bool]) -> None:
+    lost, fault = losing(kind)
+    with theirs.lake.server.proxy.faulty(fault):
+        assert theirs.feed().append(2, 3).rows == 2
+    assert len(lost) == 1
+    assert values(theirs.feed()) == [0, 1, 2, 3]
+    assert len(theirs.left("trinity-0")) == 2
+    assert not theirs.left(".trinity-staging")
+
+
+def denied_once_done(request: Request, ask: Callable[[], Answer]) -> Answer | None:
+    if not claims(request):
+        return None
+    ask()
+    return DENIED
+
+
+@pytest.mark.parametrize("fault", [Cut(3), denied_once_done])  # two files staged, the claim
+def test_a_claim_that_is_made_and_not_heard_of_stands(theirs: Theirs, fault: Any) -> None:
+    """The statement fails, and its commit is there all the same, whatever the store answers after that."""
+    feed = theirs.feed()
+    values(feed)
+    with theirs.lake.server.proxy.faulty(fault):
+        refusal("PERMISSION_DENIED", lambda: feed.append(2, 3))
+    assert theirs.left(".trinity-staging")
+    assert values(theirs.feed()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [claims, stages])
+def test_what_the_store_refuses_leaves_nothing(theirs: Theirs, kind: Callable[[Request], bool]) -> None:
+    there = theirs.left("")
+    with theirs.lake.server.proxy.faulty(lambda request, ask: DENIED if kind(request) else None):
+        refusal("PERMISSION_DENIED", lambda: theirs.feed().append(2, 3))
+    assert [name for name in theirs.left("") if "probe" not in name] == there
+    assert values(theirs.feed()) == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [copies, deletes])
+def test_a_commit_that_cannot_come_in_is_seen_whole_later(theirs: Theirs, kind: Callable[[Request], bool]) -> None:
+    """Meanwhile all see the folder as it was before, and nobody else commits."""
+    feed = theirs.feed()
+    with theirs.lake.server.proxy.faulty(lambda request, ask: DENIED if kind(request) else None):
+        assert feed.append(2, 3).rows == 2
+        assert values(feed) == values(theirs.feed()) == [0, 1]
+        refusal("PERMISSION_DENIED", lambda: theirs.feed().append(4))
+    assert values(feed) == [0, 1, 2, 3]
+    assert feed.append(4).rows == 1
+    assert values(theirs.feed()) == [0, 1, 2, 3, 4]
+
+
+def test_a_store_that_says_of_a_copy_that_it_was_made_is_not_believed(theirs: Theirs) -> None:
+    """Azure may say so before it is done; the staged file goes when all bytes are there."""
+    said = Answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")
+    with theirs.lake.server.proxy.faulty(lambda request, ask: said if copies(request) else None):
+        theirs.feed().append(2, 3)
+        assert values(theirs.feed()) == [0, 1]
+    assert values(theirs.feed()) == [0, 1, 2, 3]
+
+
+def test_one_who_may_not_write_sees_none_of_a_commit_that_was_cut(theirs: Theirs) -> None:
+    assert not cut_at(theirs, 4, append)
+    with theirs.lake.connect(**READER):
+        assert values(theirs.feed()) == [0, 1]
+        refusal("PERMISSION_DENIED", lambda: theirs.feed().append(4))
+    with theirs.lake.connect():
+        assert values(theirs.feed()) == [0, 1, 2, 3]
+
+
+def test_what_compaction_replaces_is_known_by_more_than_its_name(theirs: Theirs) -> None:
+    """A file that somebody puts under the name of a replaced one stays, even of the same second and size."""
+    first = theirs.left("first")
+    assert not cut_at(theirs, 7, compact)  # two files staged, the claim, two copies, two deletions
+    assert len(theirs.left("trinity-0")) == 2
+    assert theirs.left("first") == first
+    theirs.put(8)
+    assert values(theirs.feed()) == [0, 1, 8]
+    theirs.feed().append(3)
+    assert values(theirs.feed()) == [0, 1, 3, 8]
+    assert theirs.left("first") == first[:1]
+
+
+@pytest.mark.parametrize("since", [(), (4,)])
+def test_a_replaced_file_that_a_late_copy_brings_back_is_out_of_sight(theirs: Theirs, since: tuple[int, ...]) -> None:
+    """One that another process asked for while the staged file was still there, of a store that took its time."""
+    late = theirs.feed()
+    late.append(2, 3)
+    names = theirs.left("trinity-0")
+    files = {name: theirs.lake.server.files.open_input_stream(name).read() for name in names}
+    theirs.feed().compact()
+    for number in since:
+        theirs.feed().append(number)
+    for name, data in files.items():
+        with theirs.lake.server.files.open_output_stream(name) as out:
+            out.write(data)
+    assert values(late) == values(theirs.feed()) == [0, 1, 2, 3, *since]
+    theirs.feed().append(5)
+    assert values(late) == [0, 1, 2, 3, *since, 5]
+    assert not set(names) & set(theirs.left("trinity-0"))
+
+
+def test_a_file_that_goes_while_a_reader_looks_is_passed_over(theirs: Theirs) -> None:
+    taken: list[str] = []
+
+    def takes_away(request: Request, ask: Callable[[], Answer]) -> Answer | None:
+        if request.path.endswith("first.parquet") and not taken:
+            taken.append(request.path)
+            theirs.feed().compact()
+        return None
+
+    with theirs.lake.server.proxy.faulty(takes_away):
+        assert values(theirs.feed()) == [0, 1]
+    assert taken
+    assert not theirs.left("first")
+
+
+def test_a_compaction_of_what_is_gone_is_refused(theirs: Theirs) -> None:
+    feed = theirs.feed()
+    files = feed.metadata.get_splits(feed.table).files
+    rewrite = feed.metadata.begin_rewrite(feed.table, files)
+    staged = feed.staged(rewrite.target, 0, 1)
+    ObjectStore(theirs.folder).delete([files[0].path])
+    said = refusal("TRANSACTION_CONFLICT", lambda: feed.metadata.finish_rewrite(rewrite, staged, replace_sidecar=False))
+    assert files[0].name in said
+    assert values(feed) == [1]
+    assert not theirs.left("trinity-")
+
+
+@pytest.mark.full
+def test_writers_and_a_compaction_race(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in processes of their own: no lock but the claim. A compaction may lose, and then says so."""
+    monkeypatch.setattr("trinity.storage.commits._FifoLock.held", lambda self: contextlib.nullcontext())
+
+    def write(writer: int) -> None:
+        feed = theirs.feed()
+        for n in range(4):
+            feed.append(100 * writer + 2 * n, 100 * writer + 2 * n + 1)
+
+    def compact(_: int) -> None:
+        for _ in range(4):
+            with contextlib.suppress(TrinityError, OSError):  # what it reads may be replaced
+                theirs.feed().compact()
+
+    with ThreadPoolExecutor(6) as pool:
+        works = [(write, 1), (write, 2), (compact, 0), (write, 3), (compact, 0), (write, 4)]
+        list(pool.map(lambda work: work[0](work[1]), works))
+    expected = [0, 1, *(100 * writer + n for writer in (1, 2, 3, 4) for n in range(8))]
+    assert values(theirs.feed()) == sorted(expected)
+    theirs.feed().append(9)
+    assert not theirs.left(".trinity-staging")
