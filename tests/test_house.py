@@ -277,7 +277,9 @@ def _touched(node: ast.AST) -> Iterator[str]:
             yield f"os.{name}"
         case ast.Call(ast.Name("open")) | ast.Call(ast.Attribute(ast.Name("io"), "open" | "FileIO")):
             yield "open()"
-        case ast.Call(ast.Attribute(ast.Name("pq")), [ast.Call(ast.Attribute(ast.Name("pa"))), *_]):
+        case ast.Call(ast.Attribute(ast.Name("pq")), [ast.Call(ast.Attribute(ast.Name("pa"))), *_]) | ast.Call(
+            ast.Attribute(ast.Name("pq")), [ast.NamedExpr(value=ast.Call(ast.Attribute(ast.Name("pa")))), *_]
+        ):
             return  # a buffer in memory
         case ast.Call(ast.Attribute(ast.Name("pq"), name), keywords=given) if name in OPENERS:
             yield from () if any(keyword.arg == "filesystem" for keyword in given) else (f"pq.{name}()",)
@@ -352,6 +354,7 @@ def test_touching_a_file_is_found(line: str) -> None:
         '"""A file:// URI."""',
         "pq.ParquetWriter(path, schema, filesystem=store.filesystem)",
         "pq.ParquetWriter(pa.BufferOutputStream(), schema)",
+        "pq.ParquetWriter(out := pa.BufferOutputStream(), schema)",
     ],
 )
 def test_what_touches_no_file_passes(line: str) -> None:

@@ -225,8 +225,7 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
     removed = _removed(store, found, removed_since_ms)
     rows = [_row(action) for action in found.actions() if "commitInfo" not in action]
     kept = pa.table({kind: [row.get(kind) for row in rows] for kind in _SCHEMA.names}, _SCHEMA)
-    out = pa.BufferOutputStream()
-    with pq.ParquetWriter(out, _SCHEMA) as writer:
+    with pq.ParquetWriter(out := pa.BufferOutputStream(), _SCHEMA) as writer:
         writer.write_table(kept)
         if len(removed):
             empty = {kind: pa.nulls(len(removed), _SCHEMA.field(kind).type) for kind in _SCHEMA.names}

@@ -38,7 +38,7 @@ _AT_ONCE: Final = 16
 ENGINE: Final = "Trinity/"
 """The beginning of the writer's name in commits that Trinity makes by itself."""
 _GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
-"""How far behind a missing commit it is looked for others."""
+"""Places behind a missing commit where it is looked for others."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 

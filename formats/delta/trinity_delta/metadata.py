@@ -378,13 +378,7 @@ class DeltaMetadata(FolderMetadata):
         self._logs.forget(table.location)
 
     def _commit(self, table: TableHandle, change: Callable[[State, Transaction], _T], *, described: bool = False) -> _T:
-        """Reload, check, commit, until no other writer comes between.
-
-        Args:
-            table: the table.
-            change: one attempt.
-            described: whether it changes the table's columns or settings.
-        """
+        """Reload, check, commit, until no other writer comes between; see :func:`commit_change`."""
         return commit_change(self._snapshots, self._logs, table, change, described=described)
 
 

@@ -56,13 +56,5 @@ def set_aside(location: str, readable: int, newest: int) -> None:
         commit = commit_name(version).removeprefix(f"{LOG}/")
         found = [name for name in store.names(LOG) if name.lstrip(".").startswith(f"{version:020d}.")]
         for name in sorted(found, key=lambda name: name == commit):
-            _move(store, f"{LOG}/{name}", f"{aside}/{name}")
+            store.move(f"{LOG}/{name}", f"{aside}/{name}")
     store.sync_folders([LOG, aside])
-
-
-def _move(store: ObjectStore, name: str, new: str) -> None:
-    if store.on_disk:
-        store.move(name, new)
-    else:  # nothing is renamed there
-        store.put(new, store.get(name))
-        store.delete([name])
