@@ -98,11 +98,11 @@ def test_changes_of_columns_number_them_as_delta_does(s3: Session, object_server
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("delta.enableRowTracking", "true", "'delta.enableRowTracking' is none that Trinity keeps to"),
+        ("delta.autoOptimize.autoCompact", "true", "'delta.autoOptimize.autoCompact' is none that Trinity keeps to"),
         ("delta.checkpointinterval", "0", "'delta.checkpointInterval' is '0'; give a positive number"),
         ("delta.deletedFileRetentionDuration", "7", "such as 'interval 7 days'"),
         ("delta.appendOnly", "true", "cannot be 'true'"),
-        ("delta.feature.rowTracking", "supported", "'delta.feature.rowTracking' is none"),
+        ("delta.feature.clustering", "supported", "'delta.feature.clustering' is none"),
         ("delta.feature.deletionVectors", "on", "'delta.feature.deletionVectors' is none"),
     ],
 )
@@ -110,6 +110,21 @@ def test_settings_that_are_not_kept_to_are_refused(s3: Session, key: str, value:
     said = refusal("INVALID_TABLE_PROPERTY", lambda: s3.create_table("t", COLUMNS, properties={key: value}))
     assert words in said
     assert s3.list_tables("lake", "default") == []
+
+
+def test_rows_are_numbered_from_the_beginning_or_not_at_all(
+    plain: Table, s3: Session, object_server: ObjectServer
+) -> None:
+    tracked = s3.create_table("tracked", COLUMNS, properties={"delta.enableRowTracking": "true"})
+    tracked.append(ROWS)
+    tracked.append(ROWS)
+    found = [a["add"] for n in (1, 2) for a in logged(object_server, tracked, n) if "add" in a]
+    assert [(file["baseRowId"], file["defaultRowCommitVersion"]) for file in found] == [(0, 1), (2, 2)]
+    tracked.set_properties({"comment": "as before"})
+    plain.append(ROWS)
+    said = refusal("INVALID_TABLE_PROPERTY", lambda: plain.set_properties({"delta.enableRowTracking": "true"}))
+    assert "when the table is made" in said
+    assert plain.splits().version == 1
 
 
 def test_a_damaged_commit_is_set_aside(

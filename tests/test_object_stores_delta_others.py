@@ -141,7 +141,7 @@ def test_partitions_and_constraints_are_kept_to(s3: Session, lake: BucketLake, o
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"minWriterVersion": 7, "writerFeatures": ["rowTracking", "domainMetadata"]}, "rowTracking"),
+        ({"minWriterVersion": 7, "writerFeatures": ["catalogManaged", "domainMetadata"]}, "catalogManaged"),
         ({"minWriterVersion": 7, "writerFeatures": ["someday"]}, "someday"),
         ({"minWriterVersion": 8}, "'minWriterVersion' 8"),
     ],
@@ -212,6 +212,7 @@ def rich(spark: SparkSession, s3: Session, lake: BucketLake) -> Table:
         "delta.enableDeletionVectors": "true",
         "delta.columnMapping.mode": "name",
         "delta.enableInCommitTimestamps": "true",
+        "delta.enableRowTracking": "true",
     }
     s3.sql("CREATE TABLE own (k INT)")
     _ = s3.spark.range(1).count()  # by which it reaches the bucket
@@ -237,6 +238,8 @@ def test_deltas_own_reader_and_writer_go_on(spark: SparkSession, s3: Session, ri
     changed = s3.sql("SELECT k, text FROM rich WHERE text <> 'a' ORDER BY k").collect()
     assert [tuple(row) for row in changed] == [(10, "b"), (11, "c"), (12, "d"), (200, "b"), (202, "e")]
     assert s3.sql("SELECT count(*) FROM rich WHERE `p q` = 1").first()[0] == 46  # type: ignore[index]
+    numbered = spark.read.format("delta").load(place).select("_metadata.row_id").collect()
+    assert len({row.row_id for row in numbered}) == len(numbered) == 95
 
 
 @pytest.mark.full

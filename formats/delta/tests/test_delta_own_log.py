@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,7 @@ def test_a_checkpoint_of_deltas_own_is_gone_on_from(
     assert json.loads(by_hadoop(spark, f"{frequent.location}/_delta_log/_last_checkpoint"))["version"] == 6
 
 
-@pytest.mark.parametrize("feature", ["vacuumProtocolCheck", "rowTracking"])
+@pytest.mark.parametrize("feature", ["vacuumProtocolCheck", "v2Checkpoint"])
 def test_a_feature_that_trinity_does_not_keep_to_is_deltas_to_commit(
     lake: DeltaConnector, table: TableHandle, spark: SparkSession, feature: str
 ) -> None:
@@ -184,22 +185,67 @@ def test_a_feature_that_trinity_does_not_keep_to_is_deltas_to_commit(
 
 
 @pytest.mark.parametrize("asked", ["delta.enableRowTracking = true", "delta.feature.rowTracking = supported"])
-def test_what_trinity_does_not_keep_to_is_deltas_to_commit(
-    lake: DeltaConnector, table: TableHandle, spark: SparkSession, asked: str
+def test_rows_are_numbered_as_delta_does(
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, asked: str
 ) -> None:
-    """By its ids for rows, which a commit of Trinity's own would leave out; others ask for them by either word."""
+    """Each row once, by Trinity and by Delta in turns, also in a table that begins with it later."""
     name, _, value = asked.partition(" = ")
     tracked = dataclasses.replace(KEYED, name="tracked", properties={**KEYED.properties, name: value})
-    append(lake, made := lake.metadata.create_table(tracked), (1, "a"))
-    assert "baseRowId" in last_action(made, "add")
+    made = lake.metadata.create_table(tracked)
     append(lake, table, (1, "a"))
     assert "baseRowId" not in last_action(table, "add")
     spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('{name}' = '{value}')")
-    before = lake.metadata.get_splits(table).version
+    for each in (made, table):
+        append(lake, each, (2, "b"), (3, "c"))
+        compact(lake, each, [{"id": n, "v": "d"} for n in range(4)], [])()
+        resolve(lake, each, [{"id": 9}], [0])()
+        spark.sql(f"INSERT INTO delta.`{each.location}` (id, v) VALUES (5, 'e')")
+        append(open_catalog(tmp_path / "w", None), each, (6, "f"))
+        newest = lake.metadata.get_splits(each).version
+        said = [action["commitInfo"]["engineInfo"] for n in range(newest + 1) for action in actions(each, n)[:1]]
+        assert sum(engine.startswith("Trinity/") for engine in said) >= 4
+        live = live_files(lake, each)
+        numbers = sorted((file["baseRowId"], json.loads(file["stats"])["numRecords"]) for file in live)
+        assert all(first + rows <= later for (first, rows), (later, _) in itertools.pairwise(numbers))
+        assert len({*(action["add"]["baseRowId"] for n in range(newest + 1) for action in new_files(each, n))}) >= 5
+    shown = spark.read.format("delta").load(made.location)
+    if value == "true":
+        found = shown.select("id", "_metadata.row_id", "_metadata.row_commit_version").collect()
+        assert len({row.row_id for row in found}) == len(found) == 6
+        assert {row.id: row.row_commit_version for row in found if row.id in (5, 6, 9)} == {5: 4, 6: 5, 9: 3}
+
+
+def live_files(lake: DeltaConnector, table: TableHandle) -> Actions:
+    """The add actions of the live files."""
+    found: dict[str, dict[str, Any]] = {}
+    for version in range(lake.metadata.get_splits(table).version + 1):
+        said = actions(table, version)
+        for action in said:
+            if "remove" in action:
+                found.pop(action["remove"]["path"], None)
+        found |= {action["add"]["path"]: action["add"] for action in said if "add" in action}
+    return list(found.values())
+
+
+def new_files(table: TableHandle, version: int) -> Actions:
+    said = actions(table, version)
+    gone = {action["remove"]["path"] for action in said if "remove" in action}
+    return [
+        action
+        for action in said
+        if "add" in action and action["add"]["path"] not in gone and "baseRowId" in action["add"]
+    ]
+
+
+@pytest.mark.parametrize("asked", [{"delta.enableRowTracking": "true"}, {"delta.feature.rowTracking": "supported"}])
+def test_rows_are_numbered_from_the_beginning_or_by_spark(
+    lake: DeltaConnector, table: TableHandle, asked: dict[str, str]
+) -> None:
+    append(lake, table, (1, "a"))
+    code, message = code_of(lambda: set_properties(lake, table, asked))
+    assert (code, table.full_name in message) == ("INVALID_TABLE_PROPERTY", True)
     append(lake, table, (2, "b"))
-    assert "baseRowId" in last_action(table, "add")
-    assert ids(lake, table) == [1, 2]
-    assert lake.metadata.get_splits(table).version == before + 1
+    assert "baseRowId" not in last_action(table, "add")
 
 
 @pytest.mark.parametrize("behind", [1, 2, 9, 40])

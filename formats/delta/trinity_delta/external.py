@@ -61,8 +61,6 @@ _WRITABLE: Final = _READABLE | {
     "materializePartitionColumns", "rowTracking",
 }  # fmt: skip
 """Writer features that an append meets, provided that no column uses those that compute."""
-_WRITABLE_ALONE: Final = _WRITABLE - {"rowTracking"} | {CONDITIONAL_PUT}
-"""The same where Trinity commits by itself: it numbers no rows."""
 _COMPUTED: Final = {
     "delta.generationExpression": "a generated column",
     "delta.identity.start": "an identity column",
@@ -206,9 +204,8 @@ def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Ma
     for key, highest in (("minReaderVersion", 3), ("minWriterVersion", 7)):
         if protocol.get(key, 1) > highest:
             raise refused(table, f"'{key}' {protocol[key]}, of which Trinity does not know what it asks for")
-    if unknown := features - (_WRITABLE if on_disk else _WRITABLE_ALONE):
-        where = "" if on_disk or not unknown <= _WRITABLE else " in an object store"
-        raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write{where}")
+    if unknown := features - _WRITABLE - (set() if on_disk else {CONDITIONAL_PUT}):
+        raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
     for field in fields_of(metadata):
         for key, what in _COMPUTED.items():
             if key in field["metadata"]:

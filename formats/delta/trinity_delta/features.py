@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from trinity_delta.row_tracking import ENABLED, FEATURE
 from trinity_delta.schema import CONSTRAINT, MODE, PARTITIONED, VECTORS, WIDENING
 
 __all__ = ["CONDITIONAL_PUT", "KEPT", "SUPPORTED", "V2_CHECKPOINT", "protocol_of"]
@@ -25,6 +26,7 @@ _SWITCHED: Final = {
     WIDENING: "typeWidening",
     "delta.enableChangeDataFeed": "changeDataFeed",
     "delta.enableInCommitTimestamps": "inCommitTimestamp",
+    ENABLED: FEATURE,
     **dict.fromkeys(PARTITIONED, "materializePartitionColumns"),
 }
 """Settings that call for a feature where they are true."""
@@ -47,6 +49,7 @@ def protocol_of(
     """
     had = (present or {}).get("writerFeatures") or ()
     wanted = {*had, *_ALWAYS, *further, *_of_settings(settings), *_of_types(json.loads(schema))}
+    wanted |= {"domainMetadata"} if FEATURE in wanted else set()  # where the highest number of a row is kept
     readers = sorted({*((present or {}).get("readerFeatures") or ()), *(wanted & _READERS)})
     version = {"minReaderVersion": 3 if readers else 1, "minWriterVersion": 7}
     return {**version, **({"readerFeatures": readers} if readers else {}), "writerFeatures": sorted(wanted)}

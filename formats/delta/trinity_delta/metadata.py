@@ -56,6 +56,7 @@ from trinity_delta.order import order_actions
 from trinity_delta.partition import check_partitions
 from trinity_delta.repair import made_by_trinity, set_aside
 from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked, rewritten
+from trinity_delta.row_tracking import check_tracking
 from trinity_delta.schema import (
     CONSTRAINT,
     DEFINITION,
@@ -130,6 +131,7 @@ class DeltaMetadata(FolderMetadata):
             check_dropped(table, changed, state.clustering)
             schema = evolved(state.metadata["schemaString"], changed, mapped=state.mapped)
             settings = self._configuration(table, state, changed, wanted.settings)
+            check_tracking(table, state.protocol, settings)
             named = {"partitionColumns": list(changed.partition_columns)}
             started.alter({"schemaString": schema, "configuration": settings, **named})
             return True

@@ -24,6 +24,7 @@ from trinity_delta.cleanup import clean_up
 from trinity_delta.column_mapping import numbered
 from trinity_delta.features import CONDITIONAL_PUT, SUPPORTED, protocol_of
 from trinity_delta.log import ENGINE, checkpoint_hint, names_and_times
+from trinity_delta.row_tracking import FEATURE, with_row_columns, with_row_ids
 from trinity_delta.schema import DEFINITION, MODE, renamed_columns
 from trinity_delta.settings import checked_settings, checkpoint_interval, retention_ms
 from trinity_delta.state import State, apply
@@ -129,6 +130,8 @@ class OwnTransaction:
     ) -> int:
         number, at = self._state.version + 1, next_timestamp_ms(self._state.timestamp_ms)
         info = _commit_info(operation, parameters, at, tags, read=self._state.version)
+        if FEATURE in (self._state.protocol.get("writerFeatures") or ()):
+            actions = with_row_ids(actions, self._state.row_ids, number)
         wanted = [{"commitInfo": info}, *self._described(), *map(dict, actions)]
         made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
         size = _put(store, number, wanted)
@@ -181,7 +184,7 @@ def _settled(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The ``metaData`` as Delta keeps it: without settings that are of the protocol, and with numbered columns."""
     asked = {key: text for key, text in metadata["configuration"].items() if key not in _MINIMA}
     settings = {key: text for key, text in asked.items() if not key.startswith(SUPPORTED)}
-    schema, settings = numbered(metadata["schemaString"], settings)
+    schema, settings = numbered(metadata["schemaString"], with_row_columns(settings))
     return {**metadata, "schemaString": schema, "configuration": settings}
 
 

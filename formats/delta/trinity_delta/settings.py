@@ -9,6 +9,7 @@ from typing import Final
 from trinity.errors import TrinityError
 from trinity.storage import duration_ms
 from trinity_delta.features import KEPT, SUPPORTED
+from trinity_delta.row_tracking import ENABLED, MATERIALIZED
 from trinity_delta.schema import CONSTRAINT, MODE
 
 __all__ = ["are_kept", "checked_settings", "checkpoint_interval", "cleans_up", "log_retention_ms", "retention_ms"]
@@ -42,6 +43,7 @@ _KNOWN: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
             _CLEANUP,
             "delta.enableInCommitTimestamps",
             "delta.enableMaterializePartitionColumnsFeature",
+            ENABLED,
             "delta.enableTypeWidening",
         ),
         (_is_flag, "'true' or 'false'"),
@@ -60,6 +62,7 @@ _NOTED: Final = frozenset(
         "delta.columnMapping.maxColumnId",
         "delta.inCommitTimestampEnablementTimestamp",
         "delta.inCommitTimestampEnablementVersion",
+        *MATERIALIZED,
     }
 )
 """Settings in which a table notes what others of its settings have brought."""

@@ -18,6 +18,7 @@ from trinity_delta.external import apply_external, check_readable, check_writabl
 from trinity_delta.features import CONDITIONAL_PUT, V2_CHECKPOINT
 from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition
+from trinity_delta.row_tracking import ROW_DOMAIN, highest_row_id
 from trinity_delta.schema import MODE
 from trinity_delta.stats import from_delta
 
@@ -44,6 +45,7 @@ class State:
         refusal: why the version cannot be read, or None.
         order: what is remembered of the order of rows.
         displaced: paths of compacted files from which other engines took rows.
+        row_ids: the highest number that row tracking has given to a row, -1 for none.
 
     Files go by the names that they have for their columns.
     """
@@ -63,6 +65,7 @@ class State:
     refusal: TrinityError | None = None
     order: RowOrder = field(default_factory=RowOrder)
     displaced: frozenset[str] = frozenset()
+    row_ids: int = -1
 
     @property
     def mapped(self) -> bool:
@@ -122,19 +125,16 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
             files[added["path"]] = _marked(store, file, added, before)
             if file.tier is Tier.BASE:
                 adds[added["path"]] = added
-    sidecar, oldest, clustering = _domains(store, state, found.get("domainMetadata", []))
     return replace(
         what,
         version=version,
         timestamp_ms=_timestamp(state, found.get("commitInfo", [{}])[0]),
         files=files,
-        sidecar=sidecar,
         txns={**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
-        oldest=oldest,
         added=adds,
-        clustering=clustering,
         order=order_after(state.order if state else RowOrder(), found, what.definition, version),
         displaced=_displaced(state, found) if state else frozenset(),
+        **_domains(store, state, found.get("domainMetadata", [])),
     )
 
 
@@ -241,20 +241,21 @@ def _bucket(tag: str) -> Bucket:
     return Bucket(int(index), int(count), *types)
 
 
-def _domains(
-    store: ObjectStore, state: State | None, domains: Iterable[Mapping[str, Any]]
-) -> tuple[tuple[DataFile, ...], int, tuple[str, ...]]:
-    """The sidecar, the oldest readable version, and the clustering."""
-    sidecar, oldest, clustering = (state.sidecar, state.oldest, state.clustering) if state else ((), 0, ())
+def _domains(store: ObjectStore, state: State | None, domains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sidecar, the oldest readable version, the clustering, and the highest row id, by their names in a state."""
+    names = ("sidecar", "oldest", "clustering", "row_ids")
+    found: dict[str, Any] = {name: getattr(state, name) for name in names} if state else {}
     for domain in domains:
         if domain["domain"] == SIDECAR_DOMAIN:
             listed = [DataFile.from_dict(f) for f in json.loads(domain["configuration"])]
-            sidecar = tuple(f.moved(store.path(f.path)) for f in listed)
+            found["sidecar"] = tuple(f.moved(store.path(f.path)) for f in listed)
         elif domain["domain"] == VACUUM_DOMAIN:
-            oldest = json.loads(domain["configuration"])["oldest"]
+            found["oldest"] = json.loads(domain["configuration"])["oldest"]
         elif domain["domain"] == CLUSTERING:
-            clustering = clustered_by(domain)
-    return sidecar, oldest, clustering
+            found["clustering"] = clustered_by(domain)
+        elif domain["domain"] == ROW_DOMAIN and not domain.get("removed"):
+            found["row_ids"] = highest_row_id(domain)
+    return found
 
 
 def _timestamp(state: State | None, info: Mapping[str, Any]) -> int:
