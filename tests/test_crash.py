@@ -44,7 +44,7 @@ STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
 # the operation by which the commit becomes visible, as the shim prints it
 COMMIT = {
     "parquet": "link */_trinity/log/*.json",
-    "delta": "rename */_delta_log/*.json",
+    "delta": "link */_delta_log/*.json",
     "iceberg": "unlink */catalog.db-journal",
 }
 
