@@ -83,16 +83,7 @@ def by_pyiceberg(settings: dict[str, Any], object_server: ObjectServer) -> Icebe
 def test_a_commit_whose_answer_is_lost_is_made_once(
     plain: Table, catalog: Catalog, object_server: ObjectServer
 ) -> None:
-    lost: list[str] = []
-
-    def loses(request: Request, ask: Any) -> Answer | None:
-        if catalog.commits(request) and not lost:
-            lost.append(request.path)
-            ask()
-            return LOST
-        return None
-
-    with catalog.proxy.faulty(loses):
+    with catalog.proxy.losing(catalog.commits) as lost:
         assert plain.append(ROWS).version == 2
     assert lost
     assert len(stored(object_server, plain)) == 2

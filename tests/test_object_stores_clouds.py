@@ -29,7 +29,7 @@ from tests.support.bucket_lake import (
     stored,
 )
 from tests.support.bucket_lake import refusal as refused
-from tests.support.fault_proxy import LOST, Answer, Request
+from tests.support.fault_proxy import Answer, Request
 from tests.support.google_server import GoogleServer
 from trinity import Session
 from trinity.errors import TrinityError
@@ -210,16 +210,7 @@ def test_sessions_that_append_at_once_lose_nothing(table: Table, cloud: BucketLa
 
 
 def test_a_commit_whose_answer_is_lost_is_made_once(table: Table, cloud: BucketLake) -> None:
-    lost: list[str] = []
-
-    def loses(request: Request, ask: Any) -> Answer | None:
-        if request.method == "PUT" and "json" in request.path and not lost:
-            lost.append(request.path)
-            ask()
-            return LOST
-        return None
-
-    with cloud.server.proxy.faulty(loses):
+    with cloud.server.proxy.losing(lambda request: request.method == "PUT" and "json" in request.path) as lost:
         assert table.append(ROWS).version == FIRST[cloud.fmt] + 1
     assert lost
     assert len(stored(cloud.server, table)) == 2

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from tests.support.bucket_lake import BucketLake, objects, refusal, stored
 from tests.support.bucket_moments import watched
 from tests.support.delta_rs import append_by_delta_rs, by_delta_rs
-from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.object_store import ObjectServer
 from trinity import Session
 from trinity.table import Table
@@ -159,16 +158,7 @@ def test_what_a_commit_could_not_honour_is_refused(
 
 
 def test_a_commit_whose_answer_is_lost_is_made_once(theirs: Table, object_server: ObjectServer) -> None:
-    lost: list[str] = []
-
-    def loses(request: Request, ask: Any) -> Answer | None:
-        if request.method == "PUT" and request.path.endswith(".json") and not lost:
-            lost.append(request.path)
-            ask()
-            return LOST
-        return None
-
-    with object_server.proxy.faulty(loses):
+    with object_server.proxy.losing(lambda request: request.method == "PUT" and request.path.endswith(".json")) as lost:
         assert theirs.upsert(SECOND).version == 1
     assert lost
     assert theirs.upsert(SECOND).version == 2

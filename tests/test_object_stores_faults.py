@@ -31,16 +31,7 @@ from trinity.table import Table
 def test_a_commit_whose_answer_is_lost_is_made_once(
     plain: Table, lake: BucketLake, object_server: ObjectServer
 ) -> None:
-    lost: list[str] = []
-
-    def loses(request: Request, ask: Any) -> Answer | None:
-        if request.method == "PUT" and request.path.endswith(".json") and not lost:
-            lost.append(request.path)
-            ask()
-            return LOST
-        return None
-
-    with object_server.proxy.faulty(loses):
+    with object_server.proxy.losing(lambda request: request.method == "PUT" and request.path.endswith(".json")) as lost:
         assert plain.append(ROWS).version == FIRST[lake.fmt] + 1
     assert lost
     assert len(stored(object_server, plain)) == 2

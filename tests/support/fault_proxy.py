@@ -75,6 +75,21 @@ class Proxy:
         finally:
             self._fault = None
 
+    @contextlib.contextmanager
+    def losing(self, meant: Callable[[Request], bool]) -> Iterator[list[str]]:
+        """Loses the answer to the first request that is meant, which takes effect; gives its path, once it came."""
+        lost: list[str] = []
+
+        def loses(request: Request, ask: Callable[[], Answer]) -> Answer | None:
+            if not meant(request) or lost:
+                return None
+            lost.append(request.path)
+            ask()
+            return LOST
+
+        with self.faulty(loses):
+            yield lost
+
     def answer(self, request: Request, ask: Callable[[], Answer]) -> Answer:
         """The answer to give."""
         self.requests.append(request)

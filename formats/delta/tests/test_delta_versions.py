@@ -20,7 +20,7 @@ from tests.support.alter import add_column, set_properties
 from tests.support.delta_lake import commit_by_others, commit_file, last_action, open_catalog
 from trinity.spi import Column, TableHandle
 from trinity.storage import ObjectStore
-from trinity_delta import DeltaConnector, checkpoint, snapshot
+from trinity_delta import DeltaConnector, checkpoint, log, snapshot
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.log import read_commit
 
@@ -124,7 +124,7 @@ def test_a_table_is_opened_by_its_newest_checkpoint(
         """The commits that a connector reads that knows nothing of the table."""
         read.clear()
         with monkeypatch.context() as watched:
-            for module in (snapshot, checkpoint):
+            for module in (snapshot, checkpoint, log):
                 watched.setattr(module, "read_commit", noted)
             other = open_catalog(tmp_path / "w", spark)
             assert other.metadata.get_splits(table) == lake.metadata.get_splits(table)

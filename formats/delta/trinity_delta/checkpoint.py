@@ -77,12 +77,11 @@ _SCHEMA: Final = pa.schema(
 _NAMED_BY: Final = {
     "txn": "appId",
     "add": "path",
-    "remove": "path",
     "metaData": "id",
     "protocol": "minReaderVersion",
     "domainMetadata": "domain",
 }
-"""Kind of action -> a field that each one has."""
+"""Kind of action -> a field that each one has; without files that were removed."""
 _File = tuple[str, Any, Any]
 
 
@@ -91,7 +90,7 @@ class Replayed:
     """The sum of a log by a version: of what replaces one another the newest.
 
     Attributes:
-        since: the version of the checkpoint that it begins with, whose removed files are left out; -1 for none.
+        checkpoint: the one that it begins with, whose removed files are left out; None for none.
         single: kind -> action, of which a table has one.
         txns: application -> action.
         domains: name -> action; those that were removed are not kept.
@@ -99,7 +98,7 @@ class Replayed:
         removed: files that were removed, of which no live one has the name and the deletion vector.
     """
 
-    since: int = -1
+    checkpoint: pq.ParquetFile | None = None
     single: dict[str, Action] = field(default_factory=dict)
     txns: dict[str, Action] = field(default_factory=dict)
     domains: dict[str, Action] = field(default_factory=dict)
@@ -157,18 +156,19 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
         TrinityError: BAD_DATA naming the commit file that is damaged; NOT_SUPPORTED for a log that was cleaned up to a
             checkpoint of another kind.
     """
-    found, names = Replayed(), list(names)
+    found, since, names = Replayed(), -1, list(names)
     numbers = [int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))]
     for number in sorted((n for n in numbers if n <= version), reverse=True):
-        if actions := _read(store, number, without="remove"):
+        if (read := _read(store, number)) is not None:
+            found.checkpoint, actions = read
             found.add(actions)
-            found.since = number
+            since = number
             break
     others = not numbers and any(".checkpoint." in name for name in names)
     if others and commit_name(0).rpartition("/")[2] not in names:
         raise _unknown_checkpoints(store, table)
     # of its version a checkpoint does not say when that was committed
-    wanted = range(found.since + 1, version + 1) or range(version, version + 1)
+    wanted = range(since + 1, version + 1) or range(version, version + 1)
     for commit in read_commits(store, table, wanted):
         found.add(commit)
     return found
@@ -182,11 +182,12 @@ def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | No
         table: its name, for messages.
         version: its version, whose commit file is there.
     """
-    if not store.exists(_name(version)) or not (actions := _read(store, version, without="remove")):
+    if not store.exists(_name(version)) or (read := _read(store, version)) is None:
         return None
+    file, actions = read
     if not _is_told(actions):
         return None
-    found = Replayed()
+    found = Replayed(file)
     found.add(actions)
     found.add(read_commit(store, table, version))  # a checkpoint does not say when its version was committed
     return found
@@ -222,7 +223,7 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
     found = replayed(store, table, version, names)
     if not _is_told(found.actions()):
         return
-    removed = _removed(store, found, removed_since_ms)
+    removed = _removed(found, removed_since_ms)
     rows = [_row(action) for action in found.actions() if "commitInfo" not in action]
     kept = pa.table({kind: [row.get(kind) for row in rows] for kind in _SCHEMA.names}, _SCHEMA)
     with pq.ParquetWriter(out := pa.BufferOutputStream(), _SCHEMA) as writer:
@@ -242,11 +243,11 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
     store.put(LAST_CHECKPOINT, json.dumps(hint).encode())
 
 
-def _removed(store: ObjectStore, found: Replayed, since_ms: int) -> pa.StructArray:
+def _removed(found: Replayed, since_ms: int) -> pa.StructArray:
     """The removed files of a checkpoint: those that the one before has, which Python does not look at, and new ones."""
     kind = _SCHEMA.field("remove").type
     fresh = [_row(action)["remove"] for action in found.removed.values()]
-    older = _older_removed(store, found.since)
+    older = _older_removed(found.checkpoint)
     known = pa.array([key[0] for key in (*found.files, *found.removed)], pa.string())
     named = pc.is_in(older.field("path"), known)  # removed again, or live once more, perhaps with other rows deleted
     again = [file for file in older.filter(named).to_pylist() if not found.knows(file)]
@@ -254,13 +255,10 @@ def _removed(store: ObjectStore, found: Replayed, since_ms: int) -> pa.StructArr
     return listed.filter(pc.greater_equal(pc.fill_null(listed.field("deletionTimestamp"), 0), since_ms))
 
 
-def _older_removed(store: ObjectStore, version: int) -> pa.StructArray:
-    """The removed files of the checkpoint of a version, -1 for none; as it has them where it is of Trinity's."""
+def _older_removed(file: pq.ParquetFile | None) -> pa.StructArray:
+    """The removed files of a checkpoint, if there is one; as it has them where it is of Trinity's."""
     kind = _SCHEMA.field("remove").type
-    if version < 0:
-        return pa.array([], kind)
-    file = pq.ParquetFile(pa.BufferReader(store.get(_name(version))))
-    if "remove" not in file.schema_arrow.names:
+    if file is None or "remove" not in file.schema_arrow.names:
         return pa.array([], kind)
     found = file.read(["remove"]).column(0).combine_chunks().drop_null()
     if found.type == kind:
@@ -278,34 +276,36 @@ def _row(action: Action) -> Action:
     return {kind: {**body, "dataChange": False}} if kind in ("add", "remove") else action
 
 
-def _read(store: ObjectStore, version: int, without: str | None = None) -> list[Action] | None:
-    """The actions of a checkpoint; None for one that is gone or damaged: the commits stand in for it.
+def _read(store: ObjectStore, version: int) -> tuple[pq.ParquetFile, list[Action]] | None:
+    """A checkpoint and its actions; None for one that is gone, damaged or empty: the commits stand in for it.
+
+    Most actions are of files that were removed; these are left out.
 
     Args:
         store: the table's folder.
         version: its version.
-        without: a kind of action that is left out. Most are of files that were removed.
     """
     path = store.path(_name(version))
     try:
         file = pq.ParquetFile(pa.BufferReader(store.get(path)))
-        kinds = [kind for kind in file.schema_arrow.names if kind != without]
-        table = file.read_row_groups(_groups(file, without), kinds)
+        kinds = [kind for kind in file.schema_arrow.names if kind != "remove"]
+        table = file.read_row_groups(_groups(file), kinds)
         said = [pc.is_valid(column) for column in table.columns]
         rows = table.filter(reduce(pc.or_, said)).to_pylist(maps_as_pydicts="strict")
     except (OSError, ValueError, KeyError) as error:
         _log.warning("Checkpoint '%s' is passed over: %s", path, error)
         return None
     found = ({kind: _present(body) for kind, body in row.items() if body is not None} for row in rows)
-    return [action for action in found if action]
+    actions = [action for action in found if action]
+    return (file, actions) if actions else None
 
 
-def _groups(file: pq.ParquetFile, without: str | None) -> list[int]:
-    """The row groups of a checkpoint in which a kind of action is not all that there is."""
+def _groups(file: pq.ParquetFile) -> list[int]:
+    """The row groups of a checkpoint in which files that were removed are not all that there is."""
     numbers = range(file.num_row_groups)
-    if without is None or not {*file.schema_arrow.names} <= _NAMED_BY.keys():
+    if not {*file.schema_arrow.names} <= {*_NAMED_BY, "remove"}:
         return [*numbers]
-    leaves = {f"{kind}.{name}" for kind, name in _NAMED_BY.items() if kind != without}
+    leaves = {f"{kind}.{name}" for kind, name in _NAMED_BY.items()}
     return [number for number in numbers if _holds(file.metadata.row_group(number), leaves)]
 
 

@@ -54,7 +54,7 @@ def commit_change(
         state = seen.pop() if seen else None
         if state is None or snapshots.is_behind(newest, state):
             state = snapshots.load(newest)
-        if on_disk and (described or not _is_own(state)):
+        if on_disk and (described or not _keeps_to(state)):
             return change(state, _of_delta(logs.jvm(), newest, state))
         if state.definition.external:
             _warn_of_others(table.location)
@@ -73,7 +73,7 @@ def _warn_of_others(location: str) -> None:
     )
 
 
-def _is_own(state: State) -> bool:
+def _keeps_to(state: State) -> bool:
     """True for a table of Trinity's on a disk that needs nothing of a writer that Trinity does not do."""
     if state.definition.external:
         return False

@@ -311,7 +311,7 @@ class Snapshots:
     def _from_checkpoint(self, table: TableHandle, found: Replayed, at: int, version: int) -> State:
         """The state by a checkpoint and the commits since, those that Trinity made by itself at once."""
         store, name = ObjectStore(table.location), table.full_name
-        commits = [read_commit(store, name, number) for number in range(at + 1, version + 1)]
+        commits = read_commits(store, name, range(at + 1, version + 1))
         ours = list(itertools.takewhile(is_of_trinity, commits))
         for commit in ours:
             found.add(commit)
