@@ -202,10 +202,10 @@ def test_what_fails_after_the_commit_is_logged(
             raise OSError(errno.EIO, "Input/output error")
         sync(handle)
 
-    def no_checkpoints(self: ObjectStore, name: str, data: bytes) -> None:
+    def no_checkpoints(self: ObjectStore, name: str, data: bytes, **rest: Any) -> None:
         if "checkpoint" in name:
             raise TrinityError("FILESYSTEM_ERROR", "no space left")
-        put(self, name, data)
+        put(self, name, data, **rest)
 
     monkeypatch.setattr(ObjectStore, "put_if_absent", no_checkpoints)
     link = os.link

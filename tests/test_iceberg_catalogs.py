@@ -21,6 +21,7 @@ from pyiceberg.view.metadata import ViewVersion
 import trinity
 from tests.support.bucket_lake import COLUMNS, ROWS, SERVERS, database_of, objects, refusal, stored
 from tests.support.fault_proxy import LOST, Answer, Proxy, Request, running_proxy
+from tests.support.fault_sequences import hurried
 from tests.support.object_store import ObjectServer
 from trinity import Session
 from trinity.table import Table
@@ -138,6 +139,46 @@ def test_what_a_catalog_says_is_told_by_its_name(
             assert "'lake'" in said, what
             assert "\n" not in said, what
     assert plain.append(ROWS).rows == 2
+
+
+@pytest.mark.parametrize("then", [LOST, Answer(500, b"{}")], ids=["lost", "500"])
+def test_a_commit_of_which_the_catalog_says_nothing_has_a_code_of_its_own(
+    plain: Table, catalog: Catalog, object_server: ObjectServer, then: Answer
+) -> None:
+    """It was made, and the catalog is gone since."""
+    begun: list[Request] = []
+
+    def goes(request: Request, ask: Any) -> Answer | None:
+        if catalog.commits(request) and not begun:
+            begun.append(request)
+            ask()
+            return LOST
+        return then if begun else None
+
+    with hurried(), catalog.proxy.faulty(goes):
+        assert "same txn" in refusal("COMMIT_STATE_UNKNOWN", lambda: plain.append(ROWS, txn=("load", 1)))
+    assert begun
+    assert len(stored(object_server, plain)) == 2
+    assert plain.append(ROWS, txn=("load", 1)).skipped
+
+
+def test_a_commit_that_may_be_under_way_is_sent_again_as_it_is(
+    plain: Table, catalog: Catalog, object_server: ObjectServer
+) -> None:
+    """The first request never comes, as far as anybody knows: the second one is its equal, and one of them is made."""
+    lost: list[Any] = []
+
+    def delays(request: Request, ask: Any) -> Answer | None:
+        if catalog.commits(request) and not lost:
+            lost.append(ask)
+            return LOST
+        return None
+
+    with hurried(), catalog.proxy.faulty(delays):
+        assert plain.append(ROWS).version == 2
+    lost[0]()
+    assert len(stored(object_server, plain)) == 2
+    assert plain.append(ROWS).version == 3
 
 
 def test_a_table_that_the_catalog_does_not_let_make(s3: Session, catalog: Catalog) -> None:

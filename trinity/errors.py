@@ -1,6 +1,6 @@
 """The one error class that Trinity raises.
 
-Every error carries a code from Trino's ``StandardErrorCode`` (plus three of Trinity's own), so that
+Every error carries a code from Trino's ``StandardErrorCode`` (plus four of Trinity's own), so that
 programs branch on ``error.code`` and people read the message: what is wrong, where, and what to do.
 """
 
@@ -33,6 +33,7 @@ ErrorCode = Literal[
     "MERGE_TARGET_ROW_MULTIPLE_MATCHES",
     "SUBQUERY_MULTIPLE_ROWS",
     "TRANSACTION_CONFLICT",
+    "COMMIT_STATE_UNKNOWN",
     "NUMERIC_VALUE_OUT_OF_RANGE",
     "PERMISSION_DENIED",
     "CONFIGURATION_INVALID",

@@ -26,6 +26,11 @@ class Request:
         known = self.headers.get("if-none-match"), self.headers.get("x-goog-if-generation-match")
         return self.method == "PUT" and ("*" in known or "0" in known)
 
+    @property
+    def object(self) -> str:
+        """What it is about: the path without its query."""
+        return self.path.partition("?")[0]
+
 
 @dataclass(frozen=True)
 class Answer:

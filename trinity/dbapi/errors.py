@@ -66,6 +66,7 @@ _CLASSES: Final[dict[str, type[Error]]] = {
     "NUMERIC_VALUE_OUT_OF_RANGE": DataError,
     "BAD_DATA": DataError,
     "TRANSACTION_CONFLICT": OperationalError,
+    "COMMIT_STATE_UNKNOWN": OperationalError,
     "FILESYSTEM_ERROR": OperationalError,
     "CONFIGURATION_INVALID": InterfaceError,
     "GENERIC_INTERNAL_ERROR": InternalError,
@@ -79,6 +80,7 @@ _CODES: Final[dict[str, ErrorCode]] = {
     "22": "BAD_DATA",
     "23": "CONSTRAINT_VIOLATION",
     "25": "INVALID_ARGUMENTS",
+    "40003": "COMMIT_STATE_UNKNOWN",
     "40": "TRANSACTION_CONFLICT",
     "54": "NOT_SUPPORTED",
     "42501": "PERMISSION_DENIED",
@@ -92,6 +94,7 @@ _CODES: Final[dict[str, ErrorCode]] = {
     "3F000": "SCHEMA_NOT_FOUND",
     "55P03": "TRANSACTION_CONFLICT",
     "57": "TRANSACTION_CONFLICT",
+    "08007": "COMMIT_STATE_UNKNOWN",
     "08": "CONFIGURATION_INVALID",
     "28": "PERMISSION_DENIED",
 }

@@ -7,11 +7,12 @@ of tables and catalogs, quoting, logs and messages that show no secrets (N4).
 from trinity.merge import commit_timeout_s, duration_ms, quoted, statistics_columns
 from trinity.options import CatalogOptions
 from trinity.secrets import logger, scrubbed_warnings, shown
+from trinity.storage.asking import asking_again
 from trinity.storage.azure import AzureOptions
 from trinity.storage.cache import Cache
 from trinity.storage.checkpoints import checkpoint_step
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
-from trinity.storage.errors import AlreadyExists, after_commit, system_trouble
+from trinity.storage.errors import AlreadyExists, after_commit, commit_unknown, system_trouble
 from trinity.storage.folder_names import escaped, folder_name, own_folder, unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata, Folders, folders_of
 from trinity.storage.foreign import (
@@ -82,9 +83,10 @@ from trinity.storage.store_reach import (
     options_as_text,
     release_bucket,
 )
+from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.txns import is_recorded, with_txn
-from trinity.storage.versions import TableVersion, VersionedMetadata
+from trinity.storage.versions import VersionedMetadata
 
 __all__ = [
     "AMAZON_SDK",
@@ -134,6 +136,7 @@ __all__ = [
     "adopted_definition",
     "adopted_properties",
     "after_commit",
+    "asking_again",
     "as_read",
     "buckets_in_use",
     "bury",
@@ -148,6 +151,7 @@ __all__ = [
     "claim_bucket",
     "columns_in",
     "commit_loop",
+    "commit_unknown",
     "commit_result",
     "commit_timeout_s",
     "delete_around",

@@ -182,9 +182,9 @@ class Azure(StoreKind):
     def bucket(self, store: str) -> str:
         return _account(store).container
 
-    def client(self, store: str, options: StoreOptions) -> AzureStore:
+    def client(self, store: str, options: StoreOptions, *, once: bool = False) -> AzureStore:
         assert isinstance(options, AzureOptions)
-        return _client(store, options)
+        return _client(store, options, once)
 
     def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
         assert isinstance(options, AzureOptions)
@@ -207,7 +207,7 @@ def _account(store: str) -> _Account:
 
 
 @lru_cache(maxsize=64)
-def _client(store: str, options: AzureOptions) -> AzureStore:
+def _client(store: str, options: AzureOptions, once: bool) -> AzureStore:
     from obstore.store import AzureStore
 
     account = _account(store)
@@ -224,7 +224,7 @@ def _client(store: str, options: AzureOptions) -> AzureStore:
         "credential_type": options.way,  # whatever else the environment has
     }
     config: Any = {name: value for name, value in given.items() if value is not None}
-    return AzureStore(account.container, config=config, **patience(options))
+    return AzureStore(account.container, config=config, **patience(options, once=once))
 
 
 def _keys(options: AzureOptions) -> dict[str, str]:

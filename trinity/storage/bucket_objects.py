@@ -13,10 +13,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from trinity.errors import TrinityError
+from trinity.storage.bucket_puts import put_settled
 from trinity.storage.entries import Entry, Stat
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.grants import options_at
 from trinity.storage.location import Location
+from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store_errors import object_trouble, plain_text, told_of, without_conditional_put
 from trinity.storage.store_options import StoreOptions
 
@@ -43,8 +45,11 @@ class BucketObjects:
 
     @property
     def _client(self) -> ObjectStore:
+        return self._reached(once=False)
+
+    def _reached(self, *, once: bool) -> ObjectStore:
         with told_of(str(self._root)):
-            return self._root.kind.client(self._root.store, self._options)
+            return self._root.kind.client(self._root.store, self._options, once=once)
 
     @property
     def filesystem(self) -> FileSystem:
@@ -78,10 +83,13 @@ class BucketObjects:
         return None
 
     def read(self, path: str) -> bytes:
+        return self._read(path, once=False)
+
+    def _read(self, path: str, *, once: bool) -> bytes:
         import obstore
 
         with told_of(path):
-            return bytes(obstore.get(self._client, _key(path)).bytes())
+            return bytes(obstore.get(self._reached(once=once), _key(path)).bytes())
 
     def list(self, root: str, prefix: str, after: str | None) -> Iterator[Entry]:
         for name, meta in self._listed(root, prefix, after):
@@ -112,39 +120,31 @@ class BucketObjects:
     # -- writing ----------------------------------------------------------------------------------------
 
     def put_new(self, path: str, data: bytes) -> None:
-        self._prove()
-        try:
-            done = self._put_new(path, data)
-        except TrinityError as error:
-            if error.code != "FILESYSTEM_ERROR" or not self._is_ours(path, data):
-                raise
-            return
-        if not done and not self._is_ours(path, data):
+        with_renewed_keys(self._root, self._prove)
+
+        def put() -> None:
+            with_renewed_keys(self._root, lambda: self._put_new(path, data, once=True))
+
+        def look() -> bytes:
+            return with_renewed_keys(self._root, lambda: self._read(path, once=True))
+
+        if not put_settled(data, put, look):
             raise AlreadyExists(path.rpartition("/")[2])
 
-    def _put_new(self, path: str, data: bytes) -> bool:
-        """Puts an object; False when there is one."""
+    def _put_new(self, path: str, data: bytes, *, once: bool = False) -> None:
+        """Put an object. Raises AlreadyExists when there is one."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, BaseError
 
         try:
-            obstore.put(self._client, _key(path), data, mode="create")
-        except AlreadyExistsError:
-            return False
+            obstore.put(self._reached(once=once), _key(path), data, mode="create")
         except FileNotFoundError as error:  # not the object: what it was to be put into
             raise object_trouble(error, path) from error
         except BaseError as error:
-            if "ConditionalRequestConflict" in plain_text(error):  # another one is being put at this moment
-                return False
+            # a conflict: another one is being put at this moment
+            if isinstance(error, AlreadyExistsError) and "ConditionalRequestConflict" not in plain_text(error):
+                raise AlreadyExists(path.rpartition("/")[2]) from error
             raise object_trouble(error, path) from error
-        return True
-
-    def _is_ours(self, path: str, data: bytes) -> bool:
-        """True when what is there is what was to be put: by a request whose answer was lost."""
-        try:
-            return self.read(path) == data
-        except (FileNotFoundError, TrinityError):
-            return False
 
     def _prove(self) -> None:
         """Refuses a store that would put over what is there. Once for each bucket and its place.
@@ -157,7 +157,9 @@ class BucketObjects:
                 return
             probe = str(self._root.join("_trinity", "probe"))
             try:
-                if self._put_new(probe, b"1") and self._put_new(probe, b"2"):
+                with suppress(AlreadyExists):
+                    self._put_new(probe, b"1")
+                    self._put_new(probe, b"2")
                     self.remove([probe])
                     raise without_conditional_put(probe)
             except TrinityError as error:

@@ -75,7 +75,7 @@ class Changelog:
         known = [{"name": c.name, "type": c.type, "field_id": c.field_id} for c in columns]
         data = json.dumps({"version": version, "files": named, "columns": known}).encode()
         try:
-            self.store.put_if_absent(_name(version, tag), data)
+            self.store.put_if_absent(_name(version, tag), data, commits=False)
         except AlreadyExists:
             if (first := self._read(version, tag)) is not None:
                 self.store.delete(f.path for f in files)

@@ -11,7 +11,15 @@ from trinity.secrets import logger
 from trinity.storage.location import in_bucket
 from trinity.storage.store_kinds import kind_of
 
-__all__ = ["AlreadyExists", "after_commit", "storage_errors", "store_trouble", "system_trouble"]
+__all__ = [
+    "AlreadyExists",
+    "OutcomeUnknown",
+    "after_commit",
+    "commit_unknown",
+    "storage_errors",
+    "store_trouble",
+    "system_trouble",
+]
 
 _log = logger(__name__)
 _LACKING: Final = frozenset(
@@ -25,6 +33,10 @@ class AlreadyExists(Exception):
     """Another writer put this object first."""
 
 
+class OutcomeUnknown(Exception):
+    """Nobody can say whether an object was put, by what was said of it."""
+
+
 class storage_errors:
     """Maps the errors of the operating system and of obstore to FILESYSTEM_ERROR, at one seam."""
 
@@ -35,7 +47,7 @@ class storage_errors:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, AlreadyExists | FileNotFoundError | TrinityError):
+        if error is None or isinstance(error, AlreadyExists | OutcomeUnknown | FileNotFoundError | TrinityError):
             return
         from obstore.exceptions import BaseError
 
@@ -43,6 +55,21 @@ class storage_errors:
             raise trouble from error
         if isinstance(error, OSError | BaseError):
             raise TrinityError("FILESYSTEM_ERROR", f"'{self.path}' cannot be read or written: {error}.") from error
+
+
+def commit_unknown(what: str, said: object) -> TrinityError:
+    """Return the error of a commit that may stand, and may not.
+
+    Args:
+        what: what was to be put or changed, as the beginning of a sentence.
+        said: what was said instead of an answer.
+    """
+    return TrinityError(
+        "COMMIT_STATE_UNKNOWN",
+        f"{what} may have been written, and may not: {str(said).rstrip('.')}. Look at the table's history once there "
+        "are answers again, or repeat the statement with the same txn, which never writes rows twice. What it has "
+        "written stays.",
+    )
 
 
 def system_trouble(error: BaseException, path: str) -> TrinityError | None:

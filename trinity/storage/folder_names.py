@@ -101,7 +101,7 @@ class NamedFolders:
         folder = folder_name(name)
         if _SHORTENED in folder:
             try:
-                self._store.put_if_absent(f"{LONG_NAMES}/{folder[-_DIGITS:]}", name.lower().encode())
+                self._store.put_if_absent(f"{LONG_NAMES}/{folder[-_DIGITS:]}", name.lower().encode(), commits=False)
             except AlreadyExists:  # by an earlier folder of that name
                 return
 

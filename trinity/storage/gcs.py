@@ -146,9 +146,9 @@ class Gcs(StoreKind):
     def authority(self, text: str) -> str | None:
         return text if _BUCKET.fullmatch(text) else None
 
-    def client(self, store: str, options: StoreOptions) -> GCSStore:
+    def client(self, store: str, options: StoreOptions, *, once: bool = False) -> GCSStore:
         assert isinstance(options, GcsOptions)
-        return _client(self.bucket(store), options)
+        return _client(self.bucket(store), options, once)
 
     def hadoop_settings(self, store: str, options: StoreOptions) -> Mapping[str, str]:
         assert isinstance(options, GcsOptions)
@@ -161,7 +161,7 @@ class Gcs(StoreKind):
 
 
 @lru_cache(maxsize=64)
-def _client(bucket: str, options: GcsOptions) -> GCSStore:
+def _client(bucket: str, options: GcsOptions, once: bool) -> GCSStore:
     from obstore.store import GCSStore
 
     given: dict[str, Any] = {
@@ -173,7 +173,7 @@ def _client(bucket: str, options: GcsOptions) -> GCSStore:
         "skip_signature": options.anonymous or None,
     }
     config: Any = {name: value for name, value in given.items() if value is not None}
-    return GCSStore(bucket, config=config, **patience(options))
+    return GCSStore(bucket, config=config, **patience(options, once=once))
 
 
 def _keys(options: GcsOptions) -> dict[str, str]:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.storage.errors import AlreadyExists
+from trinity.storage.errors import AlreadyExists, OutcomeUnknown
 from trinity.storage.local_sync import make_folder
 
 __all__ = [
@@ -34,6 +35,10 @@ __all__ = [
 
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 """Error numbers of file systems without hard links."""
+_UNCLEAR: Final = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR)
+"""Error numbers after which a link may be there."""
+_PAUSES_S: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
+"""The pauses after which a disk that does not say is asked again."""
 _ABSENT: Final = (FileNotFoundError, NotADirectoryError)
 
 
@@ -66,13 +71,14 @@ def names_in(folder: str) -> list[str]:
 
 
 def link_new(path: str, data: bytes) -> None:
-    """Puts a file that is not there, through a synced temporary file and a hard link.
+    """Put a file that is not there, through a synced temporary file and a hard link.
 
     The name appears with its bytes, also after a crash: ``O_EXCL`` would leave a torn file. An answer that is not
     clear is settled by looking: it stands when the name is a link to our own file. The folder is yet to sync.
 
     Raises:
         AlreadyExists: another writer was first.
+        OutcomeUnknown: the disk does not say who was.
         TrinityError: NOT_SUPPORTED on a file system without hard links.
     """
     target = Path(path)
@@ -112,8 +118,11 @@ def _link(temporary: Path, target: Path) -> None:
     try:
         os.link(temporary, target)
     except OSError as error:
-        if _same(temporary, target):  # NFS repeats a request whose answer was lost, and then says EEXIST
+        same = _same(temporary, target)
+        if same:  # NFS repeats a request whose answer was lost, and then says EEXIST
             return
+        if same is None and (isinstance(error, FileExistsError) or error.errno in _UNCLEAR):
+            raise OutcomeUnknown(f"the disk says of it {error.strerror!r}, and cannot be asked") from error
         if isinstance(error, FileExistsError):
             raise AlreadyExists(target.name) from error
         if error.errno in _NO_LINKS:
@@ -125,11 +134,16 @@ def _link(temporary: Path, target: Path) -> None:
         raise
 
 
-def _same(temporary: Path, target: Path) -> bool:
-    try:
-        return os.path.samefile(temporary, target)
-    except OSError:
-        return False
+def _same(temporary: Path, target: Path) -> bool | None:
+    """Return True when both names are one file's; None for a disk that does not say."""
+    for pause in _PAUSES_S:
+        try:
+            return os.path.samefile(temporary, target)
+        except _ABSENT:
+            return False
+        except OSError:
+            time.sleep(pause)
+    return None
 
 
 def move(path: str, new: str) -> None:

@@ -83,7 +83,7 @@ class RenewingObjects:
         return iter(self._twice(lambda: [*self._objects.walk(root, hidden, endings)]))
 
     def put_new(self, path: str, data: bytes) -> None:
-        self._twice(lambda: self._objects.put_new(path, data))
+        self._objects.put_new(path, data)  # each of its requests is refused, and made again, by itself
 
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:
         self._twice(lambda: self._objects.replace(path, data, sync=sync))

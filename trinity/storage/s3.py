@@ -161,9 +161,9 @@ class S3(StoreKind):
     def authority(self, text: str) -> str | None:
         return text if _BUCKET.fullmatch(text) else None
 
-    def client(self, store: str, options: StoreOptions) -> S3Store:
+    def client(self, store: str, options: StoreOptions, *, once: bool = False) -> S3Store:
         assert isinstance(options, S3Options)
-        return _client(self.bucket(store), options)
+        return _client(self.bucket(store), options, once)
 
     def filesystem(self, options: StoreOptions) -> FileSystem | None:
         assert isinstance(options, S3Options)
@@ -197,7 +197,7 @@ def s3a_settings(options: S3Options) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _client(bucket: str, options: S3Options) -> S3Store:
+def _client(bucket: str, options: S3Options, once: bool) -> S3Store:
     from obstore.store import S3Store
 
     given: dict[str, Any] = {
@@ -210,7 +210,7 @@ def _client(bucket: str, options: S3Options) -> S3Store:
         "skip_signature": options.anonymous or None,
     }
     config: Any = {name: value for name, value in given.items() if value is not None}
-    return S3Store(bucket, config=config, **patience(options))
+    return S3Store(bucket, config=config, **patience(options, once=once))
 
 
 @lru_cache(maxsize=64)

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from trinity.errors import TrinityError
 from trinity.storage.entries import Entry, Objects, Stat
-from trinity.storage.errors import storage_errors
+from trinity.storage.errors import OutcomeUnknown, commit_unknown, storage_errors
 from trinity.storage.local_objects import LocalObjects
 from trinity.storage.location import Location, in_bucket, is_absolute
 
@@ -120,18 +121,31 @@ class ObjectStore:
 
     # -- writing ----------------------------------------------------------------------------------------
 
-    def put_if_absent(self, name: str, data: bytes) -> None:
-        """Puts an object whole, or not at all: the name appears with its bytes, also after a crash.
+    def put_if_absent(self, name: str, data: bytes, *, commits: bool = True) -> None:
+        """Put an object whole, or not at all: the name appears with its bytes, also after a crash.
 
-        From then on nothing is told but success.
+        From then on nothing is told but success. An answer that is lost or not clear is settled by looking at what is
+        there, for as long as a minute.
+
+        Args:
+            name: the object's.
+            data: its bytes. Two writers at once put different ones, or none of them cares who was first.
+            commits: False for an object that no version and no name hangs on.
 
         Raises:
             AlreadyExists: another writer was first.
-            TrinityError: NOT_SUPPORTED on a file system without hard links; CONFIGURATION_INVALID in an object store
-                that puts over what is there.
+            TrinityError: COMMIT_STATE_UNKNOWN when nobody can say whether it was put (FILESYSTEM_ERROR where nothing
+                hangs on it); NOT_SUPPORTED on a file system without hard links; CONFIGURATION_INVALID in an object
+                store that puts over what is there.
         """
-        with storage_errors(self.path(name)):
-            self._objects.put_new(self.path(name), data)
+        path = self.path(name)
+        try:
+            with storage_errors(path):
+                self._objects.put_new(path, data)
+        except OutcomeUnknown as unknown:
+            if commits:
+                raise commit_unknown(f"'{path}'", unknown) from unknown
+            raise TrinityError("FILESYSTEM_ERROR", f"'{path}' cannot be written: {unknown}") from unknown
 
     def put(self, name: str, data: bytes, *, sync: bool = True) -> None:
         """Puts an object, or another one in the place of one that is there, whole or not at all.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
     from pyarrow.fs import FileSystem
 
-__all__ = ["ATTEMPTS", "SILENCE", "Cause", "StoreKind", "patience"]
+__all__ = ["ATTEMPTS", "PATIENCE", "SILENCE", "Cause", "StoreKind", "patience"]
 
 Cause = tuple[str, ErrorCode, str]
 """A pattern of what libraries say of an error, the error's code, and what is wrong with what helps.
@@ -26,8 +26,13 @@ The last one is told of ``{bucket}``, ``{region}`` and ``{said}``.
 ATTEMPTS: Final = 6
 SILENCE: Final = timedelta(seconds=10)
 """The time for which a store may say nothing."""
-_PATIENCE: Final = timedelta(seconds=18)
+PATIENCE: Final = timedelta(seconds=18)
 """The time for which a request is made again, so that an error is told within half a minute."""
+UNSURE: Final = timedelta(seconds=60)
+"""The time for which an outcome that is not known is asked for."""
+FIRST_PAUSE: Final = timedelta(milliseconds=100)
+LONGEST_PAUSE: Final = timedelta(seconds=3)
+"""The pauses between requests grow from the first one to this."""
 
 
 class StoreKind(ABC):
@@ -74,8 +79,14 @@ class StoreKind(ABC):
         return store.partition("://")[2]
 
     @abstractmethod
-    def client(self, store: str, options: StoreOptions) -> ObjectStore:
-        """The obstore client of a store; options are resolved."""
+    def client(self, store: str, options: StoreOptions, *, once: bool = False) -> ObjectStore:
+        """Return the obstore client of a store.
+
+        Args:
+            store: the bucket.
+            options: resolved ones.
+            once: True for one that makes each request once, whatever the answer is.
+        """
 
     def filesystem(self, options: StoreOptions) -> FileSystem | None:
         """Arrow's own client, which opens objects as ``bucket/key``; None where it cannot take the options.
@@ -112,8 +123,8 @@ class StoreKind(ABC):
         return {}
 
 
-def patience(options: StoreOptions) -> dict[str, Any]:
-    """The part of obstore's options about waiting, and about TLS that may be missing."""
+def patience(options: StoreOptions, *, once: bool) -> dict[str, Any]:
+    """Return the part of obstore's options about waiting and asking again, and about TLS that may be missing."""
     return {
         "client_options": {
             "allow_http": bool(options.allow_http),
@@ -122,8 +133,8 @@ def patience(options: StoreOptions) -> dict[str, Any]:
             "timeout": timedelta(minutes=10),
         },
         "retry_config": {
-            "max_retries": ATTEMPTS,
-            "retry_timeout": _PATIENCE,
-            "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=3), "base": 2},
+            "max_retries": 0 if once else ATTEMPTS,
+            "retry_timeout": PATIENCE,
+            "backoff": {"init_backoff": FIRST_PAUSE, "max_backoff": LONGEST_PAUSE, "base": 2},
         },
     }

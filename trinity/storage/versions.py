@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import ClassVar
@@ -37,58 +37,18 @@ from trinity.spi import (
     stored_field,
 )
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
+from trinity.storage.errors import commit_unknown
 from trinity.storage.name_errors import table_taken
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.position_deletes import deletes_of_fragments
 from trinity.storage.readable import no_readable_version, oldest_needed, version_at
 from trinity.storage.row_changes import KEEPS_ROWS, FileChange, RowChanges, check_kept, check_replaced, check_scope
 from trinity.storage.store import Entry, ObjectStore
+from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.txns import is_recorded, with_txn
 
-__all__ = ["TableVersion", "VersionedMetadata"]
-
-
-@dataclass(frozen=True)
-class TableVersion:
-    """A table at one version: all that a format has to keep.
-
-    Attributes:
-        number: what ``version=`` takes; 0 is the empty table, the next one is higher by 1.
-        timestamp_ms: commit time, milliseconds since the epoch (L10).
-        operation: what made it, as in :class:`~trinity.spi.HistoryEntry`.
-        definition: columns, key, properties.
-        files: live base and log files and the sidecar, each with its commit number; absolute paths.
-        txns: application -> highest recorded version (L4).
-        oldest: the oldest version that vacuum left readable.
-        commit: unique, kept with the version: by it a writer knows its own when the answer was not clear.
-    """
-
-    number: int
-    timestamp_ms: int
-    operation: str
-    definition: TableDefinition
-    files: tuple[DataFile, ...] = ()
-    txns: Mapping[str, int] = field(default_factory=dict)
-    oldest: int = 0
-    commit: str = ""
-
-    @classmethod
-    def first(cls, definition: TableDefinition) -> TableVersion:
-        """Version 0 of a new table."""
-        return cls(0, next_timestamp_ms(0), "create", definition.made(), commit=uuid.uuid4().hex)
-
-    def difference(self, before: TableVersion) -> tuple[list[DataFile], frozenset[str]]:
-        """The files that came since an earlier version, and the paths of those that went.
-
-        One that has other deleted rows came and went.
-        """
-        if self.files[: len(before.files)] == before.files:  # an append: the same objects
-            return list(self.files[len(before.files) :]), frozenset()
-        known, now = ({f.path: f.deletes for f in version.files} for version in (before, self))
-        added = [f for f in self.files if known.get(f.path, f) != f.deletes]
-        return added, frozenset(path for path, deletes in known.items() if now.get(path, path) != deletes)
-
+__all__ = ["VersionedMetadata"]
 
 Change = Callable[[TableVersion], TableVersion | None]
 """Makes the next version of the newest one, its number and time left as they are; None for no commit."""
@@ -122,6 +82,7 @@ class VersionedMetadata(RowChanges):
 
         Raises:
             CommitRaced: another writer took the number; the commit is checked again and tried under the next one.
+            TrinityError: COMMIT_STATE_UNKNOWN when nobody can say whether it is readable, as ``put_if_absent`` does.
         """
 
     def storage_schema(self, definition: TableDefinition) -> pa.Schema:
@@ -136,18 +97,36 @@ class VersionedMetadata(RowChanges):
         return version_at(table, self.newest_version(table), partial(self.read_version, table))
 
     def commit_version(self, table: TableHandle, version: TableVersion) -> None:
-        """Writes a version; whatever the answer is, one that is there and ours stands. Raises CommitRaced."""
+        """Write a version; whatever the answer is, one that is there and ours stands. Raises as :meth:`write_version`.
+
+        An adapter whose ``write_version`` tells nothing but what is so may leave out the look.
+        """
         try:
             self.write_version(table, version)
-        except (CommitRaced, TrinityError):
-            if not self.has_version(table, version):
+        except (CommitRaced, TrinityError) as said:
+            if isinstance(said, TrinityError) and said.code == "COMMIT_STATE_UNKNOWN":
+                raise
+            try:
+                stands = self.has_version(table, version)
+            except TrinityError as error:
+                what = f"Version {version.number} of table '{table.full_name}'"
+                raise commit_unknown(what, f"{said} It cannot be read: {error.message}") from said
+            if not stands:
                 raise
 
     def has_version(self, table: TableHandle, version: TableVersion) -> bool:
-        """True when a version is there that this writer has written."""
+        """Return True when a version is there that this writer has written.
+
+        Raises:
+            TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED where it cannot be asked.
+        """
         try:
             return self.read_version(table, version.number).commit == version.commit
-        except (TrinityError, LookupError):
+        except LookupError:
+            return False
+        except TrinityError as error:
+            if error.code in ("FILESYSTEM_ERROR", "PERMISSION_DENIED"):
+                raise
             return False
 
     def forget_cached(self, table: TableHandle) -> None:

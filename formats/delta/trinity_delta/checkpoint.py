@@ -233,7 +233,7 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
             writer.write_table(pa.table({**empty, "remove": removed}, _SCHEMA))
     data = out.getvalue().to_pybytes()
     try:
-        store.put_if_absent(_name(version), data)
+        store.put_if_absent(_name(version), data, commits=False)
     except AlreadyExists:  # it says the same
         return
     size = len(rows) + len(removed)

@@ -133,7 +133,7 @@ def _guards(name: str, sizes: Mapping[str, int]) -> tuple[TableUpdate, ...]:
 def put_index(index: FileIndex, store: ObjectStore, metadata: TableMetadata) -> tuple[str, tuple[TableUpdate, ...]]:
     """Writes a file index: its name, and what else the commit that names it changes of the table."""
     name, data = f"{SIDECAR_FOLDER}/index-{uuid.uuid4().hex}.json", index.to_json(store)
-    store.put_if_absent(name, data)
+    store.put_if_absent(name, data, commits=False)
     stale = stale_guards(metadata, {*indexes(metadata), name})
     sidecar = {f.path: f.size for f in sorted(index.sidecar, key=lambda f: f.path)}
     return name, (*stale, *_guards(name, {store.path(name): len(data), **sidecar}))

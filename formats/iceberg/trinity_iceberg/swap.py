@@ -25,11 +25,18 @@ from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableRe
 from pyiceberg.utils.properties import property_as_bool
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from trinity.errors import TrinityError
-from trinity.storage import CommitRaced, after_commit, table_taken
+from trinity.errors import TrinityError, first_line
+from trinity.storage import CommitRaced, after_commit, asking_again, commit_unknown, table_taken
 from trinity_iceberg.carried import OPERATION
 from trinity_iceberg.names import identifier_of
-from trinity_iceberg.trouble import TROUBLE, catalog_trouble, load_table, of_another_kind
+from trinity_iceberg.trouble import (
+    TROUBLE,
+    catalog_trouble,
+    is_refused,
+    load_table,
+    may_be_under_way,
+    of_another_kind,
+)
 
 __all__ = ["commit_updates", "put_table", "staged", "writing"]
 
@@ -50,7 +57,8 @@ def commit_updates(
 
     Raises:
         CommitRaced: another commit was first.
-        TrinityError: TABLE_NOT_FOUND when it was dropped or made anew meanwhile, FILESYSTEM_ERROR.
+        TrinityError: TABLE_NOT_FOUND when it was dropped or made anew meanwhile; FILESYSTEM_ERROR;
+            COMMIT_STATE_UNKNOWN when nobody can say whether it was made.
     """
     name = ".".join(table.name())
     own = (
@@ -58,14 +66,12 @@ def commit_updates(
         AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": table.metadata.current_snapshot_id}),
     )
     before = table.metadata
-    try:
+
+    def attempt() -> TableMetadata:
         with writing(table), _errors(table.catalog.name, name):
-            after = table.catalog.commit_table(table, (*own, *requirements), updates).metadata
-    except (CommitRaced, TrinityError) as error:
-        now = _now(table.catalog, table.name(), error)
-        if now is None or not stands(now):
-            raise
-        after = now
+            return table.catalog.commit_table(table, (*own, *requirements), updates).metadata
+
+    after = _settled(table.catalog, table.name(), attempt, stands)
     what = f"Metadata files of '{name}' that are no longer needed were left"
     after_commit(what, lambda: _forget_metadata(table, before.metadata_log, after.metadata_log))
 
@@ -99,21 +105,22 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
         name: the full name.
 
     Raises:
-        TrinityError: TABLE_ALREADY_EXISTS, FILESYSTEM_ERROR.
+        TrinityError: TABLE_ALREADY_EXISTS, FILESYSTEM_ERROR, COMMIT_STATE_UNKNOWN.
     """
     full = ".".join(name)
     own = transaction.table_metadata.table_uuid
+
+    def attempt() -> TableMetadata:
+        with _errors(name[0], full):
+            return transaction.commit_transaction().metadata
+
     try:
-        with _errors(name[0], full), transaction, _first_snapshot(transaction):
+        with _first_snapshot(transaction):
             pass
-    except (CommitRaced, TrinityError, OSError) as error:
-        now = _now(catalog, identifier_of(*name[1:]), error)
-        if now is not None and now.table_uuid == own:
-            return
-        if isinstance(error, TrinityError):
-            raise
-        if isinstance(error, CommitRaced):
-            raise table_taken(full) from error
+        _settled(catalog, identifier_of(*name[1:]), attempt, lambda now: now.table_uuid == own)
+    except CommitRaced as error:
+        raise table_taken(full) from error
+    except OSError as error:
         raise TrinityError("FILESYSTEM_ERROR", f"Table '{full}' cannot be made: {error}.") from error
 
 
@@ -121,24 +128,50 @@ def _first_snapshot(transaction: CreateTableTransaction) -> contextlib.AbstractC
     return transaction.update_snapshot(snapshot_properties={OPERATION: "create"}).fast_append()
 
 
-def _now(catalog: Catalog, name: tuple[str, ...], failure: Exception) -> TableMetadata | None:
-    """The table after a commit that failed, or seemed to; None when there is none.
+def _settled(
+    catalog: Catalog,
+    name: tuple[str, ...],
+    attempt: Callable[[], TableMetadata],
+    stands: Callable[[TableMetadata], bool],
+) -> TableMetadata:
+    """Make a commit, and return the table's metadata once it is known that it stands.
+
+    An attempt that may still be under way is made again as it is: of two that ask for the same table as it was before,
+    one is made.
+
+    Args:
+        catalog: where.
+        name: the table's identifier.
+        attempt: asks the catalog for the commit.
+        stands: tells by the table's metadata whether it was made.
 
     Raises:
-        TrinityError: FILESYSTEM_ERROR when it cannot be said whether the commit was made.
+        CommitRaced: another one was first.
+        TrinityError: what the catalog said, of a commit that was not made; COMMIT_STATE_UNKNOWN when nobody can say.
+        OSError: as the attempt.
     """
-    try:
-        return load_table(catalog, name).metadata
-    except NoSuchTableError:
-        return None
-    except Exception as error:
-        if isinstance(failure, TrinityError) and failure.code == "PERMISSION_DENIED":
-            raise failure from error  # it has said that it was not
-        raise TrinityError(
-            "FILESYSTEM_ERROR",
-            f"The catalog did not say whether the commit to '{'.'.join(name)}' was made ({failure}), and cannot be "
-            f"asked ({error}): look at the table's history, or repeat the statement with the same txn.",
-        ) from failure
+    doubtful = under_way = False
+    for _ in asking_again():
+        try:
+            return attempt()
+        except (CommitRaced, TrinityError, OSError) as error:
+            said = error
+        refused = isinstance(said, TrinityError) and is_refused(said)
+        if refused and not doubtful:
+            raise said
+        doubtful, under_way = True, under_way or (not refused and may_be_under_way(said))
+        asked: Exception | None = None
+        try:
+            if stands(now := load_table(catalog, name).metadata):
+                return now
+        except NoSuchTableError:
+            pass
+        except Exception as error:
+            asked = error
+        if asked is None and (isinstance(said, CommitRaced) or not under_way):
+            raise said
+    why = f" It cannot be asked: {first_line(asked)}." if asked else ""
+    raise commit_unknown(f"The commit to table '{'.'.join(name)}'", f"{first_line(said)}.{why}") from said
 
 
 @contextlib.contextmanager

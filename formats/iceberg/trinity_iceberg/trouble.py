@@ -9,30 +9,57 @@ from typing import Final
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
+    CommitStateUnknownException,
     ForbiddenError,
     NoSuchPropertyException,
     NoSuchTableError,
     OAuthError,
     RESTError,
+    ServerError,
     UnauthorizedError,
 )
 from pyiceberg.table import Table
-from requests.exceptions import RequestException
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from requests.exceptions import ConnectTimeout, RequestException
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from trinity.errors import TrinityError, first_line
 
 try:
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import (
+        BotoCoreError,
+        ClientError,
+        ConnectTimeoutError,
+        EndpointConnectionError,
+        HTTPClientError,
+    )
 except ImportError:  # what Glue needs is an extra
     _AWS: tuple[type[Exception], ...] = ()
+    _UNANSWERED_BY_AWS: tuple[type[Exception], ...] = ()
+    _UNSENT: tuple[type[Exception], ...] = (ConnectTimeout,)
 else:
     _AWS = (BotoCoreError, ClientError)
+    _UNANSWERED_BY_AWS = (HTTPClientError,)
+    _UNSENT = (ConnectTimeout, ConnectTimeoutError, EndpointConnectionError)
 
-__all__ = ["TROUBLE", "catalog_errors", "catalog_trouble", "load_table", "of_another_kind"]
+__all__ = [
+    "TROUBLE",
+    "catalog_errors",
+    "catalog_trouble",
+    "is_refused",
+    "load_table",
+    "may_be_under_way",
+    "of_another_kind",
+]
 
 TROUBLE: Final[tuple[type[Exception], ...]] = (RESTError, RequestException, SQLAlchemyError, *_AWS)
 """The errors by which a catalog, or the way to it, fails; what it knows better of names are others."""
+_UNANSWERED: Final[tuple[type[Exception], ...]] = (
+    CommitStateUnknownException,
+    ServerError,
+    RequestException,
+    *_UNANSWERED_BY_AWS,
+)
+"""Errors of requests to which no answer came, or none of the catalog's own."""
 _DENIED: Final = (ForbiddenError, UnauthorizedError, OAuthError, AuthorizationExpiredError)
 _DENIED_BY_AWS: Final = frozenset(
     {
@@ -65,6 +92,18 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
             "PERMISSION_DENIED", f"Catalog '{catalog}' refuses: {said}. Check its credentials, and what they allow."
         )
     return TrinityError("FILESYSTEM_ERROR", f"Catalog '{catalog}' cannot be read or written: {said}.")
+
+
+def is_refused(error: TrinityError) -> bool:
+    """Return True where a catalog, or the seam to storage, has told that it did nothing, or told its outcome."""
+    unsent = "NewConnectionError" in repr(error.__cause__) or isinstance(error.__cause__, _UNSENT)
+    return unsent or error.code in ("PERMISSION_DENIED", "COMMIT_STATE_UNKNOWN")
+
+
+def may_be_under_way(error: Exception) -> bool:
+    """Return True for an error after which a catalog may still do what it was asked: its answer did not come."""
+    cause = error.__cause__
+    return isinstance(cause, _UNANSWERED) or (isinstance(cause, DBAPIError) and cause.connection_invalidated)
 
 
 def _aws_code(error: Exception) -> str | None:

@@ -144,8 +144,8 @@ def test_a_commit_stands_when_it_cannot_be_remembered(
     """The disk fails for a moment right after the manifest is there: told as failed, a retry would double the rows."""
     put, stat, failing = ObjectStore.put_if_absent, ObjectStore.stat, [False]
 
-    def put_then_fail(store: ObjectStore, name: str, data: bytes) -> None:
-        put(store, name, data)
+    def put_then_fail(store: ObjectStore, name: str, data: bytes, **rest: Any) -> None:
+        put(store, name, data, **rest)
         failing[0] = "checkpoint" not in name
 
     def fail_once(store: ObjectStore, name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, TableVersion
 from trinity_parquet.manifest import (
     LOG,
@@ -10,12 +9,11 @@ from trinity_parquet.manifest import (
     Change,
     checkpoint_name,
     manifest_name,
-    read_json,
     to_checkpoint,
     to_hint,
 )
 
-__all__ = ["commit_change", "commit_of", "delete_log", "write_checkpoint", "write_hint"]
+__all__ = ["commit_change", "delete_log", "write_checkpoint", "write_hint"]
 
 
 def commit_change(store: ObjectStore, change: Change) -> None:
@@ -30,18 +28,10 @@ def commit_change(store: ObjectStore, change: Change) -> None:
         raise CommitRaced(f"version {change.number} was taken") from taken
 
 
-def commit_of(store: ObjectStore, number: int) -> str | None:
-    """The ``commit`` of a version's manifest; None where it cannot be read."""
-    try:
-        return str(read_json(store, manifest_name(number)).get("commit"))
-    except (FileNotFoundError, TrinityError):
-        return None
-
-
 def write_checkpoint(store: ObjectStore, version: TableVersion) -> None:
     """Writes all of a version beside its manifest; a checkpoint that is there already says the same."""
     try:
-        store.put_if_absent(checkpoint_name(version.number), to_checkpoint(store, version))
+        store.put_if_absent(checkpoint_name(version.number), to_checkpoint(store, version), commits=False)
     except AlreadyExists:
         return
 

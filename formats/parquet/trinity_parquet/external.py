@@ -180,11 +180,12 @@ class FolderTable(SingleTable):
     def _committed(
         self, table: TableHandle, write: InsertTableHandle | RewriteTableHandle, attempt: Callable[[], CommitResult]
     ) -> CommitResult:
-        """Runs a commit's loop; what is staged goes where no commit came of it."""
+        """Run a commit's loop; what is staged goes where it is known that no commit came of it."""
         try:
             return commit_loop(table.location, attempt, commit_timeout_s(write.definition.properties))
-        except BaseException:
-            self._folder.discard(write.target)
+        except Exception as error:
+            if not (isinstance(error, TrinityError) and error.code == "COMMIT_STATE_UNKNOWN"):
+                self._folder.discard(write.target)
             raise
 
     def _refuse_txn(self, insert: InsertTableHandle, txn: TransactionId | None) -> None:

@@ -22,7 +22,7 @@ from trinity.storage import (
     folders_of,
     identity_only,
 )
-from trinity_parquet.commit import commit_change, commit_of, delete_log, write_checkpoint, write_hint
+from trinity_parquet.commit import commit_change, delete_log, write_checkpoint, write_hint
 from trinity_parquet.manifest import Change, begins
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots, is_table
@@ -73,15 +73,12 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         commit_change(store, Change.between(before, version))
 
     def commit_version(self, table: TableHandle, version: TableVersion) -> None:
-        super().commit_version(table, version)
+        self.write_version(table, version)  # what the store tells of it is so
         after_commit(f"Version {version.number} will be read back", lambda: self._snapshots.keep(table, version))
         if version.number % checkpoint_step(self._interval, len(version.files)) == 0 and not begins(version):
             store = ObjectStore(table.location)
             after_commit(f"Version {version.number} has no checkpoint", lambda: write_checkpoint(store, version))
             after_commit(f"Version {version.number} is found by counting", lambda: write_hint(store, version.number))
-
-    def has_version(self, table: TableHandle, version: TableVersion) -> bool:
-        return commit_of(ObjectStore(table.location), version.number) == version.commit
 
     def forget_cached(self, table: TableHandle) -> None:
         self._snapshots.forget(table)

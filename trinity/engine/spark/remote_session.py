@@ -128,7 +128,7 @@ def _mark(folder: str) -> _Mark | None:
             store.put(f".trinity-{text}", text.encode(), sync=False)
             return _Mark(folder, f".trinity-{text}", text)
         try:
-            store.put_if_absent(_SEEN, text.encode())
+            store.put_if_absent(_SEEN, text.encode(), commits=False)
         except AlreadyExists:
             text = store.get(_SEEN).decode()
         return _Mark(folder, _SEEN, text)

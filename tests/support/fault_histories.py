@@ -1,0 +1,190 @@
+"""Statements on a bucket whose store has drawn faults: what each one told, and what is there afterwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.support.bucket_lake import COLUMNS, BucketLake
+from tests.support.fault_sequences import FaultSequence, drawn, hurried, playing
+from trinity import Column, Session
+from trinity.errors import TrinityError
+from trinity.storage import Location
+
+__all__ = ["History", "Statement", "drawn_history", "play"]
+
+_STATEMENTS = ("append", "append", "append", "txn", "create", "drop", "alter", "folder", "folder")
+_UNKNOWN = "COMMIT_STATE_UNKNOWN"
+_TOLD = ("FILESYSTEM_ERROR", "PERMISSION_DENIED", _UNKNOWN)
+"""What may be told of a fault of the store."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement, and what goes wrong meanwhile."""
+
+    kind: str
+    faults: FaultSequence
+
+
+History = tuple[Statement, ...]
+
+
+def drawn_history(seed: int) -> History:
+    """Draw a history."""
+    random = Random(seed)
+    return tuple(Statement(random.choice(_STATEMENTS), drawn(random)) for _ in range(random.choice((2, 3, 4))))
+
+
+def play(lake: BucketLake, history: History) -> None:
+    """Play a history, and compare what each statement told with what is there afterwards.
+
+    Raises:
+        AssertionError: a statement told something else than what is so, or rows are lost or doubled.
+    """
+    _Player(lake).play(history)
+
+
+@dataclass
+class _Player:
+    lake: BucketLake
+    rows: dict[str, Counter[int]] = field(default_factory=dict)
+    columns: dict[str, int] = field(default_factory=dict)
+    numbers: int = 0
+
+    def play(self, history: History) -> None:
+        with self.lake.connect() as session:
+            self._make(session, "t0")
+            if self.lake.fmt == "parquet":
+                self._register(session)
+            for statement in history:
+                self._statement(session, statement)
+
+    def _statement(self, session: Session, statement: Statement) -> None:
+        step = getattr(self, f"_{statement.kind}")(session)
+        if step is None:
+            return
+        with hurried(), playing(self.lake.server.proxy, statement.faults):
+            told = _code(step.act)
+        assert told in (None, *_TOLD), (statement, told)
+        with self.lake.connect() as fresh:
+            stands = step.stands(fresh)
+            assert told == _UNKNOWN or stands == (told is None), (statement, told, stands)
+            step.settle(fresh, stands)
+            for one in (fresh, session):
+                self._check(one, statement)
+
+    def _check(self, session: Session, statement: Statement) -> None:
+        assert sorted(session.list_tables("lake", "default")) == sorted(self.rows), statement
+        for name, expected in self.rows.items():
+            found = self._read(session, name)
+            assert found == expected, (statement, name, found, expected)
+
+    # -- statements -------------------------------------------------------------------------------------
+
+    def _append(self, session: Session, name: str = "t0", txn: tuple[str, int] | None = None) -> _Step:
+        number = self._number()
+        table = session.table(name)
+
+        def settle(fresh: Session, stands: bool) -> None:
+            if txn and not stands:
+                assert not fresh.table(name).append(_rows(number), txn=txn).skipped
+            elif txn:
+                assert fresh.table(name).append(_rows(number), txn=txn).skipped
+            if txn or stands:
+                self.rows[name][number] += 1
+
+        return _Step(
+            lambda: table.append(_rows(number), txn=txn), lambda fresh: self._read(fresh, name)[number] > 0, settle
+        )
+
+    def _txn(self, session: Session) -> _Step:
+        return self._append(session, txn=("loader", self.numbers))
+
+    def _folder(self, session: Session) -> _Step | None:
+        return self._append(session, "folder") if "folder" in self.rows else None
+
+    def _create(self, session: Session) -> _Step:
+        name = f"t{self._number()}"
+
+        def settle(fresh: Session, stands: bool) -> None:
+            if stands:
+                self.rows[name] = Counter()
+
+        return _Step(lambda: session.create_table(name, COLUMNS), lambda fresh: _there(fresh, name), settle)
+
+    def _drop(self, session: Session) -> _Step | None:
+        name = next((name for name in self.rows if name not in ("t0", "folder")), None)
+        if name is None:
+            return None
+
+        def settle(fresh: Session, stands: bool) -> None:
+            if stands:
+                del self.rows[name]
+
+        return _Step(lambda: session.drop_table(name), lambda fresh: not _there(fresh, name), settle)
+
+    def _alter(self, session: Session) -> _Step:
+        column = f"c{self._number()}"
+        table = session.table("t0")
+        return _Step(
+            lambda: table.add_column(Column(column, "int")),
+            lambda fresh: any(c.name == column for c in fresh.table("t0").definition.columns),
+        )
+
+    # -- helpers ----------------------------------------------------------------------------------------
+
+    def _number(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    def _read(self, session: Session, name: str) -> Counter[int]:
+        files = [Location.of(file.path).for_arrow for file in session.table(name).splits().files]
+        tables = [pq.read_table(file, columns=["k"], filesystem=self.lake.server.files) for file in files]
+        return Counter(k for table in tables for k in table.column("k").to_pylist())
+
+    def _make(self, session: Session, name: str) -> None:
+        session.create_table(name, COLUMNS).append(_rows(0))
+        self.rows[name] = Counter({0: 1})
+
+    def _register(self, session: Session) -> None:
+        place = f"{self.lake.place}-folder"
+        pq.write_table(_rows(0), f"{Location.of(place).for_arrow}/first.parquet", filesystem=self.lake.server.files)
+        session.register("folder", "parquet", place)
+        self.rows["folder"] = Counter({0: 1})
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A statement.
+
+    Attributes:
+        act: runs it.
+        stands: tells in a fresh session whether it took effect.
+        settle: keeps in mind what became of it.
+    """
+
+    act: Callable[[], object]
+    stands: Callable[[Session], bool]
+    settle: Callable[[Session, bool], None] = lambda fresh, stands: None
+
+
+def _code(act: Callable[[], object]) -> str | None:
+    try:
+        act()
+    except TrinityError as error:
+        return error.code
+    return None
+
+
+def _rows(number: int) -> pa.Table:
+    return pa.table({"k": pa.array([number], pa.int32()), "v": ["x"]})
+
+
+def _there(session: Session, name: str) -> bool:
+    return name in session.list_tables("lake", "default")

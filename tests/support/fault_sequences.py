@@ -1,0 +1,135 @@
+"""Faults of a store as sequences: a request goes wrong, and then, for a while, all that is asked about its object.
+
+A sequence is drawn from a seed and prints as what plays it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+from typing import Final
+
+import pytest
+
+from tests.support.fault_proxy import LOST, Answer, Proxy, Request
+from trinity.storage import azure, gcs, s3, store_kind
+
+__all__ = ["COMMIT", "FaultSequence", "drawn", "hurried", "playing"]
+
+COMMIT: Final = -1
+"""The place of the first put that is to find nothing."""
+_MOST_STEPS: Final = 12
+_ANSWERS: Final[dict[str, Answer | None]] = {
+    "lost": LOST,
+    "silent": None,
+    "throttled": Answer(503, b"<Error><Code>SlowDown</Code></Error>"),
+    "failed": Answer(500, b"<Error><Code>InternalError</Code></Error>"),
+    "refused": Answer(403, b"<Error><Code>AccessDenied</Code></Error>"),
+    "expired": Answer(400, b"<Error><Code>ExpiredToken</Code></Error>"),
+}
+"""A word -> what is answered; nothing for a store that says nothing."""
+_EFFECTS: Final = ("done", "late", "undone")
+"""A request takes effect, does so when all is over, or never does."""
+
+
+@dataclass(frozen=True)
+class FaultSequence:
+    """A sequence of faults.
+
+    Attributes:
+        at: the request that goes wrong, by its number; :data:`COMMIT`.
+        effect: one of ``done``, ``late`` and ``undone``, for this request; what is asked afterwards has none.
+        answers: to this request, and one by one to those that are about the same object later.
+        lasting: True for one whose last answer is given for as long as somebody asks.
+    """
+
+    at: int
+    effect: str
+    answers: tuple[str, ...]
+    lasting: bool = False
+
+
+def drawn(random: Random) -> FaultSequence:
+    """Draw a sequence."""
+    at = COMMIT if random.random() < 0.6 else random.randrange(12)
+    effect = random.choice(_EFFECTS)
+    unanswered = ("lost", "silent", "failed", "throttled") if effect == "done" else ("lost", "silent")
+    first = random.choice(tuple(_ANSWERS) if effect == "undone" else unanswered)
+    rest: list[str] = []
+    while len(rest) < _MOST_STEPS and random.random() < 0.8:
+        rest += [random.choice(tuple(_ANSWERS))] * random.choice((1, 1, 2, 5))
+    return FaultSequence(at, effect, (first, *rest), random.random() < 0.25)
+
+
+@dataclass
+class _Play:
+    sequence: FaultSequence
+    over: threading.Event = field(default_factory=threading.Event)
+    late: list[Callable[[], Answer]] = field(default_factory=list)
+    _asked: int = 0
+    _given: int = 0
+    _object: str | None = None
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+
+    def fault(self, request: Request, ask: Callable[[], Answer]) -> Answer | None:
+        with self._mutex:
+            number, self._asked = self._asked, self._asked + 1
+            first = self._object is None and self._begins(request, number)
+            if first:
+                self._object = request.object
+            if self._object != request.object or (word := self._next()) is None:
+                return None
+        if first and self.sequence.effect == "late" and request.method == "PUT":
+            self.late.append(ask)
+        elif first and self.sequence.effect == "done":
+            ask()
+        if (answer := _ANSWERS[word]) is None:
+            self.over.wait()
+            return LOST
+        return answer
+
+    def _begins(self, request: Request, number: int) -> bool:
+        return request.conditional if self.sequence.at == COMMIT else number == self.sequence.at
+
+    def _next(self) -> str | None:
+        answers, given = self.sequence.answers, self._given
+        self._given += 1
+        if given < len(answers):
+            return answers[given]
+        return answers[-1] if self.sequence.lasting else None
+
+
+@contextlib.contextmanager
+def playing(proxy: Proxy, sequence: FaultSequence) -> Iterator[Callable[[], bool]]:
+    """Play a sequence within, and give what tells whether it began; what is late takes effect at the end."""
+    play = _Play(sequence)
+    with proxy.faulty(play.fault):
+        try:
+            yield lambda: play._object is not None
+        finally:
+            play.over.set()
+    for ask in play.late:
+        ask()
+
+
+@contextlib.contextmanager
+def hurried() -> Iterator[None]:
+    """Have clients wait a tenth of their time, and those that are made afterwards wait as ever."""
+    with pytest.MonkeyPatch.context() as patch:
+        _forget_clients()
+        for name in ("SILENCE", "PATIENCE", "UNSURE", "FIRST_PAUSE", "LONGEST_PAUSE"):
+            patch.setattr(store_kind, name, getattr(store_kind, name) / (20 if name == "UNSURE" else 10))
+        patch.setattr(s3, "SILENCE", timedelta(seconds=1))
+        try:
+            yield
+        finally:
+            _forget_clients()
+
+
+def _forget_clients() -> None:
+    for made in (s3._client, s3._filesystem, gcs._client, azure._client):
+        made.cache_clear()

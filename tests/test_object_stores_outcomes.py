@@ -1,0 +1,147 @@
+"""Commits in buckets whose outcome is not clear at once: asked for until it is, made once, and told as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.bucket_lake import (
+    COLUMNS,
+    FIRST,
+    ROWS,
+    BucketLake,
+    Server,
+    bucket_lake,
+    database_of,
+    refusal,
+    stored,
+)
+from tests.support.fault_histories import drawn_history, play
+from tests.support.fault_proxy import LOST, Answer, Request
+from tests.support.fault_sequences import COMMIT, FaultSequence, hurried, playing
+from trinity.storage import Location, ObjectStore
+
+
+def longer(*values: str) -> list[Any]:
+    """Parameters of the long tier."""
+    return [pytest.param(value, marks=pytest.mark.full) for value in values]
+
+
+KINDS = {"s3": "object_server", "gcs": "google_server", "azure": "azure_server"}
+LAKES = ["s3-parquet", "s3-delta", *longer("gcs-parquet", "gcs-delta", "azure-parquet", "azure-delta")]
+
+
+@pytest.fixture(params=LAKES)
+def there(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
+    """A catalog whose commits are objects, in a bucket of each kind of store."""
+    kind, _, fmt = str(request.param).partition("-")
+    server: Server = request.getfixturevalue(KINDS[kind])
+    return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))
+
+
+@pytest.mark.parametrize("said", ["throttled", *longer("failed", "refused", "expired", "lost")])
+def test_a_commit_that_cannot_be_asked_for_yet_is_made_once(there: BucketLake, said: str) -> None:
+    """The put takes effect, its answer is lost, and for a while nobody can look at the object."""
+    with there.connect() as session:
+        table = session.create_table("plain", COLUMNS)
+        faults = FaultSequence(COMMIT, "done", ("lost", *[said] * 12))
+        with hurried(), playing(there.server.proxy, faults) as began:
+            assert table.append(ROWS).version == FIRST[there.fmt] + 1
+        assert began()
+        assert len(stored(there.server, table)) == 2
+        assert table.append(ROWS).version == FIRST[there.fmt] + 2
+
+
+@pytest.mark.parametrize("effect", ["late", *longer("done", "undone")])
+@pytest.mark.parametrize("said", ["expired", *longer("silent")])
+def test_a_commit_of_which_nobody_knows_has_a_code_of_its_own(there: BucketLake, effect: str, said: str) -> None:
+    with there.connect() as session:
+        table = session.create_table("plain", COLUMNS)
+        faults = FaultSequence(COMMIT, effect, ("silent", said), lasting=True)
+        with hurried(), playing(there.server.proxy, faults):
+            told = refusal("COMMIT_STATE_UNKNOWN", lambda: table.append(ROWS, txn=("load", 1)))
+        assert table.location in told
+        assert "same txn" in told
+    with there.connect() as session:
+        table = session.table("plain")
+        assert len(stored(there.server, table)) == (0 if effect == "undone" else 2)
+        assert table.append(ROWS, txn=("load", 1)).skipped == (effect != "undone")
+        assert len(stored(there.server, table)) == 2
+
+
+def test_a_commit_that_the_store_refuses_at_once_is_not_in_doubt(there: BucketLake) -> None:
+    """Nor is one that an error answers, once the object can be looked at."""
+    with there.connect() as session:
+        table = session.create_table("plain", COLUMNS)
+        for said, code in {"refused": "PERMISSION_DENIED", "throttled": "FILESYSTEM_ERROR"}.items():
+
+            def says(request: Request, ask: Any, said: str = said) -> Answer | None:
+                answers = {
+                    "refused": Answer(403, b"<Error><Code>AccessDenied</Code></Error>"),
+                    "throttled": Answer(503),
+                }
+                return answers[said] if request.conditional else None
+
+            with hurried(), there.server.proxy.faulty(says):
+                refusal(code, lambda: table.append(ROWS))
+        assert stored(there.server, table) == []
+
+
+@pytest.mark.parametrize("there", ["s3-parquet"], indirect=True)
+def test_files_that_a_commit_may_need_stay(there: BucketLake) -> None:
+    """An append to a folder of others: the claim takes effect when all is over, and moves what was staged."""
+    place = f"{there.place}-folder"
+    pq.write_table(ROWS, f"{Location.of(place).for_arrow}/first.parquet", filesystem=there.server.files)
+    with there.connect() as session:
+        table = session.register("folder", "parquet", place)
+        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "late", ("silent",), lasting=True)):
+            refusal("COMMIT_STATE_UNKNOWN", lambda: table.append(ROWS))
+        assert len(stored(there.server, table)) == 4
+
+
+@pytest.mark.parametrize("there", ["s3-parquet"], indirect=True)
+@pytest.mark.parametrize("effect", ["done", *longer("undone")])
+def test_a_name_of_which_nobody_knows_is_told_so(there: BucketLake, effect: str) -> None:
+    def made(request: Request, ask: Any) -> Answer | None:
+        if "/_trinity/tables/" not in request.path or request.method != "PUT":
+            return None
+        if effect == "done":
+            ask()
+        return LOST
+
+    with there.connect() as session, hurried(), there.server.proxy.faulty(lambda r, ask: made(r, ask) or _unseen(r)):
+        refusal("COMMIT_STATE_UNKNOWN", lambda: session.create_table("plain", COLUMNS))
+    with there.connect() as session:
+        assert session.list_tables("lake", "default") == (["plain"] if effect == "done" else [])
+        table = session.create_table("plain", COLUMNS, if_not_exists=True)
+        assert table.append(ROWS).rows == 2
+
+
+def _unseen(request: Request) -> Answer | None:
+    named = "/_trinity/tables/" in request.path and request.method in ("GET", "HEAD")
+    return LOST if named and request.object.rpartition("/")[2].isdecimal() else None
+
+
+def test_what_nothing_hangs_on_is_not_in_doubt(there: BucketLake) -> None:
+    with there.connect() as session:
+        store = ObjectStore(session.create_table("plain", COLUMNS).location)
+        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "undone", ("silent",), lasting=True)):
+            refusal("FILESYSTEM_ERROR", lambda: store.put_if_absent("x", b"1", commits=False))
+
+
+SEEDS = [
+    *((fmt, seed) for fmt, seed in (("parquet", 3), ("delta", 13), ("iceberg", 5))),
+    *(pytest.param((fmt, seed), marks=pytest.mark.full) for fmt in FIRST for seed in range(100, 130)),
+]
+
+
+@pytest.mark.parametrize("drawn", SEEDS, ids=str)
+def test_what_statements_tell_of_drawn_faults_is_so(
+    drawn: tuple[str, int], object_server: Server, tmp_path: Path
+) -> None:
+    """A failure prints its history: ``play`` of it plays it again."""
+    fmt, seed = drawn
+    play(bucket_lake(fmt, object_server, object_server.new_bucket(), database_of(fmt, tmp_path)), drawn_history(seed))

@@ -1,0 +1,115 @@
+"""Put if absent in a bucket, with an outcome that is known: each request is made, and judged, by itself.
+
+A request may take effect although its answer is lost, is an error, or never comes. The client of everything else asks
+again by itself, and then nobody can tell a writer's own object from another's. Here nothing is told before the object
+was looked at, and where it cannot be looked at it is asked for again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity.storage import store_kind
+from trinity.storage.asking import asking_again
+from trinity.storage.errors import AlreadyExists, OutcomeUnknown
+
+__all__ = ["put_settled"]
+
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+_SERVER_ERROR: Final = 500
+_NOT_IMPLEMENTED: Final = 501
+_BUSY: Final = frozenset({408, 409, 425, 429})
+"""Refusals that pass by themselves."""
+
+
+class _Doubt(IntEnum):
+    """The doubt about an object that a request was to put."""
+
+    NONE = 0
+    ANSWERED = 1
+    """The request is over, and may have taken effect."""
+    UNDER_WAY = 2
+    """The request may still take effect."""
+
+
+def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes]) -> bool:
+    """Put an object where there is none, and return True; False where another writer's is.
+
+    Args:
+        data: its bytes, which no other writer puts.
+        put: makes one request.
+        read: reads what is there.
+
+    Raises:
+        TrinityError: the request was refused, and the object is not there.
+        OutcomeUnknown: nobody can say whether it is, or will be.
+    """
+    doubt = _Doubt.NONE
+    for spent in asking_again():
+        try:
+            put()
+            return True
+        except (TrinityError, AlreadyExists) as error:
+            said = error
+        doubt, there = max(doubt, _doubt_after(said)), None
+        ends = spent > store_kind.PATIENCE.total_seconds() or not _may_pass(said)
+        if doubt and ends:
+            there = _looked(read)
+            if isinstance(there, bytes):
+                return there == data
+            if there is None and isinstance(said, AlreadyExists):  # it was removed since, with its table
+                return False
+            if there is None and doubt is _Doubt.ANSWERED:
+                doubt = _Doubt.NONE
+        if ends and not doubt:
+            raise said
+    raise OutcomeUnknown(_text(said) if there is None else f"{_text(said)} Then: {_text(there)}") from said
+
+
+def _looked(read: Callable[[], bytes]) -> bytes | TrinityError | None:
+    """Return the bytes that are there, None for none, or the error of the look."""
+    try:
+        return read()
+    except FileNotFoundError:
+        return None
+    except TrinityError as error:
+        return error
+
+
+def _doubt_after(said: Exception) -> _Doubt:
+    """Return what is not known after a request that failed.
+
+    Who finds an object there may find its own, too: proxies and stores repeat requests by themselves.
+    """
+    status, text = _status(said), str(said.__cause__)
+    if isinstance(said, AlreadyExists) or (status and status >= _SERVER_ERROR):
+        return _Doubt.ANSWERED
+    unanswered = status is None and "HTTP error" in text and "kind: Connect" not in text
+    return _Doubt.UNDER_WAY if unanswered and _is_trouble(said) else _Doubt.NONE
+
+
+def _may_pass(said: Exception) -> bool:
+    """Return True for an error that may be gone when the request is made again soon."""
+    if isinstance(said, AlreadyExists) or isinstance(said.__cause__, FileNotFoundError):
+        return False
+    if (status := _status(said)) is None:
+        return _is_trouble(said)
+    return status in _BUSY or (status >= _SERVER_ERROR and status != _NOT_IMPLEMENTED)
+
+
+def _text(said: object) -> str:
+    return said.message if isinstance(said, TrinityError) else f"{said} is there."
+
+
+def _is_trouble(said: Exception) -> bool:
+    return isinstance(said, TrinityError) and said.code == "FILESYSTEM_ERROR"
+
+
+def _status(said: Exception) -> int | None:
+    """Return the status of the answer; None where there was none."""
+    found = _STATUS.search(str(said.__cause__))
+    return int(found[1]) if found else None
