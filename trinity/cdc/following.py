@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
 from trinity.calls.spark import spark_errors
 from trinity.cdc.delta import delta_versions
 from trinity.cdc.form import Form, form_of
+from trinity.cdc.position import number_of, reached_by
 from trinity.engine.appending.append import append_own
 from trinity.engine.appending.transforms import transformed
 from trinity.engine.changing.statement import rerun
+from trinity.engine.feed.reached import Reached
 from trinity.engine.reading.lasting import lasting
 from trinity.errors import TrinityError
 from trinity.merge import merge_spec
-from trinity.spi import CommitResult, SplitSource
+from trinity.spi import CommitResult, HistoryEntry, SplitSource
 from trinity.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["follow"]
+
+_REMEDY: Final = "Empty the target, and have it follow under another name."
 
 
 @public
@@ -59,8 +64,9 @@ def follow(
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a target that is plain, or cannot say that a row is gone, for a source
-            without key, one that is older than what the target has of it, and one whose next changes are vacuumed; and
-            as :func:`delta_changes` and ``target.upsert``; TRANSACTION_CONFLICT as for a MERGE.
+            without key, one that was put back to a state before what the target has of it, whatever was written to it
+            since, and one whose next changes are vacuumed; and as :func:`delta_changes` and ``target.upsert``;
+            TRANSACTION_CONFLICT as for a MERGE.
     """
     if source.handle.same_place(target.handle):
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{target.name}' cannot follow itself.")
@@ -95,22 +101,26 @@ class _Following:
         at = self.target.splits()  # first: whoever records a version after this one is in the way of the commit
         newest = self.source.splits()
         application = " ".join(filter(None, ["follow", newest.definition.id or str(self.source.name), self.name]))
-        reached = self.target.connector.metadata.recorded_txn(self.target.handle, application)
-        if reached == newest.version:
-            return CommitResult(at.version, skipped=True)
-        if reached is not None and reached > newest.version:
-            raise TrinityError(
-                "INVALID_ARGUMENTS",
-                f"Table '{self.target.name}' has followed '{self.source.name}' up to version {reached}, and the newest "
-                f"there is {newest.version}: it was put back to an earlier state. Empty the target, and have it follow "
-                "under another name.",
-            )
+        recorded = self.target.connector.metadata.recorded_txn(self.target.handle, application)
+        reached = None if recorded is None else reached_by(recorded)
+        if reached is not None:
+            reached.check_not_ahead(self.source.name, newest.version, self._reader, _REMEDY)
+            if reached.version == newest.version:
+                self._check(reached, newest)
+                return CommitResult(at.version, skipped=True)
         handle = self.target.handle.pinned(at.version, at.definition.id)
         with lasting(self.target.connector, handle), spark_errors():
             changes = self._all(newest) if reached is None else self._since(reached, newest)
             rows = delta_versions(self._without_marks(changes, newest), self.form)
             rows = transformed(self.target, rows, self.transform)
-            return append_own(self.target, rows, handle, at, (application, newest.version))
+            return append_own(self.target, rows, handle, at, (application, number_of(Reached.of(newest))))
+
+    @property
+    def _reader(self) -> str:
+        return f"table '{self.target.name}', which follows it,"
+
+    def _check(self, reached: Reached, found: HistoryEntry | SplitSource) -> None:
+        reached.check(self.source.name, found, self._reader, _REMEDY)
 
     def _all(self, newest: SplitSource) -> DataFrame:
         """The rows of a version as a feed in which all of them came."""
@@ -119,13 +129,14 @@ class _Following:
         marks = {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
         return self.source.to_df(newest.version).withColumns({**marks, "_commit_timestamp": F.lit(None)})
 
-    def _since(self, reached: int, newest: SplitSource) -> DataFrame:
+    def _since(self, reached: Reached, newest: SplitSource) -> DataFrame:
         """The changes of the merged rows since the version that the target has, whatever the feed shows."""
         from trinity.engine.feed.change_feed import Form as Shown
         from trinity.engine.feed.change_feed import change_feed
         from trinity.engine.feed.interval import Bound
 
-        start, end = Bound(reached, inclusive=False), Bound(newest.version, inclusive=True)
+        start = Bound(reached.version, inclusive=False, check=partial(self._check, reached))
+        end = Bound(newest.version, inclusive=True)
         return change_feed(self.source, start, end, Shown(merged=True))
 
     def _without_marks(self, changes: DataFrame, newest: SplitSource) -> DataFrame:

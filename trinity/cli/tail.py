@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from trinity.cli.output import write_rows
+from trinity.engine.feed.reached import Reached
 from trinity.merge.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from trinity.spi import HistoryEntry, SplitSource
     from trinity.table import Table
 
 __all__ = ["followed", "print_changes"]
 
-_AT_ONCE = 1000
+_READER: Final = "tail"
+_REMEDY: Final = "Begin behind a version of history(), by --after."
+_AT_ONCE: Final = 1000
 """Rows that are laid out as one table."""
 
 
@@ -29,13 +34,29 @@ def followed(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Dat
         after: the version.
         wait: called when all changes were given; False ends it.
     """
+    reached = Reached(after)
     while True:
-        newest = table.splits().version
-        if newest > after:
-            yield _in_order(table, table.changes(after, newest))
-            after = newest
+        newest = table.splits()
+        reached.check_not_ahead(table.name, newest.version, _READER, _REMEDY)
+        if newest.version > reached.version:
+            yield _in_order(table, _changes(table, reached, newest.version))
+        else:
+            _check(table, reached, newest)
+        reached = Reached.of(newest)
         if not wait():
             return
+
+
+def _changes(table: Table, reached: Reached, newest: int) -> DataFrame:
+    from trinity.engine.feed.change_feed import Form, change_feed
+    from trinity.engine.feed.interval import Bound
+
+    start = Bound(reached.version, inclusive=False, check=partial(_check, table, reached))
+    return change_feed(table, start, Bound(newest, inclusive=True), Form())
+
+
+def _check(table: Table, reached: Reached, found: HistoryEntry | SplitSource) -> None:
+    reached.check(table.name, found, _READER, _REMEDY)
 
 
 def _in_order(table: Table, changes: DataFrame) -> DataFrame:

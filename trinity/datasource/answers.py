@@ -126,6 +126,7 @@ def _offset(table: Target, question: Mapping[str, Any]) -> Any:
     splits = table.splits()
     _check_id(table, splits.definition, start)
     if start.begins is None and start.version == splits.version:
+        start.check(str(table.name), splits)
         return start.to_dict()
     history, most = _history(table), question["most"]
     all_now = (most is not None or not question["begun"]) and reads_all_now(table.session.spark)
@@ -135,7 +136,7 @@ def _offset(table: Target, question: Mapping[str, Any]) -> Any:
         behind = commits_behind(str(table.name), history, start)[: None if all_now else most]
     if "columns" in question:
         behind = _alike(table, behind, question)
-    return Offset(behind[-1].version, splits.definition.id).to_dict() if behind else start.to_dict()
+    return Offset.behind(behind[-1], splits.definition.id).to_dict() if behind else start.to_dict()
 
 
 def _alike(table: Target, behind: list[HistoryEntry], question: Mapping[str, Any]) -> list[HistoryEntry]:

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from trinity.engine.feed.reached import Reached
 from trinity.errors import TrinityError
-from trinity.spi import HistoryEntry
+from trinity.spi import HistoryEntry, SplitSource
 
 __all__ = ["Batch", "Offset", "batch", "commits_behind"]
 
@@ -30,16 +31,33 @@ class Offset:
         begins: ``rows`` for the table's rows and then what changes, ``latest`` for what changes from now on,
             ``version``, ``timestamp``; None once something was read.
         timestamp_ms: of a beginning at a time, milliseconds since the epoch.
+        commit: as of :class:`Reached`; empty in the checkpoints of older releases too.
     """
 
     version: int | None = None
     table: str = ""
     begins: Beginning | None = None
     timestamp_ms: int | None = None
+    commit: str = ""
+
+    @classmethod
+    def behind(cls, found: HistoryEntry, table: str) -> Offset:
+        """Return the offset behind a commit of the table with an id."""
+        return cls(found.version, table, commit=Reached.of(found).commit)
+
+    def check(self, name: str, found: HistoryEntry | SplitSource) -> None:
+        """Check that the commit of this version is the one that the stream has read. Raises INVALID_ARGUMENTS."""
+        if self.begins is None and self.version is not None:
+            Reached(self.version, self.commit).check(name, found, "the stream", _REMEDY)
 
     def to_dict(self) -> dict[str, Any]:
         """The offset as JSON. Spark compares its text, so that the order of its fields is always the same."""
-        fields = (("begins", self.begins), ("version", self.version), ("timestamp_ms", self.timestamp_ms))
+        fields = (
+            ("begins", self.begins),
+            ("version", self.version),
+            ("timestamp_ms", self.timestamp_ms),
+            ("commit", self.commit or None),
+        )
         return {**{name: value for name, value in fields if value is not None}, "table": self.table}
 
     @classmethod
@@ -52,7 +70,7 @@ class Offset:
             raise TrinityError(
                 "INVALID_ARGUMENTS", f"The checkpoint's offset {dict(data)} is none of a stream of Trinity's."
             )
-        return cls(version, str(data.get("table", "")), begins, at)
+        return cls(version, str(data.get("table", "")), begins, at, str(data.get("commit", "")))
 
 
 @dataclass(frozen=True)
@@ -79,13 +97,14 @@ def batch(name: str, history: Sequence[HistoryEntry], start: Offset, end: Offset
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for versions that were vacuumed, naming the oldest readable one, or that the
-            table has never had.
+            table has never had, or has lost as it was put back to an earlier state.
     """
     if start == end or start.begins == "latest":
         return Batch()
     last = next((entry for entry in history if entry.version == end.version), None)
     if last is None:
         raise _unreadable(name, history, end)
+    end.check(name, last)
     if start.begins == "rows":
         return Batch(rows=last)
     return Batch(changes=tuple(e for e in commits_behind(name, history, start) if e.version <= last.version))
@@ -108,19 +127,25 @@ def commits_behind(name: str, history: Sequence[HistoryEntry], start: Offset) ->
         return [entry for entry in history if entry.timestamp_ms >= start.timestamp_ms]
     version = start.version or 0
     first = version if start.begins else version + 1
-    if version not in {entry.version for entry in history} and first != history[0].version:
+    found = next((entry for entry in history if entry.version == version), None)
+    if found is None and (first != history[0].version or history[0].operation == "repair"):
         raise _unreadable(name, history, start)
+    if found is not None:
+        start.check(name, found)
     return [entry for entry in history if entry.version >= first]
 
 
 def _unreadable(name: str, history: Sequence[HistoryEntry], at: Offset) -> TrinityError:
     oldest, newest = history[0].version, history[-1].version
+    if not at.begins:
+        Reached(at.version or 0).check_not_ahead(name, newest, "the stream", _REMEDY)
     if at.begins:
         message = f"no version {at.version} to begin with; its oldest readable one is {oldest}, its newest {newest}."
-    elif (at.version or 0) > newest:
+    elif (at.version or 0) > oldest or history[0].operation == "repair":
         message = (
-            f"no version {at.version}, which the stream has come to; its newest is {newest}: it was repaired, or put "
-            f"back to an earlier state. {_REMEDY}"
+            f"no version {at.version} any more, which the stream has come to: it is none of those that led to the "
+            f"newest, {newest}. The table was put back to an earlier state and written to since, so what changed in "
+            f"between is not known. {_REMEDY}"
         )
     else:
         message = (

@@ -235,6 +235,7 @@ class SplitSource:
         sidecar: files with tombstones that compaction took out of the base.
         native: how to read files that are not to be read one by one; ``storage`` then has the columns' own names.
         order: what is remembered of the order of rows, for files that are not in the order of their commits.
+        commit: as of :class:`HistoryEntry`.
     """
 
     version: int
@@ -245,6 +246,12 @@ class SplitSource:
     sidecar: tuple[DataFile, ...] = ()
     native: NativeScan | None = None
     order: RowOrder = field(default_factory=RowOrder)
+    commit: str = ""
+
+    @property
+    def commit_id(self) -> str:
+        """Return the id of the commit, the same as of its :class:`HistoryEntry`."""
+        return self.commit or str(self.timestamp_ms)
 
 
 @public
@@ -274,12 +281,20 @@ class HistoryEntry:
         timestamp_ms: commit time, milliseconds since the epoch.
         operation: ``create``, ``append``, ``compact``, ``alter``, ``vacuum`` or the format's own word.
         details: further facts, as text.
+        commit: unique to the commit. A table that is put back to an earlier state uses version numbers a second time;
+            by this a stream notices. Empty in a format that has nothing of the kind.
     """
 
     version: int
     timestamp_ms: int
     operation: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    commit: str = ""
+
+    @property
+    def commit_id(self) -> str:
+        """Return what tells the commit from any other of its number: its id, or in a format without one its time."""
+        return self.commit or str(self.timestamp_ms)
 
 
 @public

@@ -167,6 +167,7 @@ class VersionedMetadata(RowChanges):
             self.storage_schema(at.definition),
             tuple(f for f in files if f.tier is not Tier.SIDECAR),
             tuple(f for f in files if f.tier is Tier.SIDECAR),
+            commit=at.commit,
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
@@ -372,4 +373,4 @@ class VersionedMetadata(RowChanges):
 
 def _entry(version: TableVersion) -> HistoryEntry:
     facts = {"files": len(version.files), "rows": sum(f.rows for f in version.files)}
-    return HistoryEntry(version.number, version.timestamp_ms, version.operation, facts)
+    return HistoryEntry(version.number, version.timestamp_ms, version.operation, facts, version.commit)

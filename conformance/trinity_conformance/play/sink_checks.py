@@ -37,11 +37,16 @@ def _row(k: Json, w: int | None = None, s: str | None = None) -> dict[str, Json]
 
 
 def page_layout(bench: SinkBench) -> None:
-    """S1, S5: the row id column has a name, the handle is pinned and has the columns of the update cases."""
+    """S1, S5, C7: the row id column has a name, the handle is pinned and has the columns of the update cases.
+
+    And the version that it is pinned to is one commit, however it is asked for.
+    """
     for table in (bench.plain((1, "a")), bench.keyed((1, 1, "a"))):
         merge = table.begin(case1=("s",))
         _expect("S5", "update_case_columns", dict(merge.update_case_columns), {1: ("s",)})
-        _expect("S5", "the pinned version", merge.table.version, table.metadata.history(table.handle)[-1].version)
+        newest = table.metadata.history(table.handle)[-1]
+        _expect("S5", "the pinned version", merge.table.version, newest.version)
+        _expect("C7", "its commit's id", table.metadata.get_splits(table.handle).commit_id, newest.commit_id)
         _expect("S1", "stored columns", len(merge.insert.target.storage), len(merge.insert.definition.columns))
         name = table.metadata.merge_row_id_column(table.handle)
         _expect("S1", f"row id {name!r} is a column of the table", name in merge.insert.target.storage.names, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import uuid
@@ -29,6 +30,8 @@ __all__ = [
     "VACUUM_DOMAIN",
     "Action",
     "add",
+    "by_kind",
+    "commit_id",
     "commit_name",
     "domain",
     "new_metadata",
@@ -58,6 +61,27 @@ TAG_OPERATION: Final = "trinity.operation"
 """Tag of a commit: Trinity's word for it, where Delta has none."""
 
 Action = dict[str, Any]
+
+
+def by_kind(actions: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the bodies of actions by their kind."""
+    found: dict[str, list[Any]] = {}
+    for action in actions:
+        for kind, body in action.items():
+            found.setdefault(kind, []).append(body)
+    return found
+
+
+def commit_id(found: Mapping[str, Sequence[Any]]) -> str:
+    """Return what tells a commit from others of its number: the hash of what it says of itself, or else of all of it.
+
+    Args:
+        found: its actions by their kind.
+    """
+    said = found.get("commitInfo") or found
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
 _KNOWN: Final = (
     "path", "partitionValues", "size", "deletionVector", "tags", "baseRowId", "defaultRowCommitVersion",
 )  # fmt: skip

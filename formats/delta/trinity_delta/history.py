@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from trinity.spi import HistoryEntry
-from trinity_delta.actions import TAG_OPERATION, TAG_TIER, VACUUM_DOMAIN
+from trinity_delta.actions import TAG_OPERATION, TAG_TIER, VACUUM_DOMAIN, by_kind, commit_id
 
 __all__ = ["history_entry"]
 
@@ -22,22 +22,20 @@ def history_entry(version: int, actions: list[dict[str, Any]], previous_ms: int)
         actions: its actions.
         previous_ms: time of the commit before it; times increase strictly (L10).
     """
-    by_kind: dict[str, list[Any]] = {}
-    for action in actions:
-        for kind, body in action.items():
-            by_kind.setdefault(kind, []).append(body)
-    info = by_kind.get("commitInfo", [{}])[0]
-    added, removed = by_kind.get("add", []), by_kind.get("remove", [])
+    found = by_kind(actions)
+    info = found.get("commitInfo", [{}])[0]
+    added, removed = found.get("add", []), found.get("remove", [])
     said = int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
     return HistoryEntry(
         version,
         max(said, previous_ms + 1),
-        _operation(version, by_kind, str(info.get("operation", ""))),
+        _operation(version, found, str(info.get("operation", ""))),
         {
             "added_files": len(added),
             "added_rows": sum(json.loads(a.get("stats") or "{}").get("numRecords", 0) for a in added),
             "removed_files": len(removed),
         },
+        commit_id(found),
     )
 
 

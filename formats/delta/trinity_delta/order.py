@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from trinity.spi import Origin, RowOrder, TableDefinition
-from trinity_delta.actions import TAG_TIER, Action, domain
+from trinity_delta.actions import TAG_TIER, Action, by_kind, domain
 
 __all__ = ["order_actions", "order_after", "order_since", "origin_of"]
 
@@ -72,11 +72,7 @@ def order_since(
     for number, actions in commits:
         if actions is None:  # it may have added rows
             return replace(order, strangers=version)
-        found: dict[str, list[Any]] = {}
-        for action in actions:
-            for kind, body in action.items():
-                found.setdefault(kind, []).append(body)
-        order = order_after(order, found, definition, number)
+        order = order_after(order, by_kind(actions), definition, number)
     return order
 
 

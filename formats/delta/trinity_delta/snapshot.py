@@ -16,7 +16,7 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, no_readable_version, version_at
-from trinity_delta.actions import TAG_TIER
+from trinity_delta.actions import TAG_TIER, by_kind, commit_id
 from trinity_delta.checkpoint import Replayed, at_checkpoint
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
@@ -146,6 +146,7 @@ class Snapshots:
             tuple(f.renamed(names) for f in state.sidecar),
             native,
             state.order,
+            state.commit,
         )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
@@ -336,8 +337,11 @@ class Snapshots:
         store, name = ObjectStore(table.location), table.full_name
         if not _is_own(actions):
             first = earliest_commit(store, name)
-            actions = dated(actions, first, read_commits(store, name, range(first, version + 1)))
-        found = apply(table, None, version, actions)
+            commits = read_commits(store, name, range(first, version + 1))
+            actions = dated(actions, first, commits)
+        else:  # a version that has a checkpoint may have no commit file any more
+            commits = [read_commit(store, name, version)] if commit_stamp(store, version) else []
+        found = replace(apply(table, None, version, actions), commit=commit_id(by_kind(commits[-1])) if commits else "")
         if not found.definition.external and store.on_disk:  # elsewhere no other engine has written
             found = replace(found, displaced=self._displaced(table, version))
         if all(f.origin is Origin.OWN for f in found.files.values()):

@@ -11,7 +11,16 @@ from urllib.parse import unquote
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
 from trinity.storage import FileChange, ObjectStore, changed_aside, keeps_aside
-from trinity_delta.actions import SIDECAR_DOMAIN, TAG_BUCKET, TAG_COMMIT, TAG_ORDER, TAG_TIER, VACUUM_DOMAIN
+from trinity_delta.actions import (
+    SIDECAR_DOMAIN,
+    TAG_BUCKET,
+    TAG_COMMIT,
+    TAG_ORDER,
+    TAG_TIER,
+    VACUUM_DOMAIN,
+    by_kind,
+    commit_id,
+)
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
 from trinity_delta.deletes import deletion_vector
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition, refused
@@ -46,6 +55,7 @@ class State:
         order: what is remembered of the order of rows.
         displaced: paths of compacted files from which other engines took rows.
         row_ids: the highest number that row tracking has given to a row, -1 for none.
+        commit: id of the commit.
 
     Files go by the names that they have for their columns.
     """
@@ -66,6 +76,7 @@ class State:
     order: RowOrder = field(default_factory=RowOrder)
     displaced: frozenset[str] = frozenset()
     row_ids: int = -1
+    commit: str = ""
 
     @property
     def mapped(self) -> bool:
@@ -104,10 +115,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     Raises:
         TrinityError: NOT_SUPPORTED for an external table with a feature that Trinity does not read.
     """
-    found: dict[str, list[Any]] = {}
-    for action in actions:
-        for kind, body in action.items():
-            found.setdefault(kind, []).append(body)
+    found = by_kind(actions)
     what, store = _described(table, state, found), ObjectStore(table.location)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
     # a RESTORE, like a version that is rebuilt from a checkpoint, brings files of many commits at once
@@ -134,6 +142,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         added=adds,
         order=order_after(state.order if state else RowOrder(), found, what.definition, version),
         displaced=_displaced(state, found) if state else frozenset(),
+        commit=commit_id(found),
         **_domains(store, state, found.get("domainMetadata", [])),
     )
 

@@ -7,13 +7,19 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from trinity.spi import HistoryEntry
 from trinity_iceberg.carried import OPERATION, version_of
 
-__all__ = ["history_entry", "is_compaction"]
+__all__ = ["commit_of", "history_entry", "is_compaction"]
 
 
 def history_entry(snapshot: Snapshot) -> HistoryEntry:
     """The entry of ``history()`` for a commit."""
     details = {"snapshot_id": snapshot.snapshot_id, **_details(snapshot)}
-    return HistoryEntry(version_of(snapshot), snapshot.timestamp_ms, _operation(snapshot), details)
+    commit = commit_of(snapshot)
+    return HistoryEntry(version_of(snapshot), snapshot.timestamp_ms, _operation(snapshot), details, commit)
+
+
+def commit_of(snapshot: Snapshot | None) -> str:
+    """Return what tells a commit from others of its sequence number: the id of its snapshot, 0 before the first one."""
+    return str(snapshot.snapshot_id if snapshot else 0)
 
 
 def _operation(snapshot: Snapshot) -> str:

@@ -18,7 +18,7 @@ from trinity_iceberg.carried import index_of, indexes, lineage, version_of
 from trinity_iceberg.deletes import deletes_of, with_deletes
 from trinity_iceberg.entries import Columns, data_file
 from trinity_iceberg.external import IcebergScan
-from trinity_iceberg.history import history_entry, is_compaction
+from trinity_iceberg.history import commit_of, history_entry, is_compaction
 from trinity_iceberg.index import open_index
 from trinity_iceberg.manifests import delete_files, live_manifests, read_entries, read_manifests
 from trinity_iceberg.order import order_of
@@ -66,12 +66,13 @@ class Snapshots:
             sidecar=sidecar,
             native=native,
             order=order_of(metadata, snapshot),
+            commit=commit_of(snapshot),
         )
 
     def history(self, table: Table) -> list[HistoryEntry]:
         """The readable versions, oldest first."""
         entries = [history_entry(snapshot) for snapshot in lineage(table.metadata)]
-        return entries or [HistoryEntry(0, table.metadata.last_updated_ms, "create")]
+        return entries or [HistoryEntry(0, table.metadata.last_updated_ms, "create", commit=commit_of(None))]
 
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
         """The commits since a version, compactions left out; None once it has expired, or was rolled back.

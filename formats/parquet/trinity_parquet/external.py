@@ -72,12 +72,14 @@ class FolderTable(SingleTable):
         definition = listing.definition((table.schema, table.table))
         storage = storage_schema(definition)
         scan = _FolderScan(table.location, storage)
-        return SplitSource(listing.version, listing.version, definition, storage, listing.files, native=scan)
+        return SplitSource(
+            listing.version, listing.version, definition, storage, listing.files, native=scan, commit=listing.id
+        )
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         listing = self._listing(replace(table, version=None))
         details = {"added_files": len(listing.files), "added_rows": sum(f.rows for f in listing.files)}
-        return [HistoryEntry(listing.version, listing.version, "append", details)]
+        return [HistoryEntry(listing.version, listing.version, "append", details, listing.id)]
 
     # -- appends ------------------------------------------------------------------------------------------
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hashlib
 import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -64,6 +66,11 @@ class Listing:
     marks: Mapping[str, Mark]
     claim: int
     settled: bool
+
+    @cached_property
+    def id(self) -> str:
+        """The hash of what the folder holds."""
+        return hashlib.sha256(repr(sorted(self.marks.items())).encode()).hexdigest()
 
     def definition(self, name: tuple[str, str]) -> TableDefinition:
         """The table, by the name under which it is registered."""

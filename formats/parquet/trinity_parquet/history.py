@@ -15,4 +15,4 @@ def history_entry(change: Change) -> HistoryEntry:
         "added_rows": sum(f.rows for f in change.added),
         "removed_files": len(change.removed),
     }
-    return HistoryEntry(change.number, change.timestamp_ms, change.operation, details)
+    return HistoryEntry(change.number, change.timestamp_ms, change.operation, details, change.commit)

@@ -139,15 +139,23 @@ def to_checkpoint(store: ObjectStore, version: TableVersion) -> bytes:
         "files": _to_dicts(store, version.files),
         "txns": dict(version.txns),
         "oldest": version.oldest,
+        "commit": version.commit,
     }
     return _encode(out)
 
 
 def from_checkpoint(store: ObjectStore, data: Mapping[str, Any]) -> TableVersion:
-    """The version that :func:`to_checkpoint` wrote; its operation and commit are in the manifest only."""
-    definition = TableDefinition.from_dict(data["definition"])
-    files = tuple(_from_dicts(store, data["files"]))
-    return TableVersion(data["version"], data["timestamp"], "", definition, files, dict(data["txns"]), data["oldest"])
+    """The version that :func:`to_checkpoint` wrote; its operation is in the manifest only."""
+    return TableVersion(
+        data["version"],
+        data["timestamp"],
+        "",
+        TableDefinition.from_dict(data["definition"]),
+        tuple(_from_dicts(store, data["files"])),
+        dict(data["txns"]),
+        data["oldest"],
+        data.get("commit", ""),
+    )
 
 
 def manifest_name(number: int) -> str:

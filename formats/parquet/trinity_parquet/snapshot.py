@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Final
 
@@ -28,7 +29,7 @@ __all__ = ["Snapshots", "is_table"]
 
 _log = logger(__name__)
 _CACHED: Final = 256
-_LISTED: Final = 400
+_LISTED_BACK: Final = 400
 """Versions whose manifests and checkpoints are listed first."""
 
 
@@ -37,15 +38,31 @@ def is_table(folder: Location) -> bool:
     return ObjectStore(folder).exists(manifest_name(0))
 
 
+@dataclass(frozen=True)
+class _Known:
+    """The memory of a table.
+
+    Attributes:
+        born: facts about its first manifest.
+        newest: the newest version seen.
+        stamp: facts about the manifest of that version: another one is there once the table was put back.
+    """
+
+    born: Stat
+    newest: int
+    stamp: Stat | None
+
+
 class Snapshots:
     """Loads versions, and keeps those that were used last: a version never changes.
 
-    A table that was dropped and made again under its name is told from the one before by its first manifest.
+    A table that was dropped and made again under its name is told from the one before by its first manifest, one that
+    was put back to an earlier state by the manifest of the newest version.
     """
 
     def __init__(self) -> None:
         self._versions: Cache[tuple[str, Stat, int], TableVersion] = Cache(_CACHED)
-        self._known: dict[str, tuple[Stat, int]] = {}  # of each table its first manifest, and its newest version
+        self._known: dict[str, _Known] = {}
         self._mutex = threading.Lock()
 
     def load(self, table: TableHandle) -> TableVersion:
@@ -103,6 +120,10 @@ class Snapshots:
         born = _stat(store)
         if born is not None:
             self._versions.put((store.root, born, version.number), version)
+            if store.on_disk:  # elsewhere a look is a request
+                known = _Known(born, version.number, store.stat(manifest_name(version.number)))
+                with self._mutex:
+                    self._known[store.root] = known
 
     def forget(self, table: TableHandle) -> None:
         """Drops what is remembered of a table's versions."""
@@ -116,18 +137,18 @@ class Snapshots:
         still there, no higher one was deleted.
         """
         with self._mutex:
-            made, known = self._known.get(store.root, (None, 0))
-        known = start = known if made == born else _hinted(store)
-        if not store.on_disk:
-            known = _newest_listed(store, table, start)
-        else:
-            while store.exists(manifest_name(known + 1)):
-                known += 1
-            if known == start and (known == 0 or not store.exists(manifest_name(known))):
-                known = max(_numbers(store), default=0)
+            known = self._known.get(store.root)
+        if known is not None and known.born != born:
+            known = None
+        look = _counted if store.on_disk else _listed
+        found = look(store, table, born, known)
+        if found is None:  # another manifest is where the newest one was: the table was put back to an earlier state
+            self.forget(table)
+            found = look(store, table, born, None)
+        assert found is not None
         with self._mutex:
-            self._known[store.root] = born, known
-        return known
+            self._known[store.root] = found
+        return found.newest
 
     def _version(self, store: ObjectStore, table: TableHandle, born: Stat, number: int) -> TableVersion:
         return self._versions.get((store.root, born, number), lambda: self._replay(store, table, born, number))
@@ -150,6 +171,8 @@ class Snapshots:
                     at -= 1
         for change in reversed(changes):
             found = change.applied(found)
+        if not found.commit:  # a checkpoint of an older release does not say it
+            found = replace(found, commit=_commit_of(store, table, number))
         return found
 
 
@@ -163,7 +186,7 @@ class _Checkpoints:
 
     def __init__(self, store: ObjectStore, number: int) -> None:
         self._store = store
-        self._listed = max(0, number - _LISTED)
+        self._listed = max(0, number - _LISTED_BACK)
 
     def read(self, number: int) -> TableVersion | None:
         """A version's checkpoint; None where there is none."""
@@ -191,18 +214,41 @@ def _hinted(store: ObjectStore) -> int:
     return number if isinstance(number, int) and number > 0 else 0
 
 
-def _newest_listed(store: ObjectStore, table: TableHandle, known: int) -> int:
-    """The highest version by one listing, which begins with the newest one known: it is gone with its table."""
-    found = _numbers(store, manifest_name(known - 1) if known else None)
-    if not found and known and store.exists(manifest_name(0)):  # a hint that says too much
-        found = _numbers(store)
+def _counted(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
+    """The newest version of a table on a disk; None where the manifest of the one known is another by now."""
+    at = start = known.newest if known else _hinted(store)
+    stamp = store.stat(manifest_name(at))
+    if known and stamp != known.stamp:
+        return None
+    while (behind := store.stat(manifest_name(at + 1))) is not None:
+        at, stamp = at + 1, behind
+    if at == start and (at == 0 or stamp is None):
+        at = max(_stamps(store), default=0)
+        stamp = store.stat(manifest_name(at))
+    return _Known(born, at, stamp)
+
+
+def _listed(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
+    """The newest version by one listing, which begins with the newest one known: it is gone with its table.
+
+    None where the manifest of that one is another by now.
+    """
+    start = known.newest if known else _hinted(store)
+    found = _stamps(store, manifest_name(start - 1) if start else None)
+    if known and found.get(start) != known.stamp:
+        return None
+    if not found and start and store.exists(manifest_name(0)):  # a hint that says too much
+        found = _stamps(store)
     if not found:
         raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
-    return max(found)
+    newest = max(found)
+    return _Known(born, newest, found[newest])
 
 
-def _numbers(store: ObjectStore, after: str | None = None) -> list[int]:
-    return [n for e in store.list(LOG, after=after) if (n := number_of(e.path)) is not None]
+def _stamps(store: ObjectStore, after: str | None = None) -> dict[int, Stat]:
+    """The versions whose manifests are there -> facts about these, as a listing has them."""
+    listed = ((number_of(entry.path), entry) for entry in store.list(LOG, after=after))
+    return {n: Stat(entry.size, entry.modified_ms * 10**6, "") for n, entry in listed if n is not None}
 
 
 def _change(store: ObjectStore, table: TableHandle, number: int) -> Change:
@@ -219,6 +265,16 @@ def _change(store: ObjectStore, table: TableHandle, number: int) -> Change:
             "BAD_DATA",
             f"Manifest '{store.path(name)}' of table '{table.full_name}' is corrupt ({error!r}); {REMEDY}",
         ) from error
+
+
+def _commit_of(store: ObjectStore, table: TableHandle, number: int) -> str:
+    """Return the id of a version's commit, as its manifest has it; empty where that is damaged."""
+    try:
+        return _change(store, table, number).commit
+    except TrinityError as error:
+        if error.code != "BAD_DATA":
+            raise
+        return ""
 
 
 def _checkpoint(store: ObjectStore, number: int) -> TableVersion | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trinity.engine.feed.steps import keeps_rows
@@ -44,11 +44,11 @@ class TableChangelog:
 
     def tag(self, entry: HistoryEntry) -> str:
         """The text that tells the changes of a commit from others of its number."""
-        return _tag(self.id, _kind(self.producer), entry)
+        return _tag(self.id, _kind(self.producer), entry.commit_id)
 
     def rows_tag(self, entry: HistoryEntry) -> str:
         """The text that tells the merged rows of a version from its changes, and from those of others of its number."""
-        return _tag(self.id, "rows", entry)
+        return _tag(self.id, "rows", entry.commit_id)
 
     def find(self, entries: Iterable[HistoryEntry]) -> dict[int, KeptChanges]:
         """The changes that are on disk or known to be none, by version."""
@@ -56,9 +56,13 @@ class TableChangelog:
         for entry in entries:
             if self._empty(entry):
                 found[entry.version] = KeptChanges(entry.version)
-            elif (changes := self.changelog.find(entry.version, self.tag(entry))) is not None:
+            elif (changes := self._kept(entry)) is not None:
                 found[entry.version] = changes
         return found
+
+    def _kept(self, entry: HistoryEntry) -> KeptChanges | None:
+        kept = (self.changelog.find(entry.version, tag) for tag in _tags(self.id, _kind(self.producer), entry))
+        return next((changes for changes in kept if changes is not None), None)
 
     def _empty(self, entry: HistoryEntry) -> bool:
         """True for a commit that shows no changes, whatever it did."""
@@ -91,7 +95,7 @@ def prune(target: Target, older_than_ms: int, place: str | None = None) -> list[
     known = TableChangelog.of(target, place)
     history = target.connector.metadata.history(target.handle)
     kinds = {_kind(producer) for producer in ChangelogProducer}
-    wanted = [(entry.version, _tag(known.id, kind, entry)) for entry in history for kind in kinds]
+    wanted = [(entry.version, tag) for entry in history for kind in kinds for tag in _tags(known.id, kind, entry)]
     return known.changelog.prune(wanted, older_than_ms)
 
 
@@ -100,6 +104,11 @@ def _kind(producer: ChangelogProducer) -> str:
     return "changes" if producer in (ChangelogProducer.NONE, ChangelogProducer.LOOKUP) else producer.value
 
 
-def _tag(table: str, kind: str, entry: HistoryEntry) -> str:
-    # the time tells a version from one of its number that a repair has taken back
-    return hashlib.sha256(f"{table}/{kind}/{entry.timestamp_ms}".encode()).hexdigest()[:16]
+def _tags(table: str, kind: str, entry: HistoryEntry) -> Iterator[str]:
+    """The tags under which the changes of a commit may be: its own, and that of older releases, which went by time."""
+    yield _tag(table, kind, entry.commit_id)
+    yield _tag(table, kind, str(entry.timestamp_ms))
+
+
+def _tag(table: str, kind: str, commit: str) -> str:
+    return hashlib.sha256(f"{table}/{kind}/{commit}".encode()).hexdigest()[:16]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from trinity.engine.target import Target
@@ -24,10 +24,12 @@ class Bound:
     Attributes:
         at: the version or time.
         inclusive: whether changes of that very version, or time, are among those asked for.
+        check: raises where the commit of that version is not the one that was meant.
     """
 
     at: Moment
     inclusive: bool
+    check: Callable[[HistoryEntry], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,9 @@ def _place(target: Target, history: list[HistoryEntry], bound: Bound, *, first: 
     if not isinstance(at, int):
         wanted = epoch_ms(at, target.session.timezone)
         return sum(e.timestamp_ms < wanted or (with_it and e.timestamp_ms == wanted) for e in history)
-    if at not in {e.version for e in history}:
+    found = next((entry for entry in history if entry.version == at), None)
+    if found is None:
         raise unknown_version(target, at, history)
+    if bound.check is not None:
+        bound.check(found)
     return sum(e.version < at or (with_it and e.version == at) for e in history)

@@ -1,0 +1,284 @@
+"""A table that is put back to an earlier state: who reads what changed there notices, whatever came since (C7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import trinity
+from tests.support.iceberg import pyiceberg
+from tests.support.put_back import Backup
+from tests.support.refusals import refused
+from trinity import Column, Session, Table, cdc
+from trinity.cdc.position import number_of, reached_by
+from trinity.cli.tail import followed
+from trinity.datasource import answers
+from trinity.datasource.answers import answer
+from trinity.engine.feed.reached import Reached
+from trinity.spi import HistoryEntry
+
+ANEW = ("put back to an earlier state", "new checkpoint")
+PutBack = Callable[[Backup], None]
+
+
+def _repair(backup: Backup) -> None:
+    """Damages the newest metadata file, and lets the table be repaired."""
+    table = backup.table
+    pattern = {"parquet": "_trinity/log/*[0-9].json", "delta": "_delta_log/*[0-9].json"}
+    found = Path(table.location).glob(pattern.get(str(table.name.catalog), "metadata/*.metadata.json"))
+    max(found).write_bytes(b"")
+    elsewhere(table).session.repair(str(table.name))
+
+
+WAYS = [
+    pytest.param(Backup.put_back, id="folder"),
+    pytest.param(lambda backup: backup.put_back(in_place=True), id="in place"),
+    pytest.param(_repair, id="repaired"),
+]
+
+
+@pytest.fixture
+def opened(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A session that has no Spark."""
+    monkeypatch.setattr(answers, "reads_all_now", lambda spark: False)
+    monkeypatch.setattr(Session, "spark", None)
+    with trinity.connect(warehouse) as session:
+        yield session
+
+
+@pytest.fixture
+def table(opened: Session, fmt: str) -> Table:
+    return opened.create_table(f"{fmt}.default.t", [Column("id", "int")], primary_key=["id"])
+
+
+def put(table: Table, *ids: int) -> int:
+    return table.upsert(pa.table({"id": pa.array(ids, pa.int32())})).version
+
+
+def offset(table: Table, start: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    start = start or {"begins": "rows", "table": ""}
+    question = {"ask": "offset", "table": str(table.name), "start": start, "begun": True, "most": None, **more}
+    return dict(answer(lambda: [table.session], question))
+
+
+def elsewhere(table: Table) -> Table:
+    """The table in a session of its own, as of another process."""
+    return trinity.connect(Path(table.location).parents[2]).table(str(table.name))
+
+
+def stored(table: Table) -> list[int]:
+    return sorted(n for f in table.splits().files for n in pq.read_table(f.path)["id"].to_pylist())
+
+
+# -- commits ----------------------------------------------------------------------------------------------
+
+
+def test_a_commit_has_one_id_however_it_is_read(table: Table) -> None:
+    for n in range(12):  # with checkpoints
+        put(table, n)
+    listed = {entry.version: entry for entry in table.connector.metadata.history(table.handle)}
+    for seen in (table, elsewhere(table)):
+        again = {entry.version: entry.commit for entry in seen.connector.metadata.history(seen.handle)}
+        assert again == {version: entry.commit for version, entry in listed.items()}
+        for version in sorted(listed, reverse=True):
+            assert seen.splits(version).commit_id == listed[version].commit_id, version
+    assert len({entry.commit for entry in listed.values()} - {""}) == len(listed)
+
+
+def test_checkpoints_and_manifests_of_older_releases(opened: Session) -> None:
+    """Which name no commit, the former, or neither does."""
+    table = opened.create_table("parquet.default.t", [Column("id", "int")], primary_key=["id"])
+    for n in range(10):
+        put(table, n)
+    log = Path(table.location, "_trinity/log")
+    [checkpoint] = log.glob("*.checkpoint.json")
+    checkpoint.write_text(json.dumps({k: v for k, v in json.loads(checkpoint.read_text()).items() if k != "commit"}))
+    seen = elsewhere(table)
+    assert seen.splits().commit == table.splits().commit == seen.connector.metadata.history(seen.handle)[-1].commit
+    for manifest in log.glob("*[0-9].json"):
+        manifest.write_text(json.dumps({k: v for k, v in json.loads(manifest.read_text()).items() if k != "commit"}))
+    seen = elsewhere(table)
+    newest = seen.connector.metadata.history(seen.handle)[-1]
+    assert (newest.commit, newest.commit_id) == ("", str(newest.timestamp_ms))
+    assert seen.splits().commit_id == newest.commit_id
+
+
+# -- sessions that have seen the table --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_session_reads_what_was_written_since(table: Table, way: PutBack, tmp_path: Path) -> None:
+    put(table, 1)
+    backup = Backup.of(table, tmp_path / "copy")
+    put(table, 2)
+    assert stored(table) == [1, 2]
+    way(backup)
+    put(elsewhere(table), 3)
+    assert stored(table) == stored(elsewhere(table)) == [1, 3]
+    put(table, 4)
+    assert stored(table) == stored(elsewhere(table)) == [1, 3, 4]
+
+
+# -- streams ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("commits", [0, 1, 2])
+def test_a_stream_notices(table: Table, way: PutBack, commits: int, tmp_path: Path) -> None:
+    put(table, 1)
+    before = offset(table)
+    backup = Backup.of(table, tmp_path / "copy")
+    put(table, 2)
+    reached = offset(table, before)
+    assert offset(table, reached) == reached
+    way(backup)
+    for n in range(commits):
+        put(table, 10 + n)
+    for seen in (table, elsewhere(table)):
+        with refused("INVALID_ARGUMENTS", f"{reached['version']}", f"'{table.name}'", *ANEW):
+            offset(seen, reached)
+        if way is not _repair:
+            again = offset(seen, before)  # what it had read is there
+            assert (again["version"] > before["version"]) == (commits > 0)
+
+
+def test_a_batch_is_refused_whose_end_is_gone(table: Table, tmp_path: Path) -> None:
+    """As it is repeated after a crash."""
+    start = offset(table)
+    put(table, 1)
+    end = offset(table, start)
+    question = {"ask": "batch", "table": str(table.name), "start": start, "end": end}
+    backup = Backup.of(table, tmp_path / "copy")
+    put(table, 2)
+    later = offset(table, end)
+    backup.put_back()
+    put(table, 3)
+    for wrong in ({"end": later}, {"start": later, "end": later | {"version": later["version"] + 1, "commit": ""}}):
+        if "start" in wrong:
+            put(table, 4)
+        with refused("INVALID_ARGUMENTS", *ANEW):
+            answer(lambda: [table.session], {**question, **wrong})
+
+
+def test_an_offset_of_an_older_release_is_bound_by_the_next(table: Table) -> None:
+    put(table, 1)
+    old = {"version": offset(table)["version"], "table": table.definition.id}
+    assert offset(table, old) == old  # Spark would take another text for news
+    put(table, 2)
+    assert offset(table, old)["commit"] == offset(table)["commit"] != ""
+
+
+def test_iceberg_is_rolled_back(opened: Session) -> None:
+    table = opened.create_table("iceberg.default.t", [Column("id", "int")], primary_key=["id"])
+    one, two = put(table, 1), put(table, 2)
+    reached = offset(table)
+    ids = {entry.version: int(entry.commit) for entry in table.connector.metadata.history(table.handle)}
+    pyiceberg(table).manage_snapshots().rollback_to_snapshot(ids[one]).commit()
+    with refused("INVALID_ARGUMENTS", f"no version {two}", *ANEW):
+        offset(table, reached)
+    pyiceberg(table).manage_snapshots().set_current_snapshot(ids[two]).commit()
+    assert offset(table, reached) == reached  # and forward again
+    pyiceberg(table).manage_snapshots().rollback_to_snapshot(ids[one]).commit()
+    put(table, 3)
+    with refused("INVALID_ARGUMENTS", f"no version {two} any more", "none of those that led to", *ANEW):
+        offset(table, reached)
+    assert offset(table, offset(table)) == offset(table)
+
+
+def test_tables_of_others(opened: Session, tmp_path: Path) -> None:
+    where = tmp_path / "theirs"
+    for n in (1, 2, 3):
+        write_deltalake(where, pa.table({"id": [n]}), mode="append")
+    theirs = opened.register("delta.default.theirs", "delta", where, {})
+    reached = offset(theirs)
+    (where / f"_delta_log/{reached['version']:020d}.json").unlink()
+    with refused("INVALID_ARGUMENTS", *ANEW):
+        offset(theirs, reached)
+    write_deltalake(where, pa.table({"id": [4]}), mode="append")
+    assert DeltaTable(where).version() == reached["version"]
+    with refused("INVALID_ARGUMENTS", *ANEW):
+        offset(theirs, reached)
+
+
+def test_a_folder_whose_newest_file_is_the_same(opened: Session, warehouse: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for n in (1, 2):
+        pq.write_table(pa.table({"id": [n]}), folder / f"{n}.parquet")
+    files = opened.register("parquet.default.files", "parquet", folder, {})
+    reached = offset(files)
+    assert offset(files, reached) == reached
+    (folder / "1.parquet").unlink()
+    with trinity.connect(warehouse) as again, refused("INVALID_ARGUMENTS", *ANEW):
+        offset(again.table("parquet.default.files"), reached)
+
+
+# -- tables that follow -----------------------------------------------------------------------------------
+
+
+def test_places_as_numbers() -> None:
+    entry = HistoryEntry(7, 1_000, "append", commit="c")
+    reached = Reached.of(entry)
+    number = number_of(reached)
+    assert 2**62 < number < 2**63
+    assert reached_by(number) == Reached(7, reached.commit[:5])
+    reached_by(number).check("t", entry, "r", "")
+    with refused("INVALID_ARGUMENTS", "Version 7 of table 't'", reached.commit[:5]):
+        reached_by(number).check("t", HistoryEntry(7, 1_000, "append", commit="d"), "r", "")
+    assert number_of(Reached(8, "0" * 16)) > number > number_of(Reached(6, "f" * 16))
+    assert reached_by(99) == Reached(99)  # of an older release
+    assert number_of(Reached(2**42, "0" * 16)) == 2**42
+    now = HistoryEntry(1_795_000_000_000, 1_795_000_000_000, "append")  # a folder's version
+    assert reached_by(number_of(Reached.of(now))).version == now.version
+
+
+def copied(table: Table) -> set[int]:
+    return {row.id for row in table.to_df().select("id").collect()}
+
+
+def test_a_table_that_follows_notices(session: Session, tiered_fmt: str, tmp_path: Path) -> None:
+    session.sql(f"CREATE TABLE {tiered_fmt}.default.t (id INT PRIMARY KEY)")
+    session.sql("CREATE TABLE copy (id INT PRIMARY KEY, kind STRING) TBLPROPERTIES ('rowkind.field' = 'kind')")
+    source, copy = session.table(f"{tiered_fmt}.default.t"), session.table("copy")
+    application = f"follow {source.definition.id}"
+    reached = put(source, 1)
+    copy.upsert(pa.table({"id": pa.array([1], pa.int32()), "kind": ["+I"]}), txn=(application, reached))  # long ago
+    assert cdc.follow(source, copy).skipped
+    backup = Backup.of(source, tmp_path / "copy")
+    put(source, 2)
+    cdc.follow(source, copy)
+    assert copied(copy) == {1, 2}
+    backup.put_back()
+    for n in (3, 4):  # with as many commits as were lost, and with more
+        with refused("INVALID_ARGUMENTS", f"'{source.name}'", f"'{copy.name}'", "put back", "another name"):
+            cdc.follow(source, copy)
+        put(source, n)
+    with refused("INVALID_ARGUMENTS", f"'{source.name}'", f"'{copy.name}'", "put back", "another name"):
+        cdc.follow(source, copy)
+    copy.delete()
+    cdc.follow(source, copy, name="anew")
+    assert copied(copy) == {1, 3, 4}
+    put(source, 5)
+    cdc.follow(source, copy, name="anew")
+    assert copied(copy) == {1, 3, 4, 5}
+
+
+def test_what_is_printed_as_it_comes_notices(session: Session, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE t (id INT PRIMARY KEY)")
+    table = session.table("t")
+    put(table, 1)
+    backup = Backup.of(table, tmp_path / "copy")
+    put(table, 2)
+    seen = followed(table, 0, lambda: True)
+    assert next(seen).count() == 2
+    backup.put_back()
+    put(table, 3)
+    with refused("INVALID_ARGUMENTS", "'parquet.default.t'", "put back", "--after"):
+        next(seen)

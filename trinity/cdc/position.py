@@ -1,0 +1,34 @@
+"""The place in its source that a table has come to, as the number of a ``txn`` (L4).
+
+A number that an older release has recorded is a version alone. One from 2**62 on has the version and the first digits
+of the hash of its commit: so it is above all of those, as records have to rise.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trinity.engine.feed.reached import Reached
+
+__all__ = ["number_of", "reached_by"]
+
+_BOUND: Final = 1 << 62
+_VERSIONS: Final = 1 << 42
+"""Versions below have room for the digits: these may be times in milliseconds, as of a folder of files."""
+_DIGITS: Final = 5
+_BITS: Final = 4 * _DIGITS
+"""One of a million commits that took the number of another one is not told from it."""
+
+
+def number_of(reached: Reached) -> int:
+    """Return the number that stands for a place; a version that is too large for more stands for itself."""
+    if reached.version >= _VERSIONS or len(reached.commit) < _DIGITS:
+        return reached.version
+    return _BOUND | reached.version << _BITS | int(reached.commit[:_DIGITS], 16)
+
+
+def reached_by(number: int) -> Reached:
+    """Return the place that a recorded number stands for."""
+    if number < _BOUND:
+        return Reached(number)
+    return Reached((number ^ _BOUND) >> _BITS, f"{number & (1 << _BITS) - 1:0{_DIGITS}x}")

@@ -1,0 +1,73 @@
+"""The place in a table's history that a reader has come to: a version, and which commit that was.
+
+A version alone is not enough: a table that is put back to an earlier state (by a restored copy of its folder, by a
+repair) uses numbers a second time, and a reader would pass over as many commits as were lost.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from dataclasses import dataclass
+
+from trinity.errors import TrinityError
+from trinity.spi import HistoryEntry, SplitSource
+
+__all__ = ["Reached"]
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A version that a reader has come to.
+
+    Attributes:
+        version: its number.
+        commit: the first hexadecimal digits of the hash of the commit's id; empty where an older release of Trinity has
+            stored the place.
+    """
+
+    version: int
+    commit: str = ""
+
+    @classmethod
+    def of(cls, found: HistoryEntry | SplitSource) -> Reached:
+        """Return the place behind a commit."""
+        return cls(found.version, _hash(found)[:_DIGITS])
+
+    def check(self, table: object, found: HistoryEntry | SplitSource, reader: str, remedy: str) -> None:
+        """Check that the commit of this number is the one that was read.
+
+        Args:
+            table: the table's name.
+            found: the commit that is there.
+            reader: who has come to this place, for messages.
+            remedy: what to do.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS.
+        """
+        there = _hash(found)
+        if there.startswith(self.commit):
+            return
+        at = dt.datetime.fromtimestamp(found.timestamp_ms / 1000, dt.UTC).isoformat(" ", "milliseconds")
+        raise TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Version {self.version} of table '{table}' is not the one that {reader} has come to: that was commit "
+            f"{self.commit}, and there is commit {there[: len(self.commit)]} of {at}. The table was put back to an "
+            f"earlier state and written to since, so what changed in between is not known. {remedy}",
+        )
+
+    def check_not_ahead(self, table: object, newest: int, reader: str, remedy: str) -> None:
+        """Check that the table still has the version. Arguments and errors as of :meth:`check`."""
+        if self.version > newest:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{table}' has no version {self.version}, which {reader} has come to; its newest is {newest}: "
+                f"it was repaired, or put back to an earlier state. {remedy}",
+            )
+
+
+def _hash(found: HistoryEntry | SplitSource) -> str:
+    return hashlib.sha256(found.commit_id.encode()).hexdigest()
