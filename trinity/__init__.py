@@ -12,7 +12,7 @@ from trinity.engine.compacting.upkeep import Upkeep
 from trinity.errors import ErrorCode, TrinityError
 from trinity.names import TableName
 from trinity.session import Session
-from trinity.spi import Check, Column, CommitResult, TransactionId, VacuumResult
+from trinity.spi import Check, Column, CommitResult, LostCommit, RepairResult, TransactionId, VacuumResult
 from trinity.table import Table
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = [
     "connect", "apply_changes", "create_changes_target",
     "Session", "Table", "MergeBuilder", "TableName",
     "Check", "Column",
-    "CommitResult", "Counts", "Health", "TierSize", "Upkeep", "VacuumResult",
+    "CommitResult", "Counts", "Health", "LostCommit", "RepairResult", "TierSize", "Upkeep", "VacuumResult",
     "ErrorCode", "Expression", "TransactionId", "TrinityError",
     "cdc", "dbapi",
 ]  # fmt: skip

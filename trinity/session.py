@@ -18,7 +18,7 @@ from trinity.errors import TrinityError, nearest
 from trinity.merge import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.secrets import keep
-from trinity.spi import CommitResult, Connector, ConnectorContext, TransactionId
+from trinity.spi import Connector, ConnectorContext, RepairResult, TransactionId
 from trinity.zones import normal_zone
 
 if TYPE_CHECKING:
@@ -307,30 +307,30 @@ class Session:
         full = self._full(name)
         if self.external.forget(full):
             return
-        from trinity.storage import not_ours
+        (table := self._own(full, "DROP TABLE")).connector.metadata.drop_table(table.handle)
 
-        table = self.table(full)
-        if not table.connector.metadata.owns(table.handle):
-            raise not_ours(str(full), "DROP TABLE")
-        table.connector.metadata.drop_table(table.handle)
+    def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
+        """Go back to the newest version that can be read, of a table whose newest metadata is damaged.
 
-    def repair(self, name: TableName | str) -> CommitResult:
-        """Goes back to the newest version that can be read, of a table whose newest metadata is damaged.
+        What was committed behind it is lost; other sessions should not write to the table meanwhile.
 
-        What was committed after that version is lost; other sessions should not write to the table meanwhile.
-
-        Returns:
-            the version whose rows are current now; ``skipped`` when nothing was damaged.
+        Args:
+            name: the table.
+            version: confirms the one to go back to; needed where commits that may be whole are lost.
+            dry_run: True to tell what would be lost, and change nothing.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND; BAD_DATA when no version can be read; NOT_SUPPORTED for an external table.
+            TrinityError: TABLE_NOT_FOUND, BAD_DATA (nothing is left), INVALID_ARGUMENTS (unconfirmed), NOT_SUPPORTED.
         """
+        table = self._own(name, "repair")
+        return table.connector.metadata.repair(table.handle, version=version, dry_run=dry_run)
+
+    def _own(self, name: TableName | str, statement: str) -> Table:
+        if (table := self.table(name)).connector.metadata.owns(table.handle):
+            return table
         from trinity.storage import not_ours
 
-        table = self.table(name)
-        if not table.connector.metadata.owns(table.handle):
-            raise not_ours(str(table.name), "repair")
-        return table.connector.metadata.repair(table.handle)
+        raise not_ours(str(table.name), statement)
 
     def maintain(self, schema: str | None = None, *, vacuum: str | None = None) -> list[Upkeep]:
         """Gives each table the compaction that its :meth:`Table.health` asks for; for a scheduler to call.

@@ -138,14 +138,21 @@ def maintain(
 def repair(
     table: Annotated[str, typer.Argument(help="catalog.schema.table, whose newest metadata is damaged.")],
     warehouse: Warehouse = "warehouse",
+    version: Annotated[int | None, typer.Option(help="Confirm the version to go back to.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, and tell what would be lost.")] = False,
 ) -> None:
     """Go back to the newest version of a table that can be read; what was committed after it is lost."""
     with _told():
         from trinity.connecting import connect
 
         with connect(warehouse) as session:
-            done = session.repair(table)
-    typer.echo(f"{table}: nothing is damaged." if done.skipped else f"{table}: version {done.version} is current now.")
+            done = session.repair(table, version=version, dry_run=dry_run)
+    for commit in done.lost:
+        typer.echo(f"lost: {commit.what}" if commit.damaged else f"lost, and may be whole: {commit.what}")
+    says = "would be" if dry_run else "is"
+    typer.echo(
+        f"{table}: nothing is damaged." if done.skipped else f"{table}: version {done.back_to} {says} current now."
+    )
 
 
 @app.command()

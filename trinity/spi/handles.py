@@ -273,6 +273,34 @@ class CommitResult:
 
 
 @dataclass(frozen=True)
+class LostCommit:
+    """A commit that a repair takes back.
+
+    Attributes:
+        version: its number; None where what is damaged does not say.
+        what: the damage, naming the file; of a commit that is whole what it did.
+        damaged: False for one that is whole, and cannot be read because one before it is damaged.
+    """
+
+    version: int | None
+    what: str
+    damaged: bool = True
+
+
+@dataclass(frozen=True)
+class RepairResult(CommitResult):
+    """Result of ``session.repair``: ``skipped`` when nothing was damaged.
+
+    Attributes:
+        back_to: the version whose rows are current after the repair, or would be.
+        lost: the commits behind it, newest first.
+    """
+
+    back_to: int = 0
+    lost: tuple[LostCommit, ...] = ()
+
+
+@dataclass(frozen=True)
 class HistoryEntry:
     """One commit of a table, as ``history()`` shows it.
 

@@ -12,6 +12,7 @@ from trinity.spi.handles import (
     HistoryEntry,
     InsertTableHandle,
     MergeTableHandle,
+    RepairResult,
     RewriteTableHandle,
     SplitSource,
     TableHandle,
@@ -254,17 +255,20 @@ class ConnectorMetadata(ABC):
         """
         return None
 
-    def repair(self, table: TableHandle) -> CommitResult:
-        """Makes the newest version that can be read the newest one, for a table whose newest metadata is damaged.
+    def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
+        """Make the newest version that can be read the newest one, for a table whose newest metadata is damaged.
 
         Called by ``session.repair`` alone: nobody else goes back to an older version. Damaged files stay until vacuum,
-        or are set aside where no reader looks.
+        or are set aside where no reader looks. Only BAD_DATA is damage: what the adapter does not understand, or cannot
+        reach now, may be whole.
 
-        Returns:
-            the version whose rows are current now; ``skipped`` when nothing was damaged.
+        Args:
+            table: the table.
+            version: the version that the caller expects to be gone back to (see ``trinity.storage.only_told``).
+            dry_run: True to change nothing.
 
         Raises:
-            TrinityError: BAD_DATA when no version can be read.
+            TrinityError: BAD_DATA when no version can be read; INVALID_ARGUMENTS where a confirmation is missing.
         """
         raise not_supported(table, "going back to a readable version")
 

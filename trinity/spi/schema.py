@@ -60,6 +60,8 @@ class Column:
         field_id: tells the column from every other that the table has had, under whatever name; None for hidden ones.
         stored: what data files call it, for a format that goes by names there: the name when the column was made, or
             another one where that was taken. None: its name.
+        within: ids of the fields within a nested type, each before those within it, in a format whose other engines may
+            rename, drop and add such fields. Not part of :meth:`TableDefinition.to_dict`.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Column:
     comment: str | None = None
     field_id: int | None = None
     stored: str | None = None
+    within: tuple[int, ...] = field(default=(), compare=False)
 
     @property
     def hidden(self) -> bool:
@@ -94,6 +97,10 @@ def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
     """The field of a storage schema, for a format that goes by names in data files; nullable, as all are there."""
     named = {STORED_NAME: column.stored.encode()} if column.stored else None
     return pa.field(column.name, kind, metadata=named)
+
+
+def _column_dict(column: Column) -> dict[str, Any]:
+    return {name: value for name, value in asdict(column).items() if name != "within"}
 
 
 @public
@@ -234,7 +241,9 @@ class TableDefinition:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready form, read back by :meth:`from_dict`."""
-        return {name: value for name, value in asdict(self).items() if name not in ("external", "catalog")}
+        found = asdict(replace(self, columns=(), dropped=()))
+        columns = {"columns": list(map(_column_dict, self.columns)), "dropped": list(map(_column_dict, self.dropped))}
+        return {name: value for name, value in (found | columns).items() if name not in ("external", "catalog")}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableDefinition:

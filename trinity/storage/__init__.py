@@ -42,6 +42,7 @@ from trinity.storage.local_sync import make_folder, sync_file, sync_folders
 from trinity.storage.location import Location, file_uri, in_bucket, is_absolute, local_path, path_sql, spark_path
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
+from trinity.storage.nested import has_fields_of
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages
 from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
@@ -56,6 +57,7 @@ from trinity.storage.position_deletes import (
     with_earlier,
 )
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
+from trinity.storage.repairs import newest_readable, only_told, repair_result
 from trinity.storage.row_changes import (
     KEEPS_ROWS,
     ROW_ID,
@@ -168,6 +170,7 @@ __all__ = [
     "keeps_aside",
     "grant",
     "granted",
+    "has_fields_of",
     "held",
     "identity_only",
     "in_bucket",
@@ -181,6 +184,8 @@ __all__ = [
     "logger",
     "make_folder",
     "named_files",
+    "newest_readable",
+    "only_told",
     "next_timestamp_ms",
     "no_readable_version",
     "no_schema",
@@ -199,6 +204,7 @@ __all__ = [
     "read_files",
     "release_bucket",
     "remove_empty",
+    "repair_result",
     "schema_in_use",
     "schema_stays",
     "schema_taken",

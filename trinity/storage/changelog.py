@@ -72,7 +72,10 @@ class Changelog:
     def put(self, version: int, tag: str, columns: Sequence[Column], files: Sequence[DataFile]) -> KeptChanges:
         """Lists the files of a version, or gives what another writer has listed; then these files go."""
         named = [(self.store.relative(f.path), f.rows, f.size) for f in files]
-        known = [{"name": c.name, "type": c.type, "field_id": c.field_id} for c in columns]
+        known = [
+            {"name": c.name, "type": c.type, "field_id": c.field_id, **({"within": c.within} if c.within else {})}
+            for c in columns
+        ]
         data = json.dumps({"version": version, "files": named, "columns": known}).encode()
         try:
             self.store.put_if_absent(_name(version, tag), data, commits=False)
@@ -127,7 +130,7 @@ class Changelog:
             tuple(self.store.path(name) for name, _, _ in files),
             sum(rows for _, rows, _ in files),
             sum(size for _, _, size in files),
-            tuple(Column(**column) for column in data["columns"]),
+            tuple(Column(**{**column, "within": tuple(column.get("within", ()))}) for column in data["columns"]),
         )
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.storage.naming import columns_in
+from trinity.storage.nested import conformed
 from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store import ObjectStore
 
@@ -50,10 +51,13 @@ def stored_pages(path: str, storage: pa.Schema, most_rows: int = _PAGE_ROWS) -> 
         FileNotFoundError: and what pyarrow raises, as :func:`open_parquet`; once the first page is asked for.
     """
     with open_parquet(path) as file:
-        present = columns_in(file.schema_arrow, storage)
+        in_file = file.schema_arrow
+        present = columns_in(in_file, storage)
         for page in file.iter_batches(most_rows, columns=[name for name in present if name is not None]):
             columns = [
-                pa.nulls(page.num_rows, f.type) if name is None else page.column(name).cast(f.type)
+                pa.nulls(page.num_rows, f.type)
+                if name is None
+                else conformed(page.column(name), in_file.field(name), f)
                 for f, name in zip(storage, present, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=storage)

@@ -39,7 +39,7 @@ class RowChanges(ConnectorMetadata):
         try:
             return super().owns(table)
         except TrinityError as error:
-            if error.code == "BAD_DATA" and self.left_by_trinity(table):
+            if error.code in ("BAD_DATA", "NOT_SUPPORTED") and self.left_by_trinity(table):
                 return True
             raise
 

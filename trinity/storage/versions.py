@@ -5,7 +5,6 @@ A format that can read a version and put the next one if nobody else has is an a
 
 from __future__ import annotations
 
-import contextlib
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from trinity.spi import (
     HistoryEntry,
     InsertTableHandle,
     MergeTableHandle,
+    RepairResult,
     RewriteTableHandle,
     SplitSource,
     TableDefinition,
@@ -41,7 +41,8 @@ from trinity.storage.errors import commit_unknown
 from trinity.storage.name_errors import table_taken
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.position_deletes import deletes_of_fragments
-from trinity.storage.readable import no_readable_version, oldest_needed, version_at
+from trinity.storage.readable import oldest_needed, version_at
+from trinity.storage.repairs import newest_readable, only_told, repair_result
 from trinity.storage.row_changes import KEEPS_ROWS, FileChange, RowChanges, check_kept, check_replaced, check_scope
 from trinity.storage.store import Entry, ObjectStore
 from trinity.storage.table_version import TableVersion
@@ -313,25 +314,25 @@ class VersionedMetadata(RowChanges):
         self._newest(table)  # or another table has the name now, and these are not its files
         return delete_orphans(ObjectStore(table.location), needed, older_than_ms)
 
-    def repair(self, table: TableHandle) -> CommitResult:
-        def attempt() -> CommitResult:
+    def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
+        def attempt() -> RepairResult:
             self.forget_cached(table)
             newest = self.newest_version(table)
-            found = self._newest_readable(table, newest)
-            if found.number == newest:
-                return CommitResult(newest, skipped=True)
+            found, lost = newest_readable(
+                table, newest, partial(self.read_version, table), partial(self.is_damaged, table)
+            )
+            if told := only_told(table, found.number, lost, version, dry_run=dry_run):
+                return told
             at, number = next_timestamp_ms(found.timestamp_ms), newest + 1
             made = replace(found, number=number, timestamp_ms=at, operation="repair", oldest=number)
             self.commit_version(table, replace(made, commit=uuid.uuid4().hex))
-            return commit_result(number, made.files)
+            return repair_result(commit_result(number, made.files), found.number, lost)
 
         return commit_loop(table.location, attempt)
 
-    def _newest_readable(self, table: TableHandle, newest: int) -> TableVersion:
-        for number in range(newest, -1, -1):
-            with contextlib.suppress(TrinityError):
-                return self.read_version(table, number)
-        raise no_readable_version(table)
+    def is_damaged(self, table: TableHandle, number: int) -> bool:
+        """Return True when a version that cannot be read is damaged itself, and not just built on one that is."""
+        return True
 
     # -- helpers ----------------------------------------------------------------------------------------
 

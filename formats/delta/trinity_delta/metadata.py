@@ -16,6 +16,7 @@ from trinity.spi import (
     HistoryEntry,
     InsertTableHandle,
     MergeTableHandle,
+    RepairResult,
     RewriteTableHandle,
     SplitSource,
     TableDefinition,
@@ -43,7 +44,9 @@ from trinity.storage import (
     delete_orphans,
     is_recorded,
     oldest_needed,
+    only_told,
     order_with,
+    repair_result,
     stamps_missing,
 )
 from trinity_delta.actions import LOG, TAG_OPERATION, add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
@@ -327,18 +330,16 @@ class DeltaMetadata(FolderMetadata):
         store = ObjectStore(table.location)
         states = self._snapshots.readable(table)
         needed = {path for state in states for f in (*state.files.values(), *state.sidecar) for path in f.needs}
-        # Delta's own Parquet files (checkpoints, change data) are Delta's to remove
-        needed |= {store.path(e.path) for folder in (LOG, "_change_data") for e in store.list(folder)}
+        needed |= {store.path(e.path) for folder in (LOG, "_change_data") for e in store.list(folder)}  # Delta's own
         return delete_orphans(store, needed, older_than_ms, also=is_vector_file)
 
-    def repair(self, table: TableHandle) -> CommitResult:
+    def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         self._forget(table)  # what is remembered may not be readable any more
-        newest, state = self._snapshots.newest_readable(table)
-        if state.version == newest:
-            return CommitResult(newest, skipped=True)
-        set_aside(table.location, state.version, newest)
-        self._forget(table)
-        return commit_result(state.version, state.files.values())
+        state, lost = self._snapshots.newest_readable(table)
+        if (told := only_told(table, state.version, lost, version, dry_run=dry_run)) is None:
+            set_aside(table.location, state.version, state.version + len(lost))
+            self._forget(table)
+        return told or repair_result(commit_result(state.version, state.files.values()), state.version, lost)
 
     # -- helpers ----------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from trinity.errors import TrinityError
-from trinity.spi import HistoryEntry, Origin, SplitSource, TableHandle
-from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, no_readable_version, version_at
+from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
+from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
 from trinity_delta.actions import TAG_TIER, by_kind, commit_id
 from trinity_delta.checkpoint import Replayed, at_checkpoint
 from trinity_delta.external import DeltaScan, dated
@@ -200,18 +200,20 @@ class Snapshots:
             return None
         return [file_change(pinned, newest.definition, v, read_commit(store, pinned.full_name, v)) for v in versions]
 
-    def newest_readable(self, table: TableHandle) -> tuple[int, State]:
-        """(number of the newest version, the newest one that can be read). Raises BAD_DATA when none can."""
+    def newest_readable(self, table: TableHandle) -> tuple[State, tuple[LostCommit, ...]]:
+        """Return the newest version that can be read, and the commits behind it. Raises BAD_DATA when none can."""
         store = ObjectStore(table.location)
+
+        def is_damaged(version: int) -> bool:
+            try:
+                read_commit(store, table.full_name, version)
+            except TrinityError:
+                return True
+            return False
+
         with self._mutex:
             known = self._refresh(store, table)
-            for version in range(known.newest, -1, -1):
-                try:
-                    return known.newest, self._state(table, known, version)
-                except TrinityError as error:
-                    if error.code != "BAD_DATA":  # what cannot be read now may be whole
-                        raise
-        raise no_readable_version(table)
+            return newest_readable(table, known.newest, lambda n: self._state(table, known, n), is_damaged)
 
     def forget(self, table: TableHandle) -> None:
         """Drops what is remembered of a table."""

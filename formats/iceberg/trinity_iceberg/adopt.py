@@ -16,7 +16,8 @@ from trinity.storage import READ_BY_ID, ObjectStore, changed_aside, is_sink_file
 from trinity_iceberg.carried import index_of, order_at, summary_of
 from trinity_iceberg.deletes import deletes_of, position_deletes
 from trinity_iceberg.index import bad_data, open_index
-from trinity_iceberg.schema import DEFINITION, definition_of, read_schema
+from trinity_iceberg.schema import DEFINITION, definition_of
+from trinity_iceberg.storage_schema import read_schema
 
 __all__ = ["check_own_readable", "check_own_writable"]
 

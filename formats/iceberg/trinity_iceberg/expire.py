@@ -78,7 +78,7 @@ def delete_metadata(store: ObjectStore, needed: set[str], older_than_ms: int) ->
         store.delete(
             entry.path
             for entry in store.list(folder)
-            if entry.path.endswith((".avro", ".metadata.json", ".json"))
+            if entry.path.endswith((".avro", ".json", ".metadata.json.gz"))
             and entry.path not in needed
             and entry.modified_ms < limit
         )

@@ -1,111 +1,27 @@
-"""Iceberg tables that other engines made: found by location, read through Iceberg's own Spark reader."""
+"""Iceberg tables that other engines made: read through Iceberg's own Spark reader."""
 
 from __future__ import annotations
 
-import contextlib
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.catalog.noop import NoopCatalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
-from pyiceberg.io import load_file_io
 from pyiceberg.manifest import ManifestContent, ManifestFile
-from pyiceberg.serializers import FromInputFile
-from pyiceberg.table import CommitTableResponse, Table, TableProperties
+from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
-from pyiceberg.typedef import Identifier
 
 from trinity.errors import TrinityError
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
-from trinity.storage import HADOOP_S3, AlreadyExists, Location, ObjectStore, granted, path_sql, quoted
-from trinity_iceberg.options import FILE_IO
+from trinity.storage import HADOOP_S3, Location, granted, path_sql, quoted
+from trinity_iceberg.location_catalog import LocationCatalog
+from trinity_iceberg.metadata_files import Numbered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["IcebergScan", "LocationCatalog", "check_readable", "check_writable", "metadata_file"]
+__all__ = ["IcebergScan", "check_readable", "check_writable"]
 
-_METADATA: Final = "metadata"
-_NUMBERED: Final = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
-"""Metadata of a table without a catalog: the highest number is the present one."""
-_CATALOGUED: Final = re.compile(r"(\d+)-[0-9a-fA-F-]+(\.gz)?\.metadata\.json")
-"""Metadata of a table in a catalog, which says which file is the present one."""
-_HINT: Final = "version-hint.text"
 _WRITABLE: Final = 2
-
-
-def metadata_file(store: ObjectStore) -> str | None:
-    """The newest metadata file of the table in a folder, its absolute path; None when there is no table."""
-    names = store.names(_METADATA)
-    for pattern in (_NUMBERED, _CATALOGUED):
-        found = [(int(match[1]), f"{_METADATA}/{match[0]}") for match in map(pattern.fullmatch, names) if match]
-        if found:
-            return store.path(max(found, key=lambda f: (f[0], _modified_ns(store, f[1])))[1])
-    return None
-
-
-def _modified_ns(store: ObjectStore, name: str) -> int:
-    found = store.stat(name)
-    return found.modified_ns if found else 0
-
-
-class LocationCatalog(NoopCatalog):
-    """A table in a folder, as a catalog of one table, whatever name it is asked for.
-
-    A table without a catalog is committed as Iceberg's HadoopTables do it: the next numbered metadata file is put if
-    absent.
-
-    Args:
-        location: the table's folder.
-    """
-
-    def __init__(self, location: str) -> None:
-        super().__init__("location")
-        self._store = ObjectStore(location)
-
-    def metadata_file(self) -> str | None:
-        """The present metadata file; None when there is no table."""
-        return metadata_file(self._store)
-
-    def load_table(self, identifier: str | Identifier) -> Table:
-        found = self.metadata_file()
-        if found is None:
-            raise NoSuchTableError(f"'{self._store.root}' holds no Iceberg table")
-        name = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
-        metadata = FromInputFile.table_metadata(load_file_io(dict(FILE_IO), found).new_input(found))
-        io = load_file_io({**FILE_IO, **metadata.properties}, found)
-        return Table(name, metadata, found, io, self)
-
-    def commit_table(
-        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
-    ) -> CommitTableResponse:
-        current = self.load_table(table.name())
-        for requirement in requirements:
-            requirement.validate(current.metadata)
-        changed = update_table_metadata(current.metadata, updates, metadata_location=current.metadata_location)
-        number = _number(current.metadata_location) + 1
-        name = f"{_METADATA}/v{number}.metadata.json"
-        try:
-            self._store.put_if_absent(name, changed.model_dump_json().encode())
-        except AlreadyExists as taken:
-            raise CommitFailedException(f"metadata {number} was taken") from taken
-        _hint(self._store, number)
-        return CommitTableResponse.model_validate({"metadata": changed, "metadata-location": self._store.path(name)})
-
-
-def _number(location: str) -> int:
-    match = _NUMBERED.fullmatch(Location.of(location).name)
-    assert match is not None  # check_writable saw to it
-    return int(match[1])
-
-
-def _hint(store: ObjectStore, number: int) -> None:
-    """Says where the newest metadata is; readers look for newer ones from there, so a lost hint does no harm."""
-    with contextlib.suppress(FileNotFoundError, TrinityError):
-        store.put(f"{_METADATA}/{_HINT}", str(number).encode(), sync=False)
 
 
 def check_readable(table: TableHandle, metadata: TableMetadata) -> None:
@@ -127,7 +43,7 @@ def check_writable(table: TableHandle, loaded: Table) -> None:
             f"and writes version {_WRITABLE} only.",
         )
     by_location = isinstance(loaded.catalog, LocationCatalog)
-    if by_location and not _NUMBERED.fullmatch(Location.of(loaded.metadata_location).name):
+    if by_location and Numbered.of(Location.of(loaded.metadata_location).name) is None:
         raise TrinityError(
             "NOT_SUPPORTED",
             f"Iceberg table '{table.full_name}' belongs to a catalog, without which nobody can commit to it; Trinity "

@@ -63,10 +63,11 @@ class IcebergConnector(Connector):
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
         """The metadata of a table that lies in a folder, whose catalog is not at hand."""
-        from trinity_iceberg.external import LocationCatalog, metadata_file
+        from trinity_iceberg.location_catalog import LocationCatalog
         from trinity_iceberg.metadata import IcebergMetadata
+        from trinity_iceberg.metadata_files import present_file
 
-        if metadata_file(ObjectStore(table.location)) is None:
+        if present_file(ObjectStore(table.location)) is None:
             raise TrinityError(
                 "INVALID_ARGUMENTS",
                 f"Table '{table.full_name}': '{table.location}' is no Iceberg table: it has no *.metadata.json. Give "

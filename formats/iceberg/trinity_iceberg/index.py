@@ -37,6 +37,10 @@ def bad_data(path: str) -> Iterator[None]:
     except Exception as error:
         if (trouble := system_trouble(error, path)) is not None:
             raise trouble from error
+        if isinstance(error, ValueError) and "is not a valid" in str(error):  # a word of an enumeration
+            raise TrinityError(
+                "NOT_SUPPORTED", f"Metadata file '{path}' has what Trinity does not understand ({error})."
+            ) from error
         what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
         raise TrinityError(
             "BAD_DATA",

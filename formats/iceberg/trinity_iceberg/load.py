@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+import pydantic
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
 from pyiceberg.table import Table
 
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, first_line
 from trinity.spi import TableHandle
 from trinity.storage import Cache, Stat, in_bucket, local_path, no_table, system_trouble
-from trinity_iceberg.external import LocationCatalog
+from trinity_iceberg.location_catalog import LocationCatalog
+from trinity_iceberg.metadata_files import damaged, read_metadata
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
 from trinity_iceberg.sql_tables import stat_of
@@ -50,7 +52,7 @@ class Tables:
         except TROUBLE as error:
             raise catalog_trouble(table.catalog, error) from error
         except (OSError, MemoryError, ValidationError, ValueError, KeyError, TypeError) as error:
-            raise system_trouble(error, table.location) or _damaged(self._catalog, table, error) from error
+            raise system_trouble(error, table.location) or _unreadable(self._catalog, table, error) from error
         table.check_same(str(loaded.metadata.table_uuid))
         if self._has_moved(table, loaded):
             raise no_table(table.full_name)
@@ -74,13 +76,21 @@ class Tables:
         return loaded
 
 
-def _damaged(catalog: Catalog, table: TableHandle, error: Exception) -> TrinityError:
+def _unreadable(catalog: Catalog, table: TableHandle, error: Exception) -> TrinityError:
+    """Return the error of a table whose metadata PyIceberg does not read: damaged, or not understood."""
     location = metadata_file(catalog, table)
     if location is None and isinstance(catalog, SqlCatalog):
         return no_table(table.full_name)  # dropped while it was loaded
-    where = local_path(location) if location else f"{table.location}/metadata"
-    return TrinityError(
-        "BAD_DATA",
-        f"Metadata file '{where}' of table '{table.full_name}' is missing or damaged; restore it from a backup, or go "
-        f"back to what can be read by session.repair(): {error}.",
-    )
+    if location is None:
+        if isinstance(error, ValidationError | pydantic.ValidationError):
+            return TrinityError(
+                "NOT_SUPPORTED",
+                f"The catalog of table '{table.full_name}' says of it what Trinity does not understand: "
+                f"{first_line(error)}. Read it with the engine that wrote it, or undo there what is new.",
+            )
+        return damaged(f"{table.location}/metadata", f"of table '{table.full_name}' is missing or damaged ({error})")
+    try:
+        read_metadata(location)
+    except TrinityError as found:
+        return found
+    return damaged(local_path(location), f"of table '{table.full_name}' is damaged ({error})")

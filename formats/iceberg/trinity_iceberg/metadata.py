@@ -20,6 +20,7 @@ from trinity.spi import (
     HistoryEntry,
     InsertTableHandle,
     MergeTableHandle,
+    RepairResult,
     RewriteTableHandle,
     RowOrder,
     SplitSource,
@@ -52,6 +53,7 @@ from trinity.storage import (
     is_recorded,
     local_path,
 )
+from trinity_iceberg.added_files import brings_files
 from trinity_iceberg.carried import CREATED, INDEX, carried, lineage, version_of
 from trinity_iceberg.commit import Change, check_deletes, commit_change
 from trinity_iceberg.expire import delete_metadata, expire
@@ -60,7 +62,7 @@ from trinity_iceberg.load import Tables
 from trinity_iceberg.names import CatalogNames
 from trinity_iceberg.order import folded_order
 from trinity_iceberg.partition import check_names, named_now, partition_spec
-from trinity_iceberg.repair import made_by_trinity, registered_at, repair
+from trinity_iceberg.repair import Repair, made_by_trinity, registered_at
 from trinity_iceberg.schema import (
     definition_updates,
     own_properties,
@@ -123,7 +125,7 @@ class IcebergMetadata(RowChanges):
             if error.code == "TABLE_NOT_FOUND":
                 return None
             location = registered_at(self._iceberg, TableHandle(self._catalog, schema, table, ""))
-            if error.code != "BAD_DATA" or location is None:
+            if error.code not in ("BAD_DATA", "NOT_SUPPORTED") or location is None:
                 raise
             return TableHandle(self._catalog, schema, table, location)  # so that it can be repaired, or dropped
         return TableHandle(self._catalog, schema, table, local_path(loaded.metadata.location))
@@ -342,8 +344,8 @@ class IcebergMetadata(RowChanges):
         delete_metadata(store, {store.relative(path) for path in needed}, older_than_ms)
         return gone
 
-    def repair(self, table: TableHandle) -> CommitResult:
-        return repair(self._iceberg, table, self._load)
+    def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
+        return Repair(self._iceberg, table, self._load).run(version, dry_run=dry_run)
 
     # -- helpers ----------------------------------------------------------------------------------------
 
@@ -366,6 +368,8 @@ class IcebergMetadata(RowChanges):
         state = State.at(table, loaded)
         newest = loaded.metadata.current_snapshot()
         state.check_writable(table, self._snapshots.manifest_list(loaded, newest))
+        if brings_files(loaded):  # which reads may refuse
+            self._snapshots.files(table, State.newest(loaded))
         return state
 
     def _commit(

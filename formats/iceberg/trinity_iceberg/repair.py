@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.io import load_file_io
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
@@ -18,10 +17,13 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
-from trinity.spi import CommitResult, TableHandle
-from trinity.storage import Location, ObjectStore, no_readable_version
-from trinity_iceberg.carried import lineage, version_of
-from trinity_iceberg.external import LocationCatalog
+from trinity.spi import CommitResult, LostCommit, RepairResult, TableHandle
+from trinity.storage import Location, ObjectStore, no_readable_version, only_told, repair_result
+from trinity_iceberg.carried import INDEX, lineage, summary_of, version_of
+from trinity_iceberg.index import open_index
+from trinity_iceberg.location_catalog import LocationCatalog
+from trinity_iceberg.manifests import read_entries, read_manifests
+from trinity_iceberg.metadata_files import is_metadata_file, read_metadata
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.options import FILE_IO
 from trinity_iceberg.schema import DEFINITION
@@ -29,7 +31,7 @@ from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, schema_of
 from trinity_iceberg.swap import commit_updates
 
-__all__ = ["made_by_trinity", "metadata_file", "registered_at", "repair"]
+__all__ = ["Repair", "made_by_trinity", "metadata_file", "registered_at"]
 
 
 def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
@@ -61,68 +63,129 @@ def made_by_trinity(table: TableHandle) -> bool:
 
 def _metadata_files(folder: Location) -> list[Location]:
     """The metadata files in a folder, the newest first."""
-    names = (name for name in ObjectStore(folder).names() if name.endswith(".metadata.json"))
+    names = (name for name in ObjectStore(folder).names() if is_metadata_file(name))
     return [folder.join(name) for name in sorted(names, reverse=True)]
 
 
 def _readable(paths: Iterable[str]) -> Iterator[tuple[str, TableMetadata]]:
     for path in paths:
         with contextlib.suppress(Exception):  # whatever a parser says of a damaged file
-            yield path, FromInputFile.table_metadata(load_file_io(dict(FILE_IO), path).new_input(path))
+            yield path, read_metadata(path)
 
 
-def repair(catalog: Catalog, table: TableHandle, load: Callable[[TableHandle], Table]) -> CommitResult:
-    """Goes back to the newest metadata file, and in it to the newest snapshot, that can be read.
+class Repair:
+    """The way back to the newest metadata file, and in it to the newest snapshot, that can be read.
 
     Args:
         catalog: the catalog.
         table: the table.
         load: loads it; raises BAD_DATA for a metadata file that is damaged.
-
-    Raises:
-        TrinityError: NOT_SUPPORTED for a catalog that does not let a table's metadata file be set; BAD_DATA.
     """
-    restored = False
-    try:
-        loaded = load(table)
-    except TrinityError as error:
-        if error.code != "BAD_DATA":
-            raise
-        _restore_metadata(catalog, table)
-        loaded, restored = load(table), True
-    snapshot = _go_back(table, loaded)
-    version = version_of(snapshot or loaded.metadata.current_snapshot())
-    return CommitResult(version, skipped=snapshot is None and not restored)
 
+    def __init__(self, catalog: Catalog, table: TableHandle, load: Callable[[TableHandle], Table]) -> None:
+        self._catalog, self._table, self._load = catalog, table, load
+        self._lost: list[LostCommit] = []
 
-def _restore_metadata(catalog: Catalog, table: TableHandle) -> None:
-    """Makes the newest metadata file that can be read the present one again.
+    def run(self, version: int | None, *, dry_run: bool) -> RepairResult:
+        """Go back; see :meth:`trinity.spi.ConnectorMetadata.repair`.
 
-    The one before the present one is known to have been committed; where that is damaged too, the highest number below
-    it in the folder is taken.
-    """
-    row = _row(catalog, table)
-    if row is None or row.metadata_location is None:
-        raise TrinityError(
-            "NOT_SUPPORTED",
-            f"The catalog of table '{table.full_name}' names its metadata file itself; register an older one there.",
-        )
-    for path, _ in _readable(_older(row)):
-        set_back = (
-            update(IcebergTables)
-            .where(
-                IcebergTables.catalog_name == row.catalog_name,
-                IcebergTables.table_namespace == row.table_namespace,
-                IcebergTables.table_name == row.table_name,
-                IcebergTables.metadata_location == row.metadata_location,
+        Raises:
+            TrinityError: NOT_SUPPORTED for a catalog that does not let a table's metadata file be set, and for metadata
+                that is whole and not understood; BAD_DATA, INVALID_ARGUMENTS.
+        """
+        row, found = None, None
+        try:
+            loaded = self._load(self._table)
+        except TrinityError as error:
+            if error.code != "BAD_DATA":
+                raise
+            row, found = self._readable_metadata(error)
+            loaded = found
+        snapshot = self._readable_snapshot(loaded)
+        at = version_of(snapshot)
+        if told := only_told(self._table, at, self._lost, version, dry_run=dry_run):
+            return told
+        if row is not None and found is not None:
+            _set_back(self._catalog, row, found.metadata_location)
+            loaded = self._load(self._table)
+        if snapshot.snapshot_id != loaded.metadata.current_snapshot_id:
+            _make_current(loaded, snapshot)
+        return repair_result(CommitResult(at), at, self._lost)
+
+    def _readable_metadata(self, damage: TrinityError) -> tuple[IcebergTables, Table]:
+        """Return the catalog's entry, and the table as the newest metadata file says that can be read.
+
+        The one before the present one is known to have been committed; where that is damaged too, the highest number
+        below it in the folder is taken.
+        """
+        row = _row(self._catalog, self._table)
+        if row is None or row.metadata_location is None:
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"The catalog of table '{self._table.full_name}' names its metadata file itself; register an older one "
+                "there.",
             )
-            .values(metadata_location=path, previous_metadata_location=None)
+        self._lost.append(LostCommit(None, damage.message))
+        for path in _older(row):
+            try:
+                metadata = read_metadata(path)
+            except TrinityError as error:
+                if error.code != "BAD_DATA":
+                    raise
+                self._lost.append(LostCommit(None, error.message))
+                continue
+            io = load_file_io(dict(FILE_IO), path)
+            name = identifier_of(self._table.schema, self._table.table)
+            return row, Table(name, metadata, path, io, self._catalog)
+        raise no_readable_version(self._table)
+
+    def _readable_snapshot(self, table: Table) -> Snapshot:
+        """Return the newest snapshot that can be read."""
+        storage, metadata = Snapshots(), table.metadata  # which remembers nothing
+        for snapshot in reversed(lineage(metadata)):
+            try:
+                storage.files(self._table, State(table, snapshot, schema_of(metadata, snapshot)))
+            except TrinityError as error:
+                if error.code == "NOT_SUPPORTED":  # read, and refused
+                    return snapshot
+                if error.code != "BAD_DATA":
+                    raise
+                self._lost.append(LostCommit(version_of(snapshot), error.message, _is_damaged(table, snapshot)))
+            else:
+                return snapshot
+        raise no_readable_version(self._table)
+
+
+def _is_damaged(table: Table, snapshot: Snapshot) -> bool:
+    """Return True where a snapshot's own files are damaged, and not just those that it took over."""
+    try:
+        for manifest in read_manifests(table.io, snapshot):
+            if manifest.added_snapshot_id == snapshot.snapshot_id:
+                read_entries(table.io, manifest)
+        index = summary_of(snapshot).get(INDEX)
+        before = table.metadata.snapshot_by_id(snapshot.parent_snapshot_id or 0)
+        if before is None or summary_of(before).get(INDEX) != index:
+            open_index(ObjectStore(table.location()), index)
+    except TrinityError:
+        return True
+    return False
+
+
+def _set_back(catalog: Catalog, row: IcebergTables, path: str) -> None:
+    """Make an older metadata file the present one, unless somebody commits meanwhile."""
+    set_back = (
+        update(IcebergTables)
+        .where(
+            IcebergTables.catalog_name == row.catalog_name,
+            IcebergTables.table_namespace == row.table_namespace,
+            IcebergTables.table_name == row.table_name,
+            IcebergTables.metadata_location == row.metadata_location,
         )
-        with Session(catalog.engine) as session:  # type: ignore[attr-defined]
-            session.execute(set_back)
-            session.commit()
-        return
-    raise no_readable_version(table)
+        .values(metadata_location=path, previous_metadata_location=None)
+    )
+    with Session(catalog.engine) as session:  # type: ignore[attr-defined]
+        session.execute(set_back)
+        session.commit()
 
 
 def _older(row: IcebergTables) -> Iterator[str]:
@@ -135,18 +198,7 @@ def _older(row: IcebergTables) -> Iterator[str]:
             yield file.format_uri
 
 
-def _go_back(handle: TableHandle, table: Table) -> Snapshot | None:
-    """Makes the newest snapshot that can be read the current one; None when that is so already."""
-    storage, metadata = Snapshots(), table.metadata  # which remembers nothing
-    for snapshot in reversed(lineage(metadata)):
-        with contextlib.suppress(TrinityError):
-            storage.files(handle, State(table, snapshot, schema_of(metadata, snapshot)))
-            return None if snapshot.snapshot_id == metadata.current_snapshot_id else _current(table, snapshot)
-    raise no_readable_version(handle)
-
-
-def _current(table: Table, snapshot: Snapshot) -> Snapshot:
+def _make_current(table: Table, snapshot: Snapshot) -> None:
     main = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot.snapshot_id}
     back = SetSnapshotRefUpdate.model_validate(main)
     commit_updates(table, (back,), (), lambda now: now.current_snapshot_id == snapshot.snapshot_id)
-    return snapshot

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
@@ -24,7 +23,6 @@ from trinity.errors import TrinityError
 from trinity.spi import (
     HIDDEN_PREFIX,
     STAMP,
-    STORED_NAME,
     Column,
     ColumnStats,
     DataType,
@@ -33,7 +31,7 @@ from trinity.spi import (
     parse_type,
     type_text,
 )
-from trinity.storage import FIELD_ID, READ_BY_ID, adopted_definition, adopted_properties, foreign_definition
+from trinity.storage import adopted_definition, adopted_properties, foreign_definition
 from trinity_iceberg.names import schema_of
 from trinity_iceberg.recorded import DEFINITION, recorded
 
@@ -44,15 +42,15 @@ __all__ = [
     "column_stats",
     "definition_of",
     "definition_updates",
+    "fields_within",
     "iceberg_type",
     "ordered_fields",
     "own_properties",
     "python_value",
-    "read_schema",
     "statistics_columns",
-    "storage_schema",
     "to_iceberg_field",
     "to_iceberg_schema",
+    "trinity_type",
     "with_field_ids",
 ]
 
@@ -192,7 +190,7 @@ def _field(present: it.NestedField | None, column: Column, ids: Iterator[int], r
     if present is None:  # optional whatever its definition says, because older rows have no value
         return to_iceberg_field(column, ids, required=False)
     kind = parse_type(column.type)
-    same = str(_stored_as(kind)) == str(_from_iceberg(present.field_type))
+    same = str(_stored_as(kind)) == str(trinity_type(present.field_type))
     field_type = present.field_type if same else _to_iceberg(kind, ids)
     return it.NestedField(present.field_id, column.name, field_type, required and present.required, column.comment)
 
@@ -265,7 +263,24 @@ def _column(field: it.NestedField, known: Column | None, *, key: bool) -> Column
 
 def _foreign(field: it.NestedField) -> Column:
     number = None if field.name.startswith(HIDDEN_PREFIX) else field.field_id
-    return Column(field.name, str(_from_iceberg(field.field_type)), not field.required, None, field.doc, number)
+    kind, within = str(trinity_type(field.field_type)), tuple(_ids(field.field_type))
+    return Column(field.name, kind, not field.required, None, field.doc, number, within=within)
+
+
+def _ids(kind: it.IcebergType) -> Iterator[int]:
+    """Yield the ids of all fields within a type, each before those within it."""
+    for field in fields_within(kind):
+        yield field.field_id
+        yield from _ids(field.field_type)
+
+
+def fields_within(kind: it.IcebergType) -> tuple[it.NestedField, ...]:
+    """Return the fields right within a type: those of a struct, an array's element, a map's key and value."""
+    if isinstance(kind, it.ListType):
+        return (kind.element_field,)
+    if isinstance(kind, it.MapType):
+        return kind.key_field, kind.value_field
+    return kind.fields if isinstance(kind, it.StructType) else ()
 
 
 def _stored_as(kind: DataType) -> DataType:
@@ -275,62 +290,20 @@ def _stored_as(kind: DataType) -> DataType:
     return DataType(kind.name, kind.arguments, children, kind.fields)
 
 
-def _from_iceberg(kind: it.IcebergType) -> DataType:
+def trinity_type(kind: it.IcebergType) -> DataType:
+    """Return an Iceberg type as Trinity's. Raises NOT_SUPPORTED for one that Trinity does not have."""
     if isinstance(kind, it.DecimalType):
         return DataType("decimal", (kind.precision, kind.scale))
     if isinstance(kind, it.ListType):
-        return DataType("array", children=(_from_iceberg(kind.element_type),))
+        return DataType("array", children=(trinity_type(kind.element_type),))
     if isinstance(kind, it.MapType):
-        return DataType("map", children=(_from_iceberg(kind.key_type), _from_iceberg(kind.value_type)))
+        return DataType("map", children=(trinity_type(kind.key_type), trinity_type(kind.value_type)))
     if isinstance(kind, it.StructType):
-        children = tuple(_from_iceberg(f.field_type) for f in kind.fields)
+        children = tuple(trinity_type(f.field_type) for f in kind.fields)
         return DataType("struct", children=children, fields=tuple(f.name for f in kind.fields))
     if type(kind) in _TEXTS:
         return DataType(_TEXTS[type(kind)])
     raise TrinityError("NOT_SUPPORTED", f"Iceberg type '{kind}' has no counterpart in Trinity; leave the column out.")
-
-
-# -- Iceberg -> Arrow -------------------------------------------------------------------------------------
-
-
-def storage_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of the table's Parquet files, with field ids on every level.
-
-    PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types.
-    """
-    return pa.schema([_arrow_field(f) for f in ordered_fields(schema)])
-
-
-def read_schema(metadata: TableMetadata, schema: Schema) -> pa.Schema:
-    """The storage schema to read files of every age with: by field id, if a column's name has ever changed."""
-    storage = storage_schema(schema)
-    used = {(f.name.lower(), f.field_id) for s in metadata.schemas for f in s.fields}
-    names = Counter(name for name, _ in used)
-    if len(used) == len(names) == len({number for _, number in used}):
-        return storage
-    # Spark leaves row groups out by a column's name in the file: one that files have for another column is hidden
-    fields = [
-        f.with_metadata({**f.metadata, STORED_NAME: b"_trinity_field_" + f.metadata[FIELD_ID]})
-        if names[f.name.lower()] > 1
-        else f
-        for f in storage
-    ]
-    return pa.schema(fields, READ_BY_ID)
-
-
-def _arrow_field(field: it.NestedField) -> pa.Field:
-    kind = _arrow(field.field_type)
-    return pa.field(field.name, kind, not field.required, {FIELD_ID: str(field.field_id).encode()})
-
-
-def _arrow(kind: it.IcebergType) -> pa.DataType:
-    if isinstance(kind, it.ListType):
-        return pa.list_(_arrow_field(kind.element_field))
-    if isinstance(kind, it.MapType):
-        return pa.map_(_arrow_field(kind.key_field), _arrow_field(kind.value_field))
-    if isinstance(kind, it.StructType):
-        return pa.struct([_arrow_field(f) for f in kind.fields])
-    return _from_iceberg(kind).to_arrow()
 
 
 # -- statistics -------------------------------------------------------------------------------------------

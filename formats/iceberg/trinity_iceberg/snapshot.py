@@ -13,6 +13,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from trinity.spi import DataFile, HistoryEntry, SplitSource, TableHandle, arrival_order
 from trinity.storage import Cache, FileChange, ObjectStore, local_path
+from trinity_iceberg.added_files import check_partition_values
 from trinity_iceberg.adopt import check_own_readable
 from trinity_iceberg.carried import index_of, indexes, lineage, version_of
 from trinity_iceberg.deletes import deletes_of, with_deletes
@@ -23,8 +24,9 @@ from trinity_iceberg.index import open_index
 from trinity_iceberg.manifests import delete_files, live_manifests, read_entries, read_manifests
 from trinity_iceberg.order import order_of
 from trinity_iceberg.partition import from_record
-from trinity_iceberg.schema import DEFINITION, read_schema
+from trinity_iceberg.schema import DEFINITION
 from trinity_iceberg.state import State
+from trinity_iceberg.storage_schema import read_schema
 
 __all__ = ["Snapshots"]
 
@@ -120,6 +122,7 @@ class Snapshots:
                 continue
             found += [index.apply(f, store.relative(f.path)) for f in self.manifest_files(table, manifest, schema)]
         if DEFINITION in table.properties:
+            check_partition_values(table, schema, found)
             found = with_deletes(found, deletes_of(table, manifests))
         return tuple(sorted(found, key=arrival_order)), index.sidecar
 

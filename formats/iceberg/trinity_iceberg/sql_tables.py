@@ -28,6 +28,7 @@ from pyiceberg.typedef import Identifier
 from pyiceberg.utils.config import Config, merge_config
 
 from trinity.storage import Cache, Location, ObjectStore, Stat
+from trinity_iceberg.sql_limits import keep_limits
 
 __all__ = ["SqlTables", "sql_tables", "stat_of"]
 
@@ -48,8 +49,14 @@ class SqlTables(SqlCatalog):
     """See :class:`pyiceberg.catalog.sql.SqlCatalog`."""
 
     def __init__(self, name: str, **properties: str) -> None:
+        if not properties["uri"].startswith("sqlite"):  # a server may have ended a connection, as by a restart
+            properties = {"pool_pre_ping": "true", **properties}
         super().__init__(name, **properties)
         self._known: Cache[str, tuple[Stat | None, TableMetadata]] = Cache(_KEPT)
+
+    def _init_catalog(self) -> None:
+        keep_limits(self.engine)  # before the first connection
+        super()._init_catalog()
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]

@@ -7,9 +7,10 @@ from typing import Final
 from trinity.spi import TableDefinition, TableHandle, WriteTarget
 from trinity.storage import ObjectStore, stamped, write_target
 from trinity_iceberg.partition import check_partitions
-from trinity_iceberg.schema import statistics_columns, storage_schema
+from trinity_iceberg.schema import statistics_columns
 from trinity_iceberg.stamping import STAMP_FIELD
 from trinity_iceberg.state import State
+from trinity_iceberg.storage_schema import storage_schema
 
 __all__ = ["DATA_FOLDER", "target_of"]
 

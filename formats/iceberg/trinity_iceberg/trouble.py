@@ -79,6 +79,15 @@ _DENIED_BY_AWS: Final = frozenset(
 """Codes of AWS' errors for keys, and for what they allow; ``NoCredentialsError`` and its like are told as they are."""
 
 
+_DENIED_STATES: Final = frozenset({"28000", "28P01", "42501"})
+_DENIED_TEXTS: Final = (
+    "attempt to write a readonly database",
+    "no pg_hba.conf entry",  # connections that are refused have no state
+    "password authentication failed",
+    "permission denied",
+)
+
+
 def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
     """The error of a call that a catalog did not answer.
 
@@ -87,7 +96,7 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
         error: one of :data:`TROUBLE`.
     """
     said = first_line(error)
-    if isinstance(error, _DENIED) or _aws_code(error) in _DENIED_BY_AWS:
+    if isinstance(error, _DENIED) or _aws_code(error) in _DENIED_BY_AWS or _denied_by_database(error):
         return TrinityError(
             "PERMISSION_DENIED", f"Catalog '{catalog}' refuses: {said}. Check its credentials, and what they allow."
         )
@@ -104,6 +113,12 @@ def may_be_under_way(error: Exception) -> bool:
     """Return True for an error after which a catalog may still do what it was asked: its answer did not come."""
     cause = error.__cause__
     return isinstance(cause, _UNANSWERED) or (isinstance(cause, DBAPIError) and cause.connection_invalidated)
+
+
+def _denied_by_database(error: Exception) -> bool:
+    """Return True for what PostgreSQL says of users and rights, and SQLite of a file that may not be written."""
+    said = getattr(error, "orig", None)
+    return getattr(said, "sqlstate", None) in _DENIED_STATES or any(text in str(said) for text in _DENIED_TEXTS)
 
 
 def _aws_code(error: Exception) -> str | None:

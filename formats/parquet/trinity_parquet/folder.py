@@ -290,7 +290,11 @@ def foreign_format(store: ObjectStore) -> str | None:
     """The table format that manages a folder, or None."""
     if store.is_folder("_delta_log"):
         return "delta"
-    return "iceberg" if any(name.endswith(".metadata.json") for name in store.names("metadata")) else None
+    return (
+        "iceberg"
+        if any(name.endswith((".metadata.json", ".metadata.json.gz")) for name in store.names("metadata"))
+        else None
+    )
 
 
 def _hive(part: str) -> tuple[str, str | None]:

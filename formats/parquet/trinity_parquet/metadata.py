@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, TableDefinition, TableHandle
 from trinity.storage import (
     COMMIT_TIMEOUT_S,
@@ -23,7 +24,7 @@ from trinity.storage import (
     identity_only,
 )
 from trinity_parquet.commit import commit_change, delete_log, write_checkpoint, write_hint
-from trinity_parquet.manifest import Change, begins
+from trinity_parquet.manifest import Change, begins, manifest_name, read_json
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots, is_table
 
@@ -82,6 +83,13 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
 
     def forget_cached(self, table: TableHandle) -> None:
         self._snapshots.forget(table)
+
+    def is_damaged(self, table: TableHandle, number: int) -> bool:
+        try:
+            read_json(ObjectStore(table.location), manifest_name(number))
+        except (FileNotFoundError, TrinityError):
+            return True
+        return False
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         newest = self.load_version(replace(table, version=None))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from trinity.engine.feed.within import value_by_id
 from trinity.engine.spark.types import spark_type
 from trinity.merge.quoting import quoted, text_literal
 from trinity.spi import Column, DataType, TableDefinition, parse_type
@@ -72,6 +73,8 @@ def _value(column: Column, old: Column | None) -> str:
     kind = spark_type(column.type)
     if old is None:
         return f"CAST(NULL AS {kind})"
+    if column.within and old.within and (column.within, column.type) != (old.within, old.type):
+        return value_by_id(column, old)
     return quoted(old.name) if spark_type(old.type) == kind else f"CAST({quoted(old.name)} AS {kind})"
 
 

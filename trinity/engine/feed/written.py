@@ -19,8 +19,8 @@ __all__ = ["stored_columns", "stored_schema", "write_files"]
 
 
 def stored_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Columns as such files have them: name, type and field id."""
-    return tuple(Column(c.name, c.type, field_id=c.field_id) for c in columns)
+    """Columns as such files have them: name, type and field ids."""
+    return tuple(Column(c.name, c.type, field_id=c.field_id, within=c.within) for c in columns)
 
 
 def stored_schema(written: TableDefinition) -> pa.Schema:

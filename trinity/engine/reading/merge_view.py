@@ -28,7 +28,15 @@ from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.rows import SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
-from trinity.storage import FIELD_ID, Location, PositionDeletes, columns_in, parquet_schema, system_trouble
+from trinity.storage import (
+    FIELD_ID,
+    Location,
+    PositionDeletes,
+    columns_in,
+    has_fields_of,
+    parquet_schema,
+    system_trouble,
+)
 
 __all__ = ["merge_view_sql"]
 
@@ -224,6 +232,13 @@ def _columns(
         if name is None or field.name in known:
             columns.append(_constant(field, known.get(field.name)))
             continue
+        if not has_fields_of(file.field(name), field):
+            raise TrinityError(
+                "NOT_SUPPORTED",
+                f"There is no merge view: within column '{field.name}' fields were added, renamed, moved or dropped "
+                "since some of its files were written. After compact(full=True) there may be one; or read it with "
+                "Trinity.",
+            )
         kind, value = file.field(name).type, quoted(name)
         if kind == pa.timestamp("ns") and pa.types.is_timestamp(field.type) and field.type.tz:
             legacy.append(name)

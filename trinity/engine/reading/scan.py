@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
 from trinity.engine.reading.arrow_fold import missing_file
@@ -61,6 +61,7 @@ __all__ = [
 ]
 
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
+_PRUNING: Final = "spark.sql.optimizer.nestedSchemaPruning.enabled"
 _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
 _NAME = "_trinity_name"
@@ -264,13 +265,26 @@ def _file_schema(spark: SparkSession, storage: pa.Schema) -> StructType:
     if not (storage.metadata or {}).items() & READ_BY_ID.items():
         return schema
     spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
-    ids = [(f.metadata or {}).get(FIELD_ID) for f in storage]
-    return StructType(
-        [
-            StructField(f.name, f.dataType, True, {"parquet.field.id": int(i)} if i is not None else None)
-            for f, i in zip(schema.fields, ids, strict=True)
-        ]
-    )
+    if any(pa.types.is_nested(field.type) for field in storage):
+        spark.conf.set(_PRUNING, "false")  # by which Spark forgets the ids
+    return StructType([_with_id(found, field) for found, field in zip(schema.fields, storage, strict=True)])
+
+
+def _with_id(found: StructField, field: pa.Field) -> StructField:
+    """Return Spark's field with the id of the stored one, and those within it with theirs."""
+    number = (field.metadata or {}).get(FIELD_ID)
+    named = {"parquet.field.id": int(number)} if number is not None else None
+    return StructField(found.name, _with_ids(found.dataType, field.type), True, named)
+
+
+def _with_ids(found: DataType, stored: pa.DataType) -> DataType:
+    if isinstance(found, StructType):
+        return StructType([_with_id(f, stored.field(place)) for place, f in enumerate(found.fields)])
+    if isinstance(found, ArrayType):
+        return ArrayType(_with_ids(found.elementType, stored.value_type), True)
+    if isinstance(found, MapType):
+        return MapType(_with_ids(found.keyType, stored.key_type), _with_ids(found.valueType, stored.item_type), True)
+    return found
 
 
 def _named(rows: DataFrame, storage: pa.Schema) -> DataFrame:

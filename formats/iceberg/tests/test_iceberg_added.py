@@ -1,0 +1,80 @@
+"""Files that another engine adds to a table of Trinity's as they are, by ``add_files``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.adapter import KEYED, append, code_of, stored
+from tests.support.foreign import refused
+from tests.support.iceberg import iceberg_spark
+from tests.support.iceberg_lake import with_pyiceberg
+from trinity import Column, Session
+from trinity.spi import DataFile, TableHandle
+from trinity_iceberg import IcebergConnector
+
+
+@pytest.fixture
+def table(lake: IcebergConnector) -> TableHandle:
+    """A keyed table in partitions by the first part of its key."""
+    return lake.metadata.create_table(dataclasses.replace(KEYED, partition_by=("id",)))
+
+
+def add(lake: IcebergConnector, table: TableHandle, rows: dict[str, Any]) -> str:
+    """Add a file in partition 7 that has some columns, and a mapping of names, as ``add_files`` does."""
+    path = Path(table.location) / "data" / "theirs.parquet"
+    pq.write_table(pa.table(rows), path)
+    theirs = with_pyiceberg(lake, table)
+    with theirs.transaction() as changes:
+        changes.set_properties({"schema.name-mapping.default": theirs.schema().name_mapping.model_dump_json()})
+    file = DataFile(str(path), path.stat().st_size, 1, partition={"id": 7})
+    lake.metadata.finish_insert(lake.metadata.begin_insert(table), [file.to_fragment()])
+    return path.name
+
+
+def test_values_in_metadata_alone_are_refused(lake: IcebergConnector, table: TableHandle) -> None:
+    append(lake, table, (1, "a"))
+    kept = lake.metadata.get_splits(table).version
+    name = add(lake, table, {"v": ["theirs"]})
+    calls: list[Callable[[], object]] = [
+        lambda: lake.metadata.get_splits(table),
+        lambda: append(lake, table, (2, "b")),
+        lambda: lake.metadata.begin_merge(table, {}),
+        lambda: lake.metadata.begin_rewrite(table, ()),
+    ]
+    for call in calls:
+        code, message = code_of(call)
+        assert code == "NOT_SUPPORTED"
+        assert name in message
+        assert "column 'id'" in message
+        assert "rewrite_data_files" in message
+    assert len(lake.metadata.get_splits(dataclasses.replace(table, version=kept)).files) == 1
+
+
+def test_a_file_that_has_all_columns_is_read(lake: IcebergConnector, table: TableHandle) -> None:
+    append(lake, table, (1, "a"))
+    add(lake, table, {"id": pa.array([7], pa.int64()), "v": ["theirs"]})
+    append(lake, table, (2, "b"))
+    assert sorted(row["id"] for row in stored(lake, table)) == [1, 2, 7]
+
+
+@pytest.mark.full
+def test_add_files_of_spark(session: Session, tmp_path: Path) -> None:
+    columns = [Column("k", "int", nullable=False), Column("p", "string")]
+    table = session.create_table("iceberg.default.parts", columns, primary_key=["k", "p"], partition_by=["p"])
+    table.upsert(pa.table({"k": pa.array([1], pa.int32()), "p": ["x"]}))
+    (tmp_path / "hive" / "p=y").mkdir(parents=True)
+    pq.write_table(pa.table({"k": pa.array([2], pa.int32())}), tmp_path / "hive" / "p=y" / "1.parquet")
+    spark = iceberg_spark(session)
+    spark.sql(f"CALL iceberg.system.add_files(table => 'default.parts', source_table => '`parquet`.`{tmp_path}/hive`')")
+    for call in (table.to_arrow, table.to_df, lambda: table.compact(full=True)):
+        refused("NOT_SUPPORTED", r"1\.parquet.*column 'p'.*rewrite_data_files", call)
+    spark.sql("CALL iceberg.system.rewrite_data_files(table => 'default.parts', options => map('rewrite-all', 'true'))")
+    table.compact(full=True)
+    assert sorted((r["k"], r["p"]) for r in table.to_arrow().to_pylist()) == [(1, "x"), (2, "y")]

@@ -1,0 +1,60 @@
+"""Time limits of a catalog in PostgreSQL, whose server or network may hang, by connections that keep them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from sqlalchemy import Engine, event
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["ANSWER_S", "CONNECT_S", "keep_limits"]
+
+CONNECT_S: Final = 10
+"""Seconds that a new connection may take, unless the address says ``connect_timeout``."""
+ANSWER_S = 30.0
+"""Seconds for which an answer is waited for."""
+
+_V = TypeVar("_V")
+
+
+def keep_limits(engine: Engine) -> None:
+    """Have an engine's new connections end what takes too long; those of other drivers have limits of their own.
+
+    A connection that has waited in vain is closed, and so is never taken out of the pool again.
+    """
+    if engine.dialect.driver == "psycopg":
+        event.listen(engine, "do_connect", _connected)
+
+
+def _connected(_dialect: Any, _record: Any, arguments: Any, options: dict[str, Any]) -> psycopg.Connection[Any]:
+    import psycopg
+
+    class Limited(psycopg.Connection[Any]):
+        """A connection that waits for an answer for so long."""
+
+        def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
+            try:
+                return super().wait(_until(gen, time.monotonic() + ANSWER_S), *arguments, **options)
+            except TimeoutError:
+                self.close()
+                raise psycopg.OperationalError(f"the server did not answer within {ANSWER_S:g} s") from None
+
+    return Limited.connect(*arguments, **{"connect_timeout": CONNECT_S, **options})
+
+
+def _until(steps: Generator[Any, Any, _V], deadline: float) -> Generator[Any, Any, _V]:
+    """Run psycopg's steps, which it goes through at least ten times a second. Raises TimeoutError behind a deadline."""
+    try:
+        state = next(steps)
+        while True:
+            ready = yield state
+            if not ready and time.monotonic() > deadline:
+                raise TimeoutError
+            state = steps.send(ready)
+    except StopIteration as done:
+        value: _V = done.value
+        return value

@@ -1,0 +1,84 @@
+"""Storage schemas: Iceberg's fields as the columns of Parquet files, and those that are to be found by id."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyiceberg import types as it
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+
+from trinity.spi import STORED_NAME
+from trinity.storage import FIELD_ID, READ_BY_ID
+from trinity_iceberg.schema import fields_within, ordered_fields, trinity_type
+
+__all__ = ["read_schema", "storage_schema"]
+
+
+def storage_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of the table's Parquet files, with field ids on every level.
+
+    PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types.
+    """
+    return pa.schema([_arrow_field(f) for f in ordered_fields(schema)])
+
+
+def read_schema(metadata: TableMetadata, schema: Schema) -> pa.Schema:
+    """Return the storage schema to read files of every age with: by field id, if any field's name ever changed."""
+    storage = storage_schema(schema)
+    used = {found for s in metadata.schemas for f in s.fields for found in _named(f)}
+    names, numbers = Counter((u.within, u.name) for u in used), Counter(u.number for u in used)
+    changed = {u.column for u in used if names[u.within, u.name] > 1 or numbers[u.number] > 1}
+    if not changed:
+        return storage
+    # Spark leaves row groups out by the name that a field has in the file: one that has been another's is hidden
+    doubtful = {u.name for u in used if u.within is None and names[u.within, u.name] > 1}
+    fields = [
+        f.with_metadata({**f.metadata, STORED_NAME: b"_trinity_field_" + f.metadata[FIELD_ID]})
+        if f.name.lower() in doubtful or (pa.types.is_nested(f.type) and int(f.metadata[FIELD_ID]) in changed)
+        else f
+        for f in storage
+    ]
+    return pa.schema(fields, READ_BY_ID)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A name that a field had in some schema.
+
+    Attributes:
+        column: id of the column that the field is, or lies within.
+        within: id of what the field lies right within; None for a column.
+        name: in lower case.
+        number: the field's id.
+    """
+
+    column: int
+    within: int | None
+    name: str
+    number: int
+
+
+def _named(field: it.NestedField, within: int | None = None, column: int | None = None) -> Iterator[_Named]:
+    top = field.field_id if column is None else column
+    yield _Named(top, within, field.name.lower(), field.field_id)
+    for child in fields_within(field.field_type):
+        yield from _named(child, field.field_id, top)
+
+
+def _arrow_field(field: it.NestedField) -> pa.Field:
+    kind = _arrow(field.field_type)
+    return pa.field(field.name, kind, not field.required, {FIELD_ID: str(field.field_id).encode()})
+
+
+def _arrow(kind: it.IcebergType) -> pa.DataType:
+    if isinstance(kind, it.ListType):
+        return pa.list_(_arrow_field(kind.element_field))
+    if isinstance(kind, it.MapType):
+        return pa.map_(_arrow_field(kind.key_field), _arrow_field(kind.value_field))
+    if isinstance(kind, it.StructType):
+        return pa.struct([_arrow_field(f) for f in kind.fields])
+    return trinity_type(kind).to_arrow()

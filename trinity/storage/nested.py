@@ -1,0 +1,98 @@
+"""Fields within nested columns: found in files by their ids, where files have ids, whatever their names were.
+
+A column's own name is :mod:`trinity.storage.naming`'s business. Within it a field that was renamed, moved, or dropped
+and added again is another one by its id alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from trinity.storage.naming import FIELD_ID
+
+__all__ = ["conformed", "has_fields_of"]
+
+
+def has_fields_of(file: pa.Field, wanted: pa.Field) -> bool:
+    """Return True when a file's column has just the fields that are wanted within it, under the same names."""
+    ours, theirs = _children(wanted.type), _children(file.type)
+    if [f.name for f in ours] != [f.name for f in theirs] and pa.types.is_struct(wanted.type):
+        return False
+    pairs = list(zip(ours, theirs, strict=False))
+    return len(ours) == len(theirs) and all(_same(one, other) and has_fields_of(other, one) for one, other in pairs)
+
+
+def _same(wanted: pa.Field, other: pa.Field) -> bool:
+    ids = [_id(f) for f in (wanted, other)]
+    return None in ids or ids[0] == ids[1]
+
+
+def _id(field: pa.Field) -> bytes | None:
+    found: bytes | None = (field.metadata or {}).get(FIELD_ID)
+    return found
+
+
+def _children(kind: pa.DataType) -> list[pa.Field]:
+    """Return the fields right within a type: those of a struct, an array's element, a map's key and value."""
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [kind.value_field]
+    return [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+
+
+def conformed(array: pa.Array, file: pa.Field, wanted: pa.Field) -> pa.Array:
+    """Return a file's column as it is wanted: fields within it by id, NULL where the file lacks one.
+
+    Args:
+        array: the column, or some rows of it.
+        file: the column as the file has it.
+        wanted: the column as it is wanted.
+
+    Raises:
+        pyarrow.ArrowInvalid: for a value that does not fit.
+    """
+    if has_fields_of(file, wanted):
+        return array.cast(wanted.type)
+    if pa.types.is_struct(wanted.type) and pa.types.is_struct(file.type):
+        children = list(_found(array, file.type, wanted.type))
+        return _struct(children, wanted.type, array.is_null())
+    if pa.types.is_map(wanted.type) and pa.types.is_map(file.type):
+        parts = zip((array.keys, array.items), *_both(file, wanted), strict=True)
+        keys, items = (conformed(part, theirs, ours) for part, theirs, ours in parts)
+        return pa.MapArray.from_arrays(_offsets(array), keys, items, wanted.type, mask=array.is_null())
+    if _children(wanted.type) and _children(file.type):
+        [theirs], [ours] = _both(file, wanted)
+        values = conformed(array.values, theirs, ours)
+        return pa.ListArray.from_arrays(_offsets(array), values, wanted.type, mask=array.is_null())
+    return array.cast(wanted.type)
+
+
+def _both(file: pa.Field, wanted: pa.Field) -> tuple[list[pa.Field], list[pa.Field]]:
+    return _children(file.type), _children(wanted.type)
+
+
+def _found(array: pa.StructArray, file: pa.StructType, wanted: pa.StructType) -> Iterator[pa.Array]:
+    """Yield the children of a struct that are wanted."""
+    theirs = _children(file)
+    by_id = {number: place for place, f in enumerate(theirs) if (number := _id(f)) is not None}
+    by_name = {f.name: place for place, f in enumerate(theirs)}
+    for field in _children(wanted):
+        number = _id(field)
+        place = by_id.get(number) if number is not None and by_id else by_name.get(field.name)
+        if place is None:
+            yield pa.nulls(len(array), field.type)
+        else:
+            yield conformed(array.field(place), theirs[place], field)
+
+
+def _struct(children: Sequence[pa.Array], kind: pa.StructType, mask: pa.Array) -> pa.StructArray:
+    return pa.StructArray.from_arrays(children, fields=_children(kind), mask=mask)
+
+
+def _offsets(array: Any) -> pa.Array:
+    """Return where the elements of each row begin among all elements, in an array that is no part of another one."""
+    return pa.array(array.offsets.to_numpy())
