@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import trinity
 from tests.support.foreign import FIRST, SECOND, delta_rs
 from tests.support.foreign import KEYED as FOREIGN
 from tests.threads import at_once
-from trinity import Session, Table, TrinityError
+from trinity import Column, Session, Table, TrinityError
 
 KEYED = "CREATE TABLE {}.default.t (id INT PRIMARY KEY, v INT, price DECIMAL(6,2), name VARCHAR(5))"
 
@@ -141,3 +142,15 @@ def test_engines_that_fold_by_column(session: Session, options: str) -> None:
     for given in ({"a": 1}, {"b": 2}, {"c": 3}):
         table.upsert(pl.DataFrame({"id": [1], **{n: [v] for n, v in given.items()}}), evolve=True)
     assert rows(table) == [(1, 1, 2, 3)]
+
+
+@pytest.mark.parametrize("catalog", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("name", ["_change_type", "_COMMIT_VERSION", "_commit_timestamp", "_commit_snapshot_id"])
+def test_names_of_a_feeds_columns_are_not_added(tmp_path: Path, catalog: str, name: str) -> None:
+    """The rows of a feed, upserted as they are, would leave a table of which no feed can be read."""
+    with trinity.connect(tmp_path) as session:
+        table = session.create_table(f"{catalog}.default.t", [Column("id", "bigint")], primary_key=["id"])
+        given = pa.table({"id": [1], name: ["insert"]})
+        assert name in refused(table, "INVALID_ARGUMENTS", given)
+        assert columns(table) == {"id": "bigint"}
+        assert table.upsert(given.select(["id"]), evolve=True).rows == 1

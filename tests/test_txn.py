@@ -161,3 +161,15 @@ def test_other_statements_take_no_txn(session: Session, text: str) -> None:
     with pytest.raises(TrinityError, match="txn") as raised:
         session.sql(text, txn=("app", 1))
     assert raised.value.code == "INVALID_ARGUMENTS"
+
+
+@pytest.mark.parametrize(
+    "txn", [("a", True), ("a", False), ("a", 1.0), ("a", "1"), ("a", None), ("", 1), (True, 1), "ab"]
+)
+def test_what_is_no_application_and_number(tmp_path: Path, txn: Any) -> None:
+    with trinity.connect(tmp_path) as session:
+        table = session.create_table("parquet.default.t", [Column("id", "bigint")], primary_key=["id"])
+        with pytest.raises(TrinityError) as refused:
+            table.upsert(pa.table({"id": [1]}), txn=txn)
+        assert refused.value.code == "INVALID_ARGUMENTS"
+        assert table.to_arrow().num_rows == 0

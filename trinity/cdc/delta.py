@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from trinity.calls import public
 from trinity.cdc.changelog import feed_versions
 from trinity.cdc.form import Form, form_of
+from trinity.hidden import DELTA_FEED
 from trinity.table import Table
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["delta_changes", "delta_versions"]
 
 _KINDS: Final = {"insert": "+I", "update_preimage": "-U", "update_postimage": "+U", "delete": "-D"}
-_OTHERS: Final = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
 @public
@@ -53,4 +53,4 @@ def delta_changes(
 
 def delta_versions(changes: DataFrame, form: Form) -> DataFrame:
     """The row versions of a feed in the columns of Delta's. Raises as :func:`feed_versions`."""
-    return feed_versions(changes, form, _KINDS, "CAST(_commit_version AS BIGINT)", _OTHERS)
+    return feed_versions(changes, form, _KINDS, "CAST(_commit_version AS BIGINT)", DELTA_FEED)

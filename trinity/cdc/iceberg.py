@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from trinity.calls import public
 from trinity.cdc.changelog import feed_versions
 from trinity.cdc.form import form_of
+from trinity.hidden import ICEBERG_FEED
 from trinity.table import Table
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["iceberg_changes"]
 
 _KINDS: Final = {"INSERT": "+I", "UPDATE_BEFORE": "-U", "UPDATE_AFTER": "+U", "DELETE": "-D"}
-_OTHERS: Final = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
 
 @public
@@ -50,4 +50,4 @@ def iceberg_changes(
     """
     columns = None if isinstance(key, Table) else key
     form = form_of(key, columns, "version", watermark, row_kind, tombstone, preimages)
-    return feed_versions(changes, form, _KINDS, f"CAST({after + 1} + _change_ordinal AS BIGINT)", _OTHERS)
+    return feed_versions(changes, form, _KINDS, f"CAST({after + 1} + _change_ordinal AS BIGINT)", ICEBERG_FEED)

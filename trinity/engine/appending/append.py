@@ -148,7 +148,9 @@ def checked_txn(txn: TransactionId) -> TransactionId:
     """A ``txn`` as it is recorded. Raises INVALID_ARGUMENTS."""
     try:
         application, version = txn
-        if not isinstance(application, str) or not application or operator.index(version) >= 2**63:
+        if not isinstance(application, str) or not application:
+            raise ValueError
+        if isinstance(version, bool) or operator.index(version) >= 2**63:  # True is no number here
             raise ValueError
         application.encode()
         return application, operator.index(version)

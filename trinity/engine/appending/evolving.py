@@ -10,6 +10,7 @@ from trinity.definition import altering, evolve
 from trinity.engine.appending.casts import assignable
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
+from trinity.hidden import DELTA_FEED, ICEBERG_FEED
 from trinity.spi import Column, DataType, TableDefinition, parse_type, type_text
 
 __all__ = ["evolved", "follow"]
@@ -33,8 +34,9 @@ def evolved(definition: TableDefinition, given: pa.Schema) -> TableDefinition:
     A VARCHAR stays, since texts of data have no declared length, and so does a column that partitions the table.
 
     Raises:
-        TrinityError: TYPE_MISMATCH for a column that can neither take the data's values nor be widened to their type,
-            and for a new one without a type; INVALID_ARGUMENTS for a name that no column can have (N1).
+        TrinityError: INVALID_ARGUMENTS for a new column with the name of one of a change feed's, or one that no column
+            can have (N1); TYPE_MISMATCH for a column that can neither take the data's values nor be widened to their
+            type, and for a new one without a type.
     """
     for field in given:
         definition = _with(definition, field)
@@ -45,6 +47,13 @@ def _with(definition: TableDefinition, field: pa.Field) -> TableDefinition:
     column = next((c for c in definition.columns if c.name.lower() == field.name.lower()), None)
     found = _type(field)
     if column is None:
+        if field.name.lower() in (*DELTA_FEED, *ICEBERG_FEED):
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Column '{field.name}' of the data says in a change feed what changed, and table "
+                f"'{definition.full_name}' has no such column: with it no feed of the table could be read. Leave it "
+                "out, or rename it; trinity.cdc.delta_changes makes row versions of the rows of a feed.",
+            )
         if found is None:
             raise TrinityError(
                 "TYPE_MISMATCH",
