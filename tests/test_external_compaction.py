@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.support.foreign import (
@@ -179,3 +182,42 @@ def test_tables_of_which_every_row_version_stays(session: Session, tmp_path: Pat
     kept = session.register("kept", "parquet", folder, {"primary-key": "id", "keep-versions": "true"})
     refused("NOT_SUPPORTED", "keeps all row versions", kept.compact)
     assert [p.name for p in folder.iterdir()] == ["0.parquet"]
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_a_change_data_feed_shows_no_change_where_no_row_version_goes(
+    session: Session, tmp_path: Path, feed: str
+) -> None:
+    folder = tmp_path / "theirs"
+    rows = FIRST.slice(0, 3)
+    settings = {"delta.enableChangeDataFeed": feed}
+    for number in range(3):
+        write_deltalake(
+            str(folder), rows.slice(number, 1), mode="append", configuration=settings if number == 0 else None
+        )
+    table = session.register("theirs", "delta", folder, KEYED)
+    done = table.compact()
+    assert (done.rows, len(table.splits().files)) == (3, 1)
+    assert not any(change["dataChange"] for change in file_actions(folder, done.version))
+    if feed == "true":
+        shown = pa.table(DeltaTable(folder).load_cdf(starting_version=1))
+        assert sorted(zip(shown["id"].to_pylist(), shown["_change_type"].to_pylist(), strict=True)) == [
+            (2, "insert"),
+            (3, "insert"),
+        ]
+    delta_rs(folder, SECOND.slice(1, 1))
+    before = {path.name for path in folder.rglob("*.parquet")}
+    if feed == "true":
+        refused("NOT_SUPPORTED", "delta.enableChangeDataFeed", table.compact)
+        assert {path.name for path in folder.rglob("*.parquet")} == before
+    else:
+        assert all(change["dataChange"] for change in file_actions(folder, table.compact().version))
+    assert rows_of(table) == {(1, "a"), (2, "b2"), (3, "c")}
+
+
+def file_actions(folder: Path, version: int) -> list[dict[str, Any]]:
+    """The files that a commit adds and removes."""
+    lines = (folder / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
+    found = [body for line in lines for kind, body in json.loads(line).items() if kind in ("add", "remove")]
+    assert found
+    return found

@@ -231,26 +231,6 @@ def commits_of(table: Table, version: int | None = None) -> dict[str, int | None
     return {file.path: file.commit for file in table.splits(version).files}
 
 
-@pytest.mark.parametrize("cleaned_up", [False, True])
-def test_checkpoints_of_another_kind_are_refused(
-    s3: Session, lake: BucketLake, object_server: ObjectServer, cleaned_up: bool
-) -> None:
-    place = f"{lake.place}/others"
-    append_by_delta_rs(lake, place, 1)
-    first = f"{place}/_delta_log/{0:020d}.json".removeprefix("s3://")
-    lines = object_server.files.open_input_stream(first).read().decode().splitlines()
-    features = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint"]}
-    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
-    text = "\n".join([json.dumps(protocol), *[line for line in lines if '"protocol"' not in line]])
-    names = {False: [f"{0:020d}.json"], True: [f"{1:020d}.json", f"{1:020d}.checkpoint.{'0' * 9}1.{'0' * 9}2.parquet"]}
-    object_server.files.delete_file(first)
-    for name in names[cleaned_up]:
-        with object_server.files.open_output_stream(f"{place[5:]}/_delta_log/{name}") as stream:
-            stream.write(text.encode())
-    said = refusal("NOT_SUPPORTED", lambda: s3.register("t", "delta", place, {"primary-key": "k"}))
-    assert "local disks alone" in said
-
-
 @pytest.mark.full
 def test_rows_of_others_are_read_as_deltas_own_reader_does(spark: SparkSession, s3: Session, lake: BucketLake) -> None:
     place = f"{lake.place}/others".replace("s3://", "s3a://")

@@ -112,16 +112,6 @@ def test_checkpoints_say_what_the_commits_said(theirs: Table, lake: BucketLake, 
         assert len(fresh.table("theirs").splits().files) == 12
 
 
-def test_files_without_statistics_are_in_no_checkpoint(s3: Session, place: str, object_server: ObjectServer) -> None:
-    """Another engine may have them as values: a checkpoint of Trinity's would leave them out."""
-    change_first(object_server, place, "add", stats=None)
-    theirs = s3.register("theirs", "delta", place, KEYED)
-    for number in range(11):
-        theirs.upsert(pa.table({"k": [number], "ts": [2], "v": ["x"]}))
-    assert not any("checkpoint" in name for name in objects(object_server, f"{place}/_delta_log"))
-    assert len(theirs.splits().files) == 12
-
-
 def test_partitions_and_constraints_are_kept_to(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
     place = f"{lake.place}/parts"
     append_by_delta_rs(lake, place, 0, rows=FIRST, partition_by=["v"])

@@ -312,7 +312,7 @@ class Table(TableReads, TableColumns):
         """The state of the table's files, by their statistics alone: what a read costs, and which compaction helps."""
         from trinity.engine.compacting.health import health_of
 
-        return health_of(self.splits())
+        return health_of(self.splits(), self.connector.metadata.since_checkpoint(self.handle))
 
     def vacuum(self, retain: str = "7 days") -> VacuumResult:
         """Forgets versions that were replaced longer ago than ``retain``, and removes files that nothing needs.

@@ -22,7 +22,9 @@ def print_health(table: str, health: Health, console: Console) -> None:
     """Prints the state of a table as a small table, and what to do in a line."""
     shown = Table("tier", "files", "rows", "bytes", title=Text(f"{table}, version {health.version}"))
     for name, size in (("base", health.base), ("log", health.log), ("sidecar", health.sidecar)):
-        shown.add_row(name, f"{size.files:,}", f"{size.rows:,}", decimal(size.bytes))
+        shown.add_row(
+            name, f"{size.files:,}", "unknown" if size.rows is None else f"{size.rows:,}", decimal(size.bytes)
+        )
     console.print(shown)
     cost = "a scan" if health.read_cost == 1 else f"about {health.read_cost:.1f} scans"
     console.print(Text(f"A read costs {cost}, of {health.commits} commits in the log. {health.advice}"))

@@ -42,6 +42,9 @@ class _Metadata(SingleTable):
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         return self._inner.history(table)
 
+    def since_checkpoint(self, table: TableHandle) -> int | None:
+        return self._inner.since_checkpoint(table)
+
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         insert = self._inner.begin_insert(table)
         return replace(insert, definition=self._registration.define(insert.definition))

@@ -87,7 +87,7 @@ class DataFile:
     Attributes:
         path: absolute path or URI, as Spark and pyarrow open it.
         size: bytes.
-        rows: number of rows, deleted ones too.
+        rows: number of rows, deleted ones too; 0 where nobody knows.
         tier: base, log or sidecar.
         commit: commit number: the commit that added the rows; for a file that compaction wrote the highest
             commit that it folded (K6). None in a fragment that no commit has taken yet.
@@ -95,6 +95,8 @@ class DataFile:
         partition: partition column -> value that all its rows have there, None for NULL.
         stats: column name -> statistics, of key and watermark columns at least.
         column_sizes: stored column path -> compressed bytes.
+        rows_known: False where the format's metadata do not say how many rows the file has, as other engines' need not.
+            Not part of :meth:`to_dict`.
         origin: whether another engine made the file. Not part of :meth:`to_dict`.
         deletes: which of its rows are deleted by position; None for none. Not part of :meth:`to_dict`: whoever keeps
             it, keeps it beside.
@@ -112,6 +114,7 @@ class DataFile:
     partition: Mapping[str, Any] = field(default_factory=dict)
     stats: Mapping[str, ColumnStats] = field(default_factory=dict)
     column_sizes: Mapping[str, int] = field(default_factory=dict)
+    rows_known: bool = True
     origin: Origin = Origin.OWN
     deletes: Deletes | None = None
 

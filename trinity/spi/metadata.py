@@ -158,6 +158,13 @@ class ConnectorMetadata(ABC):
             TrinityError: TABLE_NOT_FOUND when the table was dropped meanwhile; TRANSACTION_CONFLICT.
         """
 
+    def since_checkpoint(self, table: TableHandle) -> int | None:
+        """Return the commits that a first reader finds behind the newest checkpoint of the format's log.
+
+        None, the default, for a format of which no reader has to put commits together, or of which it is not known.
+        """
+        return None
+
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         """The highest version recorded for an application, or None when there is none, or it is not known.
 

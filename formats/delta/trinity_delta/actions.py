@@ -9,10 +9,10 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from trinity.spi import DataFile, TableDefinition, TransactionId
-from trinity.storage import ObjectStore
+from trinity.storage import Location, ObjectStore, is_absolute
 from trinity_delta.deletes import DeletionVector
 from trinity_delta.partition import to_delta_partition
 from trinity_delta.schema import schema_string
@@ -33,7 +33,9 @@ __all__ = [
     "by_kind",
     "commit_id",
     "commit_name",
+    "committed_ms",
     "domain",
+    "file_key",
     "new_metadata",
     "remove",
     "remove_added",
@@ -91,6 +93,18 @@ _KNOWN: Final = (
 def commit_name(version: int) -> str:
     """Object name of a version's commit file."""
     return f"{LOG}/{version:020d}.json"
+
+
+def file_key(file: Mapping[str, Any]) -> str:
+    """Return the path of an ``add`` or ``remove`` action in one spelling: others write an absolute one in several."""
+    path = str(file["path"])
+    return str(Location.of(unquote(path))) if is_absolute(path) else path
+
+
+def committed_ms(info: Mapping[str, Any]) -> int:
+    """Return the time that a ``commitInfo`` says, milliseconds since the epoch; 0 where it says none."""
+    said = info.get("inCommitTimestamp") or info.get("timestamp")
+    return said if isinstance(said, int) else 0
 
 
 def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, order: int | None = None) -> Action:

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from trinity.spi import Column, TableDefinition, TableHandle, parse_type
 from trinity.storage import Location, adopted_definition, adopted_properties
-from trinity_delta.external import APPEND_ONLY, as_column, check_writable, constraints, fields_of, refused
+from trinity_delta.external import APPEND_ONLY, as_column, check_writable, constraints, refused
 from trinity_delta.features import CONDITIONAL_PUT
-from trinity_delta.schema import DEFAULT, DEFINITION, MODE, PARTITIONED, PHYSICAL, TEXT, stored_as
+from trinity_delta.fields import fields_of
+from trinity_delta.schema import DEFAULT, DEFINITION, FEED, MODE, PARTITIONED, PHYSICAL, TEXT, stored_as
 
 __all__ = [
     "CLUSTERING",
@@ -25,7 +26,6 @@ __all__ = [
 
 CLUSTERING: Final = "delta.clustering"
 """Domain metadata of Delta's: the columns of CLUSTER BY."""
-_FEED: Final = "delta.enableChangeDataFeed"
 _ISOLATION: Final = "delta.isolationLevel"
 
 
@@ -63,7 +63,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
     present.sort(key=lambda pair: pair[1].hidden)
     definition = adopted_definition(table.full_name, known, present)
     _check_partitions(table, definition, metadata)
-    checks = (*(c for c in known.checks if not c.every), *constraints(settings))
+    checks = (*(c for c in known.checks if not c.every), *constraints(metadata))
     properties = adopted_properties(definition.properties, settings, ("delta.",))
     return replace(definition, checks=checks, properties=properties)
 
@@ -123,7 +123,7 @@ def check_removable(table: TableHandle, metadata: Mapping[str, Any], *, rewrites
         TrinityError: NOT_SUPPORTED naming the setting.
     """
     settings = metadata["configuration"]
-    for key in (APPEND_ONLY, *([_FEED] if rewrites else [])):
+    for key in (APPEND_ONLY, *([FEED] if rewrites else [])):
         if str(settings.get(key, "false")).lower() == "true":
             raise refused(table, f"'{key}' = 'true', under which Trinity takes no rows from files")
 

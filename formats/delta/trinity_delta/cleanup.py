@@ -14,7 +14,7 @@ from trinity_delta.settings import cleans_up, log_retention_ms
 
 __all__ = ["clean_up"]
 
-_FILE: Final = re.compile(r"(\d{20})\.(json|crc|checkpoint\.parquet)")
+_FILE: Final = re.compile(r"(\d{20})\.(json|crc|checkpoint\..+)")
 _DAY_MS: Final = timedelta(days=1) // timedelta(milliseconds=1)
 
 
@@ -44,5 +44,5 @@ def clean_up(
     found = sorted((int(match[1]), match[2], name) for name in names if (match := _FILE.fullmatch(name)))
     commits = ((number, name) for number, kind, name in found if kind == "json")
     newest = max((n for n, _ in takewhile(lambda commit: modified_ms(commit[1]) <= limit, commits)), default=-1)
-    first = max((n for n, kind, _ in found if kind.startswith("checkpoint") and n <= newest), default=0)
+    first = max((n for n, kind, _ in found if kind == "checkpoint.parquet" and n <= newest), default=0)
     store.delete(f"{LOG}/{name}" for n, _, name in found if n < first)

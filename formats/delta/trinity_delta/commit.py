@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import TypeVar
 
 from trinity.errors import TrinityError
@@ -14,12 +14,13 @@ from trinity_delta.features import KEPT
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.logs import Logs
 from trinity_delta.own_log import OwnTransaction
+from trinity_delta.schema import DEFINITION, definition_text
 from trinity_delta.settings import are_kept
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
 from trinity_delta.transaction import Transaction
 
-__all__ = ["commit_change"]
+__all__ = ["commit_change", "record_definition"]
 
 _T = TypeVar("_T")
 _log = logger(__name__)
@@ -58,9 +59,16 @@ def commit_change(
             return change(state, _of_delta(logs.jvm(), newest, state))
         if state.definition.external:
             _warn_of_others(table.location)
-        return change(state, OwnTransaction(newest, state, partial(snapshots.keep, newest)))
+        return change(state, OwnTransaction(newest, state, snapshots))
 
     return commit_loop(table.location, attempt, commit_timeout_s(first.definition.properties))
+
+
+def record_definition(state: State, started: Transaction) -> None:
+    """Put on record what other engines changed of the definition."""
+    if state.changed:
+        recorded = {DEFINITION: definition_text(state.definition)}
+        started.alter({"configuration": {**state.metadata["configuration"], **recorded}})
 
 
 @cache

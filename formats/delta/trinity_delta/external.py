@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -24,9 +23,11 @@ from trinity.spi import (
     stored_field,
 )
 from trinity.storage import FIELD_ID, Location, check_calendar, file_uri, foreign_definition, quoted
-from trinity_delta.features import CONDITIONAL_PUT, V2_CHECKPOINT
+from trinity_delta.actions import file_key
+from trinity_delta.features import CONDITIONAL_PUT
+from trinity_delta.fields import every_field, fields_of, mapping_mode, nested_not_null
 from trinity_delta.jvm import DeltaJvm
-from trinity_delta.schema import CONSTRAINT, DEFAULT, ID, MODE, PHYSICAL, TEXT
+from trinity_delta.schema import CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,18 +44,19 @@ __all__ = [
     "dated",
     "external_definition",
     "external_storage",
-    "fields_of",
     "refused",
 ]
 
-
 _READABLE: Final = frozenset(
     {
-        "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", V2_CHECKPOINT,
-        "vacuumProtocolCheck",
+        "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
+        "vacuumProtocolCheck", "variantShredding", "variantShredding-preview", "variantType", "variantType-preview",
     }
 )  # fmt: skip
-"""Reader features that Delta's own Spark reader honours for the native scan."""
+"""Reader features that Delta's own Spark reader honours for the native scan; those of VARIANT ask for nothing where no
+column has that type, and a column that has it is refused by its name."""
+_HIGHEST: Final = {"minReaderVersion": 3, "minWriterVersion": 7}
+"""The protocol's versions of which Trinity knows what they ask for."""
 _WRITABLE: Final = _READABLE | {
     "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "clustering",
     "domainMetadata", "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants",
@@ -78,7 +80,8 @@ Action = Mapping[str, Any]
 
 
 def check_readable(table: TableHandle, protocol: Mapping[str, Any]) -> None:
-    """Refuses a protocol with a feature that is not honoured. Raises NOT_SUPPORTED naming it."""
+    """Refuses a protocol with a version or a feature that is not honoured. Raises NOT_SUPPORTED naming it."""
+    _check_version(table, protocol, "minReaderVersion")
     if unknown := set(protocol.get("readerFeatures") or ()) - _READABLE:
         raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not read")
 
@@ -89,15 +92,19 @@ def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> Tabl
     Raises:
         TrinityError: NOT_SUPPORTED for a column of a type that Trinity does not have.
     """
+    if (provider := (metadata.get("format") or {}).get("provider", "parquet")) != "parquet":
+        raise refused(table, f"data files of the format '{provider}', and Trinity reads Parquet alone")
     columns = [as_column(table, field, metadata) for field in fields_of(metadata)]
     name = (table.schema, table.table)
     settings = metadata["configuration"]
     found = foreign_definition(name, columns, metadata["partitionColumns"], settings, ("delta.",))
-    return replace(found, checks=tuple(constraints(settings)))
+    return replace(found, checks=tuple(constraints(metadata)))
 
 
-def constraints(settings: Mapping[str, str]) -> Iterator[Check]:
-    """Delta's own CHECK constraints, which NULL does not meet."""
+def constraints(metadata: Mapping[str, Any]) -> Iterator[Check]:
+    """Delta's own CHECK constraints, which NULL does not meet, and what is NOT NULL within a column."""
+    yield from nested_not_null(fields_of(metadata))
+    settings = metadata["configuration"]
     for key in sorted(k for k in settings if k.startswith(CONSTRAINT)):
         yield Check(key.removeprefix(CONSTRAINT), f"coalesce(({settings[key]}), FALSE)", every=True)
 
@@ -112,18 +119,18 @@ def apply_external(
     """Removes and adds a commit's files in place; a file that only loses rows keeps its commit number and its place.
 
     Args:
-        files: path as the log has it -> live file.
-        adds: the same path -> its add action.
+        files: :func:`~trinity_delta.actions.file_key` -> live file.
+        adds: the same key -> its add action.
         found: the commit's actions by kind.
         file_of: the file of an add action, under a commit number.
         version: the commit's number.
     """
     added = sorted(found.get("add", []), key=_order_in_commit)
-    for path in {r["path"] for r in found.get("remove", [])} - {a["path"] for a in added}:
+    for path in {file_key(r) for r in found.get("remove", [])} - {file_key(a) for a in added}:
         files.pop(path, None)
         adds.pop(path, None)
     for action in added:
-        path = action["path"]
+        path = file_key(action)
         file, before = file_of(action, action.get(_COMMITTED, version)), files.get(path)
         deleted = (action.get("deletionVector") or {}).get("cardinality", 0)
         rows, commit = max(0, file.rows - deleted), before.commit if before else file.commit
@@ -146,12 +153,13 @@ def dated(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Acti
     """
     known: dict[str, int] = {}
     for number, commit in enumerate(commits, first):
-        gone = {a["remove"]["path"] for a in commit if "remove" in a}
-        paths = {a["add"]["path"] for a in commit if "add" in a}
+        gone = {file_key(a["remove"]) for a in commit if "remove" in a}
+        paths = {file_key(a["add"]) for a in commit if "add" in a}
         known = {p: n for p, n in known.items() if p not in gone - paths}
         known |= dict.fromkeys(paths - gone, number)
     return [
-        {"add": {**a["add"], _COMMITTED: known.get(a["add"]["path"], first - 1)}} if "add" in a else a for a in actions
+        {"add": {**a["add"], _COMMITTED: known.get(file_key(a["add"]), first - 1)}} if "add" in a else a
+        for a in actions
     ]
 
 
@@ -179,7 +187,7 @@ class DeltaScan(NativeScan):
 
     def rows(self, spark: SparkSession, files: Sequence[DataFile]) -> DataFrame:
         check_calendar(spark, self._table.full_name)
-        if _mode(self._metadata) == "id":  # Delta insists on these for columns that are found by id
+        if mapping_mode(self._metadata) == "id":  # Delta insists on these for columns that are found by id
             for direction in ("read", "write"):
                 spark.conf.set(f"spark.sql.parquet.fieldId.{direction}.enabled", "true")
         added = [self._added[f.path] for f in files]
@@ -192,7 +200,7 @@ class DeltaScan(NativeScan):
 
     @property
     def as_written(self) -> bool:
-        return _mode(self._metadata) == "none" and not any(a.get("deletionVector") for a in self._added.values())
+        return mapping_mode(self._metadata) == "none" and not any(a.get("deletionVector") for a in self._added.values())
 
 
 # -- writing ----------------------------------------------------------------------------------------------
@@ -201,15 +209,18 @@ class DeltaScan(NativeScan):
 def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
     """Refuses what an append could not honour. Raises NOT_SUPPORTED naming feature or column."""
     features, on_disk = set(protocol.get("writerFeatures") or ()), Location.of(table.location).on_disk
-    for key, highest in (("minReaderVersion", 3), ("minWriterVersion", 7)):
-        if protocol.get(key, 1) > highest:
-            raise refused(table, f"'{key}' {protocol[key]}, of which Trinity does not know what it asks for")
+    _check_version(table, protocol, "minWriterVersion")
     if unknown := features - _WRITABLE - (set() if on_disk else {CONDITIONAL_PUT}):
         raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
-    for field in fields_of(metadata):
+    for field in every_field(fields_of(metadata)):
         for key, what in _COMPUTED.items():
             if key in field["metadata"]:
                 raise refused(table, f"{what}, '{field['name']}', which Trinity does not compute or check")
+
+
+def _check_version(table: TableHandle, protocol: Mapping[str, Any], key: str) -> None:
+    if protocol[key] > _HIGHEST[key]:
+        raise refused(table, f"'{key}' {protocol[key]}, of which Trinity does not know what it asks for")
 
 
 def check_rewritable(table: TableHandle, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
@@ -229,7 +240,7 @@ def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -
 
 
 def _field_id(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
-    number = field["metadata"].get(ID) if _mode(metadata) != "none" else None
+    number = field["metadata"].get(ID) if mapping_mode(metadata) != "none" else None
     return {} if number is None else {FIELD_ID: str(number).encode()}
 
 
@@ -252,18 +263,8 @@ def _arrow_type(kind: Any, metadata: Mapping[str, Any]) -> pa.DataType:
 # -- the schema -------------------------------------------------------------------------------------------
 
 
-def _mode(metadata: Mapping[str, Any]) -> str:
-    return str(metadata["configuration"].get(MODE, "none")).lower()
-
-
-def fields_of(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The fields of the ``schemaString``."""
-    fields: list[dict[str, Any]] = json.loads(metadata["schemaString"])["fields"]
-    return fields
-
-
 def _physical_name(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
-    return str(field["name"] if _mode(metadata) == "none" else field["metadata"][PHYSICAL])
+    return str(field["name"] if mapping_mode(metadata) == "none" else field["metadata"][PHYSICAL])
 
 
 def as_column(table: TableHandle, field: Mapping[str, Any], metadata: Mapping[str, Any]) -> Column:

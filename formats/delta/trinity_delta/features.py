@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from trinity_delta.row_tracking import ENABLED, FEATURE
-from trinity_delta.schema import CONSTRAINT, MODE, PARTITIONED, VECTORS, WIDENING
+from trinity_delta.schema import CONSTRAINT, FEED, MODE, PARTITIONED, VECTORS, WIDENING
 
-__all__ = ["CONDITIONAL_PUT", "KEPT", "SUPPORTED", "V2_CHECKPOINT", "protocol_of"]
+__all__ = ["CONDITIONAL_PUT", "KEPT", "SUPPORTED", "protocol_of"]
 
 CONDITIONAL_PUT: Final = "trinityConditionalPut"
 """A writer feature of Trinity's. No other writer knows it, so each one refuses to write: those that do not commit by a
 conditional put would overwrite commits. It asks nothing of readers."""
-V2_CHECKPOINT: Final = "v2Checkpoint"
-"""A feature of others' tables: checkpoints that only Delta's own classes read."""
 SUPPORTED: Final = "delta.feature."
 """Prefix of the settings that ask for a feature by its name."""
 _READERS: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "typeWidening"})
@@ -24,7 +22,7 @@ _ALWAYS: Final = ("appendOnly", "invariants")
 _SWITCHED: Final = {
     VECTORS: "deletionVectors",
     WIDENING: "typeWidening",
-    "delta.enableChangeDataFeed": "changeDataFeed",
+    FEED: "changeDataFeed",
     "delta.enableInCommitTimestamps": "inCommitTimestamp",
     ENABLED: FEATURE,
     **dict.fromkeys(PARTITIONED, "materializePartitionColumns"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from trinity.spi import HistoryEntry
-from trinity_delta.actions import TAG_OPERATION, TAG_TIER, VACUUM_DOMAIN, by_kind, commit_id
+from trinity_delta.actions import TAG_OPERATION, TAG_TIER, VACUUM_DOMAIN, by_kind, commit_id, committed_ms
+from trinity_delta.stats import rows_of
 
 __all__ = ["history_entry"]
 
@@ -25,14 +25,14 @@ def history_entry(version: int, actions: list[dict[str, Any]], previous_ms: int)
     found = by_kind(actions)
     info = found.get("commitInfo", [{}])[0]
     added, removed = found.get("add", []), found.get("remove", [])
-    said = int(info.get("inCommitTimestamp") or info.get("timestamp") or 0)
+    known = [rows for action in added if (rows := rows_of(action.get("stats"))) is not None]
     return HistoryEntry(
         version,
-        max(said, previous_ms + 1),
+        max(committed_ms(info), previous_ms + 1),
         _operation(version, found, str(info.get("operation", ""))),
         {
             "added_files": len(added),
-            "added_rows": sum(json.loads(a.get("stats") or "{}").get("numRecords", 0) for a in added),
+            **({} if len(known) < len(added) else {"added_rows": sum(known)}),
             "removed_files": len(removed),
         },
         commit_id(found),
@@ -48,7 +48,8 @@ def _operation(version: int, found: Mapping[str, list[Any]], said: str) -> str:
     added = found.get("add", [])
     if said == "UPDATE" and all(map(_by_trinity, added)):  # an UPDATE of Delta's own adds files
         return "merge"
-    if (named := (found.get("commitInfo", [{}])[0].get("tags") or {}).get(TAG_OPERATION)) is not None:
+    tags = found.get("commitInfo", [{}])[0].get("tags")
+    if isinstance(tags, dict) and (named := tags.get(TAG_OPERATION)) is not None:
         return str(named)
     if said == "OPTIMIZE" and ("domainMetadata" in found or any(map(_by_trinity, added))):
         return "compact"

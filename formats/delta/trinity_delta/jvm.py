@@ -146,18 +146,6 @@ class DeltaJvm:
         """Commits the first version of a table, with the ``metaData`` action given."""
         self.start(name, location).create(metadata)
 
-    def snapshot(self, name: str, location: str, version: int) -> list[Action]:
-        """A version as the actions that would make it."""
-        none = self.none
-        with delta_errors(name, location):
-            found = self.log(location).getSnapshotAt(version, none, none, False)
-            info = {"commitInfo": {"inCommitTimestamp": found.timestamp()}}
-            head = [info, json.loads(found.protocol().json()), json.loads(found.metadata().json())]
-            txns = [{"txn": t} for t in self.json(found.setTransactions())]
-            domains = [{"domainMetadata": d} for d in self.json(found.domainMetadata())]
-            files = self.json(found.allFiles().collectAsList())
-        return [*head, *txns, *domains, *({"add": f} for f in files)]
-
     def files(
         self,
         name: str,

@@ -13,7 +13,9 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.storage import ObjectStore, Stat
 from trinity_delta.actions import LAST_CHECKPOINT, LOG, commit_name
+from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.repair import damaged
+from trinity_delta.shapes import action_fault
 
 __all__ = [
     "ENGINE",
@@ -40,7 +42,6 @@ ENGINE: Final = "Trinity/"
 _GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
 """Places behind a missing commit where it is looked for others."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
-_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def read_commit(store: ObjectStore, table: str, version: int) -> list[dict[str, 
     """
     path = store.path(commit_name(version))
     try:
-        actions = [json.loads(line) for line in store.get(path).splitlines() if line.strip()]
+        actions = [_present(json.loads(line)) for line in store.get(path).splitlines() if line.strip()]
     except FileNotFoundError as error:
         commits(store, table)  # or the table was dropped meanwhile
         raise damaged(table, path, "missing") from error
@@ -97,7 +98,17 @@ def read_commit(store: ObjectStore, table: str, version: int) -> list[dict[str, 
         raise damaged(table, path, f"corrupt ({error})") from error
     if not actions or not all(isinstance(a, dict) for a in actions):
         raise damaged(table, path, "corrupt (no action)")
+    if fault := next(filter(None, map(action_fault, actions)), None):
+        raise damaged(table, path, f"malformed: {fault}")
     return actions
+
+
+def _present(action: Any) -> Any:
+    """Return an action without what is null in it; its ``commitInfo``, which may be any JSON, is an object."""
+    if not isinstance(action, dict):
+        return action
+    found = {kind: body for kind, body in action.items() if body is not None}
+    return found if isinstance(found.get("commitInfo", {}), dict) else {**found, "commitInfo": {}}
 
 
 def read_commits(store: ObjectStore, table: str, versions: Iterable[int]) -> list[list[dict[str, Any]]]:
@@ -159,14 +170,14 @@ def is_of_trinity(actions: Sequence[Mapping[str, Any]]) -> bool:
 
 def listed(store: ObjectStore, known: int | None = None) -> Listing:
     """The log by one listing: all of it, or a known version and those behind it."""
-    commits, checkpoints = dict[int, Stat](), set[int]()
+    commits, others = dict[int, Stat](), list[str]()
     for entry in store.list(LOG, after=commit_name(known - 1) if known else None):
         name = entry.path.removeprefix(f"{LOG}/")
         if match := _COMMIT.fullmatch(name):
             commits[int(match[1])] = Stat(entry.size, entry.modified_ms * 10**6, "")
-        elif match := _CHECKPOINT.fullmatch(name):
-            checkpoints.add(int(match[1]))
-    return Listing(commits, frozenset(checkpoints))
+        else:
+            others.append(name)
+    return Listing(commits, frozenset(checkpoints_of(others)))
 
 
 def names_and_times(store: ObjectStore) -> tuple[Collection[str], Callable[[str], int]]:
@@ -200,9 +211,7 @@ def earliest(store: ObjectStore, table: str) -> int:
     first = earliest_commit(store, table)
     if first == 0:
         return 0
-    names = store.names(LOG)
-    checkpoints = [int(n[:20]) for n in names if n[:20].isdigit() and ".checkpoint" in n and n.endswith(".parquet")]
-    return min((c for c in checkpoints if c >= first - 1), default=first)
+    return min((c for c in checkpoints_of(store.names(LOG)) if c >= first - 1), default=first)
 
 
 def no_commits(table: str) -> TrinityError:

@@ -55,8 +55,6 @@ class Logs:
 
     def snapshot(self, name: str, location: str, version: int) -> list[Any]:
         """A version as the actions that would make it: commitInfo, protocol, metaData, txn, domainMetadata, add."""
-        if Location.of(location).on_disk:  # others may have left any kind of checkpoint there
-            return self.jvm().snapshot(name, location, version)
         store = ObjectStore(location)
         return replayed(store, name, version, store.names(LOG)).actions()
 

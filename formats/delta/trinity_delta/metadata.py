@@ -51,7 +51,7 @@ from trinity.storage import (
 )
 from trinity_delta.actions import LOG, TAG_OPERATION, add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
 from trinity_delta.adopt import check_dropped, check_removable
-from trinity_delta.commit import commit_change
+from trinity_delta.commit import commit_change, record_definition
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable
 from trinity_delta.logs import Logs
@@ -62,11 +62,9 @@ from trinity_delta.rewriting import check_vectors, folded_external, has_vectors,
 from trinity_delta.row_tracking import check_tracking
 from trinity_delta.schema import (
     CONSTRAINT,
-    DEFINITION,
     MAPPED,
     VECTORS,
     configuration,
-    definition_text,
     evolved,
     needs,
 )
@@ -162,6 +160,9 @@ class DeltaMetadata(FolderMetadata):
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         return self._snapshots.history(table)
+
+    def since_checkpoint(self, table: TableHandle) -> int:
+        return self._snapshots.since_checkpoint(table)
 
     # -- appends ----------------------------------------------------------------------------------------
 
@@ -351,7 +352,7 @@ class DeltaMetadata(FolderMetadata):
         newest = replace(table, version=None)
         state = self._snapshots.load(newest)
         if state.changed:
-            self._commit(newest, _record, described=True)
+            self._commit(newest, record_definition, described=True)
         if state.changed or table.version is not None:
             state = self._snapshots.load(table)
         state.check_writable(table)
@@ -383,13 +384,6 @@ class DeltaMetadata(FolderMetadata):
     def _commit(self, table: TableHandle, change: Callable[[State, Transaction], _T], *, described: bool = False) -> _T:
         """Reload, check, commit, until no other writer comes between; see :func:`commit_change`."""
         return commit_change(self._snapshots, self._logs, table, change, described=described)
-
-
-def _record(state: State, started: Transaction) -> None:
-    """Puts on record what other engines changed of the definition."""
-    if state.changed:
-        recorded = {DEFINITION: definition_text(state.definition)}
-        started.alter({"configuration": {**state.metadata["configuration"], **recorded}})
 
 
 def _is_recorded(state: State, started: Transaction, txn: TransactionId | None) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version as version_of
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
@@ -70,6 +70,19 @@ class OwnLog:
         after_commit("Version 0 has no checksum", lambda: write_checksum(store, 0, info, settled, protocol, ()))
 
 
+class Memory(Protocol):
+    """The memory of a process of the tables that it writes to."""
+
+    def keep(self, table: TableHandle, made: State, size: int) -> None:
+        """Remember a version that was committed here, and the bytes of its commit file."""
+
+    def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
+        """Return what is known of the newest checkpoint, as the log's own hint has it; None where nobody has looked."""
+
+    def keep_checkpoint(self, table: TableHandle, hint: Mapping[str, int]) -> None:
+        """Remember the newest checkpoint."""
+
+
 class OwnTransaction:
     """See :class:`~trinity_delta.transaction.Transaction`.
 
@@ -78,11 +91,11 @@ class OwnTransaction:
     Args:
         table: the table.
         state: the version that the transaction has seen.
-        keep: told the version that a commit made, and the bytes of that.
+        memory: where what it commits is kept.
     """
 
-    def __init__(self, table: TableHandle, state: State, keep: Callable[[State, int], None]) -> None:
-        self._table, self._state, self._keep = table, state, keep
+    def __init__(self, table: TableHandle, state: State, memory: Memory) -> None:
+        self._table, self._state, self._memory = table, state, memory
         self._metadata: Mapping[str, Any] = state.metadata
         self._further: set[str] = set()
 
@@ -135,7 +148,7 @@ class OwnTransaction:
         wanted = [{"commitInfo": info}, *self._described(), *map(dict, actions)]
         made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
         size = _put(store, number, wanted)
-        after_commit(f"Version {number} will be read back", lambda: self._keep(made, size))
+        after_commit(f"Version {number} will be read back", lambda: self._memory.keep(self._table, made, size))
         if not made.definition.external:  # of others' files it is not known how many rows are deleted
             after_commit(
                 f"Version {number} has no checksum",
@@ -154,17 +167,26 @@ class OwnTransaction:
         return [*([] if same else [{"protocol": protocol}]), {"metaData": self._metadata}]
 
     def _checkpoint(self, store: ObjectStore, made: State) -> None:
-        """Writes the checkpoint of a version that is to have one, and deletes what the log does not need any more."""
-        settings, name = made.metadata["configuration"], self._table.full_name
-        interval = min(checkpoint_interval(settings), _MOST_COMMITS)
-        if made.version % _step(interval, len(made.files)) or made.version % _step(
-            interval, checkpoint_hint(store).get("size", 0)
-        ):
+        """Write the checkpoint of a version that is to have one, and delete what the log does not need any more."""
+        settings, table = made.metadata["configuration"], self._table
+        interval, hint = min(checkpoint_interval(settings), _MOST_COMMITS), self._memory.checkpoint_hint(table)
+        if hint is None or _is_due(made, interval, hint):
+            hint = checkpoint_hint(store)  # another process may have written one since
+            self._memory.keep_checkpoint(table, hint)
+        if not _is_due(made, interval, hint):
             return
         (log, modified_ms), now = names_and_times(store), int(time.time() * 1000)
-        write_checkpoint(store, name, made.version, now - retention_ms(settings), log)
+        write_checkpoint(store, table.full_name, made.version, now - retention_ms(settings), log)
+        self._memory.keep_checkpoint(table, {**hint, "version": made.version})
         if not made.definition.external:  # how long others' versions stay is theirs to say
             clean_up(store, settings, log, modified_ms, now)
+
+
+def _is_due(made: State, interval: int, hint: Mapping[str, int]) -> bool:
+    """Return True for a version at a step, and where others took the versions at steps and wrote no checkpoint."""
+    step = max(_step(interval, rows) for rows in (len(made.files), hint.get("size", 0)))
+    behind = made.version - hint.get("version", 0)
+    return made.version % step == 0 or behind >= min(2 * step, _MOST_COMMITS)
 
 
 def _step(interval: int, rows: int) -> int:

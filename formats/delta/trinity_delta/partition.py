@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import TableDefinition, parse_type
 from trinity.storage import identity_only
 
 __all__ = ["check_partitions", "from_delta_partition", "to_delta_partition"]
+
+_TEXTS: Final = ("string", "char", "varchar", "binary")
 
 
 def check_partitions(definition: TableDefinition) -> None:
@@ -71,8 +73,10 @@ def from_delta_partition(values: Mapping[str, str | None], definition: TableDefi
 
 
 def _value(text: str | None, kind: str) -> Any:
-    if not text:
+    if text is None or (text == "" and kind not in _TEXTS):
         return None
+    if text == "":  # NULL by the protocol, and '' to Spark: left to the one that reads the file
+        raise ValueError(text)
     if kind == "boolean":
         return text.lower() == "true"
     if kind in ("tinyint", "smallint", "int", "bigint", "time"):  # TIME is stored as microseconds

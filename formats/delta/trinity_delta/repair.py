@@ -22,8 +22,8 @@ def damaged(table: str, commit: str, what: str) -> TrinityError:
     """The error of a read that met a commit file that is damaged."""
     return TrinityError(
         "BAD_DATA",
-        f"Commit file '{commit}' of Delta table '{table}' is {what}; restore it from a copy, or go back to the newest "
-        "version that can be read by session.repair().",
+        f"Commit file '{commit}' of Delta table '{table}' is {what}; restore it from a copy. A table that Trinity made "
+        "goes back to the newest version that can be read by session.repair().",
     )
 
 

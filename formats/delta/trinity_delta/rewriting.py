@@ -12,7 +12,7 @@ from trinity_delta.actions import Action, add, remove, remove_added, sidecar_lis
 from trinity_delta.deletes import DeletionVector
 from trinity_delta.external import refused
 from trinity_delta.order import order_actions
-from trinity_delta.schema import VECTORS
+from trinity_delta.schema import FEED, VECTORS
 from trinity_delta.state import State
 
 __all__ = ["check_vectors", "folded_external", "has_vectors", "marked", "rewritten"]
@@ -46,6 +46,8 @@ def folded_external(
 ) -> list[Action]:
     """The actions of the compaction of a table of others, whose readers see row versions go.
 
+    Where none goes, the same rows are in other files, which is no change to a feed or a stream of the table.
+
     Args:
         rewrite: the compaction.
         pinned: the table as it was read.
@@ -53,7 +55,8 @@ def folded_external(
         files: new files.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT when rows of the files were deleted meanwhile.
+        TrinityError: TRANSACTION_CONFLICT when rows of the files were deleted meanwhile; NOT_SUPPORTED for a table with
+            a change data feed, which would show every row as deleted, and those that stay as inserted.
     """
     replaced = {f.path for f in rewrite.replaced}
     paths = [path for path, f in state.files.items() if f.path in replaced]
@@ -62,11 +65,24 @@ def folded_external(
             "TRANSACTION_CONFLICT",
             f"Rows of '{changed[0]}' of '{rewrite.table.full_name}' were deleted meanwhile; compact again.",
         )
-    order, store = state.version + 1, ObjectStore(rewrite.table.location)
+    changes = not _keeps_rows([state.files[path] for path in paths], files)
+    if changes and str(state.metadata["configuration"].get(FEED, "false")).lower() == "true":
+        ObjectStore(rewrite.table.location).delete(f.path for f in files)  # which nothing names
+        raise refused(
+            rewrite.table,
+            f"'{FEED}' = 'true' and row versions that a compaction would leave out: its feed would show every row as "
+            "deleted, and those that stay as inserted",
+        )
+    order, store = state.version + 1 if changes else None, ObjectStore(rewrite.table.location)
     return [
-        *(remove_added(state.added[path]) for path in paths),
+        *(remove_added(state.added[path], changes=changes) for path in paths),
         *(add(f, store, rewrite.definition, order=order) for f in files),
     ]
+
+
+def _keeps_rows(before: Sequence[DataFile], after: Sequence[DataFile]) -> bool:
+    """Return True where no row version has gone, as far as it is known how many there were."""
+    return all(f.rows_known for f in before) and sum(f.rows for f in before) == sum(f.rows for f in after)
 
 
 def has_vectors(state: State) -> bool:

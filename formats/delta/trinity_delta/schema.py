@@ -16,6 +16,7 @@ __all__ = [
     "CONSTRAINT",
     "DEFAULT",
     "DEFINITION",
+    "FEED",
     "ID",
     "MAPPED",
     "MODE",
@@ -80,6 +81,8 @@ _NO_ZONE: Final = {"delta.feature.timestampNtz": "supported"}
 """Set by the first change that brings a TIMESTAMP_NTZ: Delta asks for it, but of a new table."""
 VECTORS: Final = "delta.enableDeletionVectors"
 """Setting under which rows are deleted by deletion vectors; the first resolve gives it the value true."""
+FEED: Final = "delta.enableChangeDataFeed"
+"""Setting under which Delta's readers are shown what each commit changed."""
 _FIXED: Final = {
     **_OWN,
     **PARTITIONED,

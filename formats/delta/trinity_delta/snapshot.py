@@ -16,8 +16,9 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
-from trinity_delta.actions import TAG_TIER, by_kind, commit_id
+from trinity_delta.actions import LOG, TAG_TIER, by_kind, commit_id
 from trinity_delta.checkpoint import Replayed, at_checkpoint
+from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
 from trinity_delta.log import (
@@ -70,6 +71,7 @@ class _Known:
         stamp: tells the commit file of ``newest`` from that of another table under the same name.
         states: versions used last.
         kept: versions that were committed from here and not listed since, and the bytes of their commits.
+        checkpoint: the hint at the newest checkpoint, as far as it is known; None where nobody has looked.
     """
 
     newest: int
@@ -77,6 +79,7 @@ class _Known:
     first: int = 0
     states: Cache[int, State] = field(default_factory=lambda: Cache(_CACHED))
     kept: dict[int, int] = field(default_factory=dict)
+    checkpoint: Mapping[str, int] | None = None
 
     def lost(self, found: Mapping[int, Stat]) -> list[int]:
         """The versions that were committed from here and are not what is there."""
@@ -233,6 +236,22 @@ class Snapshots:
                 known.states.put(made.version, made)
                 known.kept[made.version] = size
 
+    def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
+        """Return what is known here of the newest checkpoint; None where nobody has looked."""
+        known = self._known.get(ObjectStore(table.location).root)
+        return None if known is None else known.checkpoint
+
+    def keep_checkpoint(self, table: TableHandle, hint: Mapping[str, int]) -> None:
+        """Remember the newest checkpoint."""
+        with self._mutex:
+            if (known := self._known.get(ObjectStore(table.location).root)) is not None:
+                known.checkpoint = hint
+
+    def since_checkpoint(self, table: TableHandle) -> int:
+        """Return the commits that a reader finds behind the newest checkpoint of the log, 0 at one."""
+        store, newest = ObjectStore(table.location), self.state(replace(table, version=None)).version
+        return newest - max((n for n in checkpoints_of(store.names(LOG)) if n <= newest), default=-1)
+
     def is_behind(self, table: TableHandle, state: State) -> bool:
         """True when this process knows of a version behind a state."""
         known = self._known.get(ObjectStore(table.location).root)
@@ -277,6 +296,7 @@ class Snapshots:
                 raise no_commits(table.full_name)
             found, newest = log.commits, max(log.commits)
             known = self._known[store.root] = _Known(newest, found[newest], log.first)
+            known.checkpoint = {"version": max(log.checkpoints, default=0)}
         known.newest = max(found)
         known.stamp = found[known.newest]
         known.kept.clear()

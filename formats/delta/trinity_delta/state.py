@@ -20,13 +20,17 @@ from trinity_delta.actions import (
     VACUUM_DOMAIN,
     by_kind,
     commit_id,
+    commit_name,
+    committed_ms,
 )
 from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
 from trinity_delta.deletes import deletion_vector
-from trinity_delta.external import apply_external, check_readable, check_writable, external_definition, refused
-from trinity_delta.features import CONDITIONAL_PUT, V2_CHECKPOINT
+from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
+from trinity_delta.features import CONDITIONAL_PUT
+from trinity_delta.fields import schema_fault
 from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition
+from trinity_delta.repair import damaged
 from trinity_delta.row_tracking import ROW_DOMAIN, highest_row_id
 from trinity_delta.schema import MODE
 from trinity_delta.stats import from_delta
@@ -91,11 +95,10 @@ class State:
             raise changed_aside(table.full_name, f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF ...")
 
     def check_there(self, table: TableHandle) -> None:
-        """Refuses a table in an object store that can be neither written nor read there. Raises NOT_SUPPORTED."""
+        """Refuses a table of Trinity's in an object store that other writers may reach. Raises NOT_SUPPORTED."""
         if self.definition.external:
-            if V2_CHECKPOINT in (self.protocol.get("readerFeatures") or ()):
-                raise refused(table, f"the feature {V2_CHECKPOINT}, which Trinity reads on local disks alone")
-        elif CONDITIONAL_PUT not in self.protocol.get("writerFeatures", ()):
+            return
+        if CONDITIONAL_PUT not in self.protocol.get("writerFeatures", ()):
             raise TrinityError(
                 "NOT_SUPPORTED",
                 f"Table '{table.full_name}': '{table.location}' is a table of Trinity's that was not made there by "
@@ -113,10 +116,11 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     """The state after a commit.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for an external table with a feature that Trinity does not read.
+        TrinityError: NOT_SUPPORTED for an external table with a feature that Trinity does not read; BAD_DATA for a
+            version without protocol or metadata, or with a schema that is none.
     """
     found = by_kind(actions)
-    what, store = _described(table, state, found), ObjectStore(table.location)
+    what, store = _described(table, state, found, version), ObjectStore(table.location)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
     # a RESTORE, like a version that is rebuilt from a checkpoint, brings files of many commits at once
     gathered = state is None or found.get("commitInfo", [{}])[0].get("operation") == "RESTORE"
@@ -179,12 +183,16 @@ def _is_compacted(file: DataFile) -> bool:
     return file.tier is Tier.BASE or file.origin is Origin.REWRITTEN
 
 
-def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]]) -> State:
+def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]], version: int) -> State:
     """The table after a commit, its files apart: as Trinity left it, and as other engines changed it."""
     if state and not found.keys() & {"metaData", "protocol"}:
         return state
     metadata = found["metaData"][-1] if "metaData" in found else state.metadata if state else {}
     protocol = found["protocol"][-1] if "protocol" in found else state.protocol if state else {}
+    lacking = [kind for kind, body in (("metaData", metadata), ("protocol", protocol)) if not body]
+    fault = f"neither it nor one before has '{lacking[0]}'" if lacking else schema_fault(metadata)
+    if fault:
+        raise damaged(table.full_name, ObjectStore(table.location).path(commit_name(version)), f"malformed: {fault}")
     known, refusal = on_record(metadata), None
     if known is None:
         check_readable(table, protocol)
@@ -227,7 +235,8 @@ def _file(
     return DataFile(
         path=store.resolve(unquote(added["path"])),
         size=added["size"],
-        rows=rows,
+        rows=rows or 0,
+        rows_known=rows is not None,
         tier=Tier(tags.get(TAG_TIER, Tier.LOG.value)),
         commit=version if number is None else int(number),
         bucket=_bucket(bucket) if bucket else None,
@@ -268,5 +277,4 @@ def _domains(store: ObjectStore, state: State | None, domains: Iterable[Mapping[
 
 
 def _timestamp(state: State | None, info: Mapping[str, Any]) -> int:
-    said = info.get("inCommitTimestamp") or info.get("timestamp") or 0
-    return max(int(said), state.timestamp_ms + 1 if state else 0)
+    return max(committed_ms(info), state.timestamp_ms + 1 if state else 0)

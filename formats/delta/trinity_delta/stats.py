@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
 
-__all__ = ["from_delta", "loosened", "to_delta"]
+__all__ = ["from_delta", "loosened", "parsed_text", "rows_of", "to_delta"]
 
 _TEXT_LENGTH: Final = 32
 """Longer bounds of strings are cut (min) or left out (max), as Delta keeps its statistics short."""
@@ -50,10 +50,55 @@ def loosened(text: str) -> str:
     return f'{known.removesuffix("}")}{"," if len(known) > len("{}") else ""}"tightBounds":false}}'
 
 
-def from_delta(text: str | None, definition: TableDefinition) -> tuple[int, dict[str, ColumnStats]]:
-    """(rows, statistics by stored name) of an add action; what is not understood is left out."""
-    stats: Mapping[str, Any] = json.loads(text, parse_float=Decimal) if text else {}
-    low, high, nulls = (stats.get(part) or {} for part in ("minValues", "maxValues", "nullCount"))
+def parsed_text(stats: Mapping[str, Any]) -> str:
+    """Return the ``stats`` text of statistics that a checkpoint has as values."""
+    return _MARKED.sub(r"\1", json.dumps(_said(stats), default=_plain, separators=(",", ":")))
+
+
+def _said(stats: Mapping[str, Any]) -> dict[str, Any]:
+    """Return statistics without those that are not known."""
+    known = {name: _said(value) if isinstance(value, Mapping) else value for name, value in stats.items()}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _plain(value: Any) -> str:
+    """Return a bound as JSON's text of it, with the mark of a decimal."""
+    if isinstance(value, Decimal):
+        return f"{_MARK}{value:f}"
+    if isinstance(value, dt.datetime):
+        zone = "" if value.tzinfo is None else "Z"
+        clock = value.astimezone(dt.UTC).replace(tzinfo=None) if zone else value
+        return clock.isoformat(timespec="microseconds") + zone
+    return str(value)
+
+
+def rows_of(text: str | None) -> int | None:
+    """Return the number of rows that a ``stats`` text says; None where it says none."""
+    return _rows(_parsed_json(text))
+
+
+def _rows(stats: Mapping[str, Any]) -> int | None:
+    said = stats.get("numRecords")
+    return said if isinstance(said, int) and said >= 0 else None
+
+
+def _parsed_json(text: str | None) -> Mapping[str, Any]:
+    """Return the statistics of a text; none of one that other writers have spoiled: files are read without any."""
+    try:
+        found = json.loads(text, parse_float=Decimal) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def from_delta(text: str | None, definition: TableDefinition) -> tuple[int | None, dict[str, ColumnStats]]:
+    """Return (rows, statistics by stored name) of an add action; None for rows that are not known.
+
+    What is not understood is left out.
+    """
+    stats = _parsed_json(text)
+    rows, parts = _rows(stats), (stats.get(part) for part in ("minValues", "maxValues", "nullCount"))
+    low, high, nulls = (part if isinstance(part, dict) else {} for part in parts)
     found = {}
     for name, kind in _kinds(definition).items():
         if name in low or name in high or name in nulls:
@@ -61,9 +106,9 @@ def from_delta(text: str | None, definition: TableDefinition) -> tuple[int, dict
             found[name] = ColumnStats(
                 _value(low.get(name), kind, upper=False),
                 _value(high.get(name), kind, upper=True),
-                count if isinstance(count, int) else None,
+                count if isinstance(count, int) and rows is not None else None,  # by itself it does not say "all"
             )
-    return int(stats.get("numRecords", 0)), found
+    return rows, found
 
 
 def _kinds(definition: TableDefinition) -> dict[str, str]:
@@ -104,7 +149,7 @@ def _instant(value: dt.datetime, kind: str, upper: bool) -> str | None:
 def _value(bound: Any, kind: str, *, upper: bool) -> Any:
     try:
         return _parsed(bound, kind, upper) if bound is not None else None
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError, AttributeError):  # of another type than the column
         return None
 
 

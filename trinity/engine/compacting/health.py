@@ -28,6 +28,12 @@ _PASSING: Final = 1.4
 """Scans that a read costs which passes over rows that are deleted by position."""
 _EXCHANGED: Final = 5.0
 """Scans that a read costs which exchanges all rows by key: that of a log without a base, or by column."""
+MOST_SINCE_CHECKPOINT: Final = 100
+"""Commits behind a checkpoint, beyond which a first read takes noticeably longer."""
+_BEHIND: Final = (
+    "The log has {:,} commits since its newest checkpoint, which each first reader goes through: have the engine that "
+    "writes the table make one, or take 'delta.checkpointInterval' away there."
+)
 _CALLS: Final = {
     Strength.MINOR: "compact()",
     Strength.RESOLVE: 'compact("resolve")',
@@ -41,11 +47,12 @@ class TierSize:
     """Size of one tier of a table.
 
     Attributes:
-        files, rows, bytes: how many.
+        files, bytes: how many.
+        rows: how many live ones; None where the statistics of a file do not say.
     """
 
     files: int
-    rows: int
+    rows: int | None
     bytes: int
 
 
@@ -61,11 +68,14 @@ class Health:
         sidecar: what compaction put aside, tombstones say; it is read when there is a log.
         superseded: base rows that a resolve has deleted by position; every read passes over them.
         commits: commits in the log.
-        log_share: rows of the log by rows of the base; 0 without a log, infinite without a base.
+        log_share: rows of the log by rows of the base, by their bytes where rows are not known; 0 without a log,
+            infinite without a base.
         read_cost: what a first merged read of the version costs by what a scan of the base does; estimated for its
             plan, from log share and commits, by the measurements of docs/performance.md.
         strength: the compaction that helps, ``minor``, ``resolve`` or ``full``; None when none does. The table's own
             ``compaction.trigger.*`` say which, and from what log on.
+        since_checkpoint: commits that a first reader finds behind the newest checkpoint of Delta's log; None where the
+            format has none.
         advice: what to do, and why, in a sentence.
     """
 
@@ -78,17 +88,26 @@ class Health:
     log_share: float
     read_cost: float
     strength: str | None
+    since_checkpoint: int | None
     advice: str
 
 
-def health_of(splits: SplitSource) -> Health:
-    """The state of a version."""
+def health_of(splits: SplitSource, since_checkpoint: int | None = None) -> Health:
+    """The state of a version.
+
+    Args:
+        splits: the version.
+        since_checkpoint: commits behind the newest checkpoint of the format's log.
+    """
     base = _size(f for f in splits.files if f.tier is Tier.BASE)
     log_files = [f for f in splits.files if f.tier is Tier.LOG]
     log, commits = _size(log_files), len({f.commit for f in log_files})
     superseded = sum(f.deletes.rows for f in splits.files if f.deletes and f.tier is Tier.BASE)
     share = log_share(splits)
-    strength, advice = _advice(splits, log_files, share, commits, superseded / (base.rows + superseded or 1))
+    in_base = sum(f.rows for f in splits.files if f.tier is Tier.BASE)
+    strength, advice = _advice(splits, log_files, share, commits, superseded / (in_base or 1))
+    if since_checkpoint is not None and since_checkpoint > MOST_SINCE_CHECKPOINT:
+        advice = f"{advice} {_BEHIND.format(since_checkpoint)}"
     return Health(
         splits.version,
         base,
@@ -99,19 +118,27 @@ def health_of(splits: SplitSource) -> Health:
         share,
         _read_cost(splits, share, commits, superseded),
         strength,
+        since_checkpoint,
         advice,
     )
 
 
 def log_share(splits: SplitSource) -> float:
-    """Rows of the log by rows of the base; 0 without a log, infinite without a base."""
-    base, log = (sum(f.live_rows for f in splits.files if f.tier is tier) for tier in (Tier.BASE, Tier.LOG))
+    """Rows of the log by rows of the base, by their bytes where rows are not known; 0 without a log.
+
+    Infinite without a base.
+    """
+    known = all(f.rows_known for f in splits.files)
+    base, log = (
+        sum(f.live_rows if known else f.size for f in splits.files if f.tier is tier) for tier in (Tier.BASE, Tier.LOG)
+    )
     return log / base if base else float("inf") if log else 0.0
 
 
 def _size(files: Iterable[DataFile]) -> TierSize:
     found = list(files)
-    return TierSize(len(found), sum(f.live_rows for f in found), sum(f.size for f in found))
+    rows = sum(f.live_rows for f in found) if all(f.rows_known for f in found) else None
+    return TierSize(len(found), rows, sum(f.size for f in found))
 
 
 def _read_cost(splits: SplitSource, share: float, commits: int, superseded: int) -> float:

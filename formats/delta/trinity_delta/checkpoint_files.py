@@ -1,0 +1,156 @@
+"""Checkpoints as files: of one part, of several, and of Delta's version 2, whose sidecars have the files' actions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from trinity.storage import ObjectStore, logger
+from trinity_delta.actions import LOG, Action
+from trinity_delta.shapes import action_fault
+from trinity_delta.stats import parsed_text
+
+__all__ = ["Checkpoint", "checkpoint_name", "checkpoints_of", "read_checkpoint"]
+
+_log = logger(__name__)
+_NAME: Final = re.compile(
+    r"(?P<version>\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-fA-F-]{36}))?"
+    r"\.(?P<ending>parquet|json)"
+)
+_SIDECARS: Final = f"{LOG}/_sidecars"
+_NAMED_BY: Final = {
+    "txn": "appId",
+    "add": "path",
+    "metaData": "id",
+    "protocol": "minReaderVersion",
+    "domainMetadata": "domain",
+}
+"""Kind of action -> a field that each one has; without files that were removed."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The actions of a checkpoint.
+
+    Attributes:
+        actions: all but those of removed files that Parquet files have.
+        parts: the Parquet files, which have these.
+    """
+
+    actions: list[Action]
+    parts: tuple[pq.ParquetFile, ...]
+
+
+def checkpoint_name(version: int) -> str:
+    """Return the object name of a version's classic checkpoint."""
+    return f"{LOG}/{version:020d}.checkpoint.parquet"
+
+
+def checkpoints_of(names: Iterable[str]) -> dict[int, list[list[str]]]:
+    """Return the whole checkpoints of a log: version -> the names of the files of each, the classic one first.
+
+    Args:
+        names: the names of the log's objects.
+    """
+    found: dict[int, dict[tuple[str, str], list[str]]] = {}
+    for name in sorted(names):
+        if (match := _NAME.fullmatch(name)) and (match["ending"] == "parquet" or match["id"]):
+            kind = (match["parts"] or "", match["id"] or "")
+            found.setdefault(int(match["version"]), {}).setdefault(kind, []).append(name)
+    whole = {
+        version: [files for (parts, _), files in sorted(kinds.items()) if len(files) == int(parts or 1)]
+        for version, kinds in found.items()
+    }
+    return {version: kinds for version, kinds in whole.items() if kinds}
+
+
+def read_checkpoint(store: ObjectStore, names: Iterable[str]) -> Checkpoint | None:
+    """Return a checkpoint; None for one that is gone, damaged or empty: the commits stand in for it.
+
+    Most actions are of files that were removed; these are left out.
+
+    Args:
+        store: the table's folder.
+        names: the names of its files in the log.
+    """
+    paths = [f"{LOG}/{name}" for name in names]
+    try:
+        found = [_read(store, path) for path in paths]
+        told = [action for part in found for action in part.actions]
+        sidecars = [action["sidecar"]["path"] for action in told if "sidecar" in action]
+        found += [_read(store, f"{_SIDECARS}/{unquote(path).rsplit('/', 1)[-1]}") for path in sidecars]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _log.warning("Checkpoint '%s' is passed over: %s", store.path(paths[0]), error)
+        return None
+    actions = [action for part in found for action in part.actions if not action.keys() & _OF_ITSELF]
+    return Checkpoint(actions, tuple(file for part in found for file in part.parts)) if actions else None
+
+
+_OF_ITSELF: Final = {"checkpointMetadata", "sidecar"}
+"""Actions of a checkpoint about itself."""
+
+
+def _read(store: ObjectStore, path: str) -> Checkpoint:
+    """Return what a file of a checkpoint says. Raises ValueError, OSError, KeyError, TypeError where it is damaged."""
+    data = store.get(path)
+    if path.endswith(".json"):
+        return Checkpoint(list(_whole(json.loads(line) for line in data.splitlines() if line.strip())), ())
+    file = pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us")
+    kinds = [kind for kind in file.schema_arrow.names if kind != "remove"]
+    if not kinds:
+        return Checkpoint([], (file,))
+    table = file.read_row_groups(_groups(file), kinds)
+    said = [pc.is_valid(column) for column in table.columns]
+    rows = table.filter(reduce(pc.or_, said)).to_pylist(maps_as_pydicts="strict")
+    return Checkpoint(list(_whole(rows)), (file,))
+
+
+def _whole(rows: Iterable[Mapping[str, Any]]) -> Iterator[Action]:
+    """Return the actions of rows. Raises ValueError for one that is none."""
+    for row in rows:
+        action = {kind: _present(body) for kind, body in row.items() if body is not None}
+        if fault := action_fault(action):
+            raise ValueError(fault)
+        if action:
+            yield action
+
+
+def _groups(file: pq.ParquetFile) -> list[int]:
+    """Return the row groups in which files that were removed are not all that there is."""
+    numbers = range(file.num_row_groups)
+    if not {*file.schema_arrow.names} <= {*_NAMED_BY, "remove"}:
+        return [*numbers]
+    leaves = {f"{kind}.{name}" for kind, name in _NAMED_BY.items()}
+    return [number for number in numbers if _holds(file.metadata.row_group(number), leaves)]
+
+
+def _holds(group: pq.RowGroupMetaData, leaves: Container[str]) -> bool:
+    """Return True where some of the columns may have values."""
+    for column in map(group.column, range(group.num_columns)):
+        if column.path_in_schema in leaves:
+            found = column.statistics
+            if found is None or not found.has_null_count or found.null_count < column.num_values:
+                return True
+    return False
+
+
+def _present(body: Mapping[str, Any]) -> Action:
+    """Return an action without the fields that it leaves open; a checkpoint has columns for all that there may be.
+
+    What another engine says as values and not as text is said as text.
+    """
+    found = {key: value for key, value in body.items() if value is not None and not key.endswith("_parsed")}
+    if (parsed := body.get("stats_parsed")) is not None:
+        found.setdefault("stats", parsed_text(parsed))
+    if (vector := found.get("deletionVector")) is not None:
+        found["deletionVector"] = {key: value for key, value in vector.items() if value is not None}
+    return found
