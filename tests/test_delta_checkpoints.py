@@ -139,6 +139,19 @@ def test_a_log_of_many_commits_without_a_checkpoint_is_told(tmp_path: Path) -> N
         assert plain.health().since_checkpoint is None
 
 
+def test_deltas_own_writer_is_followed_by_a_checkpoint_where_none_was_written(session: Session, tmp_path: Path) -> None:
+    """It has one at each tenth version, of which others have taken all."""
+    log = Log.of(tmp_path / "t", PLAIN)
+    for number in range(100):
+        log.append(rows(number), f"{number}.parquet", stats=None)
+    table = session.register("delta.default.t", "delta", tmp_path / "t")
+    table.append(rows(200))
+    assert [path.name[:20] for path in log.place.glob("*.checkpoint.parquet")] == [f"{100:020d}"]
+    assert table.health().since_checkpoint == 1
+    log.forget(100)
+    assert session.spark.read.format("delta").load(table.location).count() == 101
+
+
 def test_a_table_of_trinitys_goes_on_from_a_checkpoint_of_several_parts(tmp_path: Path) -> None:
     """As Spark writes one, where it is told how large a part may be; all of it without a JVM."""
     lake = open_catalog(tmp_path / "w", None)

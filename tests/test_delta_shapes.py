@@ -53,6 +53,17 @@ def test_a_file_is_removed_by_another_spelling_of_its_path(tmp_path: Path) -> No
         assert [file.name for file in session.table("delta.default.theirs").splits().files] == ["3.parquet"]
 
 
+def test_a_version_has_its_checkpoint_and_no_commit_any_more(tmp_path: Path) -> None:
+    log = Log.of(tmp_path / "theirs", PLAIN)
+    log.append(rows(1), "1.parquet")
+    log.classic()
+    log.append(rows(2), "2.parquet")
+    log.forget(2)
+    with trinity.connect(tmp_path / "warehouse") as session:
+        table = session.register("theirs", "delta", tmp_path / "theirs")
+        assert [len(table.splits(version).files) for version in (1, 2)] == [1, 2]
+
+
 def as_rows(found: pa.Table) -> list[str]:
     return sorted(map(repr, found.to_pylist()))
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from trinity.storage import AlreadyExists, ObjectStore
 from trinity_delta.actions import LAST_CHECKPOINT, LOG, Action, file_key
 from trinity_delta.checkpoint_files import Checkpoint, checkpoint_name, checkpoints_of, read_checkpoint
-from trinity_delta.log import read_commit, read_commits
+from trinity_delta.log import commit_stamp, read_commit, read_commits
 
 __all__ = ["Replayed", "at_checkpoint", "replayed", "write_checkpoint"]
 
@@ -151,11 +151,19 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
             found.add(read.actions)
             since = number
             break
-    # of its version a checkpoint does not say when that was committed
-    wanted = range(since + 1, version + 1) or range(version, version + 1)
-    for commit in read_commits(store, table, wanted):
+    if since == version:
+        found.add(_said_of(store, table, version, known[version][0]))
+    for commit in read_commits(store, table, range(since + 1, version + 1)):
         found.add(commit)
     return found
+
+
+def _said_of(store: ObjectStore, table: str, version: int, names: Sequence[str]) -> list[Action]:
+    """Return a commit of which a checkpoint does not say when it was; its time alone where others deleted its file."""
+    if commit_stamp(store, version):
+        return read_commit(store, table, version)
+    made = store.stat(f"{LOG}/{names[0]}")
+    return [{"commitInfo": {"timestamp": made.modified_ns // 10**6 if made else 0}}]
 
 
 def _first_readable(store: ObjectStore, checkpoints: Iterable[Sequence[str]]) -> Checkpoint | None:

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import CommitRaced, Location, commit_loop, commit_timeout_s, logger
+from trinity.storage import CommitRaced, Location, after_commit, commit_loop, commit_timeout_s, logger
 from trinity_delta.features import KEPT
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.logs import Logs
-from trinity_delta.own_log import OwnTransaction
+from trinity_delta.own_log import OwnTransaction, catch_up
 from trinity_delta.schema import DEFINITION, definition_text
 from trinity_delta.settings import are_kept
 from trinity_delta.snapshot import Snapshots
@@ -56,7 +56,9 @@ def commit_change(
         if state is None or snapshots.is_behind(newest, state):
             state = snapshots.load(newest)
         if on_disk and (described or not _keeps_to(state)):
-            return change(state, _of_delta(logs.jvm(), newest, state))
+            done = change(state, _of_delta(logs.jvm(), newest, state))
+            after_commit(f"Version {state.version} has no checkpoint", lambda: catch_up(newest, state))
+            return done
         if state.definition.external:
             _warn_of_others(table.location)
         return change(state, OwnTransaction(newest, state, snapshots))

@@ -9,13 +9,10 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from trinity.errors import TrinityError
 from trinity.spi import ConnectorContext
-from trinity.storage import Location, ObjectStore
-from trinity_delta.actions import LOG
-from trinity_delta.checkpoint import replayed
+from trinity.storage import Location
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.own_log import OwnLog
 from trinity_delta.settings import are_kept
@@ -52,11 +49,6 @@ class Logs:
         """
         own = not Location.of(location).on_disk or are_kept(settings)
         return self._own if own else self.jvm()
-
-    def snapshot(self, name: str, location: str, version: int) -> list[Any]:
-        """A version as the actions that would make it: commitInfo, protocol, metaData, txn, domainMetadata, add."""
-        store = ObjectStore(location)
-        return replayed(store, name, version, store.names(LOG)).actions()
 
     def checked(self, location: str, wanted: Mapping[str, str]) -> dict[str, str]:
         """A table's configuration, whose settings of Delta's are spelled as Delta does.

@@ -29,7 +29,7 @@ from trinity_delta.schema import DEFINITION, MODE, renamed_columns
 from trinity_delta.settings import checked_settings, checkpoint_interval, retention_ms
 from trinity_delta.state import State, apply
 
-__all__ = ["OwnLog", "OwnTransaction"]
+__all__ = ["OwnLog", "OwnTransaction", "catch_up"]
 
 _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "Write": ("WRITE", {"mode": "Append"}),
@@ -180,6 +180,17 @@ class OwnTransaction:
         self._memory.keep_checkpoint(table, {**hint, "version": made.version})
         if not made.definition.external:  # how long others' versions stay is theirs to say
             clean_up(store, settings, log, modified_ms, now)
+
+
+def catch_up(table: TableHandle, state: State) -> None:
+    """Write the checkpoint of a version that too many commits lie behind.
+
+    Delta's own writer has one at each multiple of its interval, if no writer that makes none takes that version.
+    """
+    store = ObjectStore(table.location)
+    if state.version - checkpoint_hint(store).get("version", 0) >= _MOST_COMMITS:
+        since = int(time.time() * 1000) - retention_ms(state.metadata["configuration"])
+        write_checkpoint(store, table.full_name, state.version, since, store.names(LOG))
 
 
 def _is_due(made: State, interval: int, hint: Mapping[str, int]) -> bool:

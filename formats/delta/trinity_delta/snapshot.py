@@ -1,8 +1,7 @@
 """Versions: Delta's log to the state of a table.
 
 A version that is not remembered is made from the nearest remembered one by the commit files between them, or from a
-checkpoint that is nearer. Where the files are too many, or cleaned up, it is rebuilt: on a disk by the JVM, in a Spark
-job.
+checkpoint that is nearer. Where the files are too many, or cleaned up, it is rebuilt from a checkpoint of any kind.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
 from trinity_delta.actions import LOG, TAG_TIER, by_kind, commit_id
-from trinity_delta.checkpoint import Replayed, at_checkpoint
+from trinity_delta.checkpoint import Replayed, at_checkpoint, replayed
 from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
@@ -43,9 +42,9 @@ __all__ = ["Snapshots", "State", "is_table"]
 _log = logger(__name__)
 _CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
-"""More commits than this are left to the JVM, which has checkpoints."""
+"""Behind more commits than this a version is rebuilt from the newest checkpoint."""
 _MOST_FETCHED: Final = 8
-"""The same in an object store, where each commit is a request, and Trinity reads the checkpoints itself."""
+"""The same in an object store, where each commit is a request."""
 
 
 def is_table(folder: Location) -> bool:
@@ -351,8 +350,8 @@ class Snapshots:
         return displaced_since(read_commit(store, name, n) for n in known)
 
     def _rebuild(self, table: TableHandle, version: int) -> State:
-        found = self._logs.snapshot(table.full_name, table.location, version)
-        return self._of_actions(table, version, found)
+        store = ObjectStore(table.location)
+        return self._of_actions(table, version, replayed(store, table.full_name, version, store.names(LOG)).actions())
 
     def _of_actions(self, table: TableHandle, version: int, actions: Sequence[Mapping[str, Any]]) -> State:
         """The state by the actions that would make it."""
