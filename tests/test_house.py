@@ -132,7 +132,7 @@ LAYERS: Final = (
     ("memory", "definition", "engine", "travel"),
     ("datasource",),
     ("buckets",),
-    ("builder", "catalogs", "table_columns", "table_reads"),
+    ("builder", "catalogs", "making", "table_columns", "table_reads"),
     ("external",),
     ("table", "session"),
     ("cdc", "applying"),

@@ -138,8 +138,8 @@ class Session:
     def use(self, catalog: str | None, schema: str) -> None:
         """Makes a schema current. Raises CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND."""
         catalog = (catalog or self.current_catalog).lower()
-        if schema.lower() not in self.connector(catalog).metadata.list_schemas():
-            raise self.table_missing(TableName(catalog, schema.lower(), ""))
+        if schema.lower() not in (schemas := self.connector(catalog).metadata.list_schemas()):
+            raise _schema_missing(TableName(catalog, schema.lower(), ""), schemas)
         self.current_catalog, self.current_schema = catalog, schema.lower()
 
     def table_name(self, parts: Sequence[str]) -> TableName:
@@ -149,8 +149,8 @@ class Session:
             TrinityError: INVALID_ARGUMENTS for more parts, or what cannot name anything (N1); CATALOG_NOT_FOUND.
         """
         if not 1 <= len(parts) <= 3:
-            message = f"'{'.'.join(parts)}' is no table name: write catalog.schema.table."
-            raise TrinityError("INVALID_ARGUMENTS", message)
+            given = ".".join(parts)
+            raise TrinityError("INVALID_ARGUMENTS", f"'{given}' is no table name: write catalog.schema.table.")
         kinds = ("Catalog", "Schema", "Table")[3 - len(parts) :]
         lower = [checked_name(part.lower(), kind) for part, kind in zip(parts, kinds, strict=True)]
         name = TableName(*[self.current_catalog, self.current_schema][: 3 - len(lower)], *lower)
@@ -197,11 +197,7 @@ class Session:
         metadata = self.connector(name.catalog).metadata
         schemas = metadata.list_schemas()
         if name.schema not in schemas:
-            return TrinityError(
-                "SCHEMA_NOT_FOUND",
-                f"Catalog '{name.catalog}' has no schema '{name.schema}'.{nearest(name.schema, schemas)} "
-                f"It has: {', '.join(schemas)}.",
-            )
+            return _schema_missing(name, schemas)
         known = self.list_tables(name.catalog, name.schema)
         there = f"The schema has: {', '.join(known)}." if known else "The schema is empty."
         return TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist.{nearest(name.table, known)} {there}")
@@ -234,19 +230,20 @@ class Session:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR.
         """
-        full = self._full(name)
-        if (found := self._named(full)) is not None:
-            if if_not_exists:
-                return found
-            raise self._taken(full)
-        prefixes = self._catalogs.property_prefixes(full.catalog)
-        given = columns_of(columns)
-        definition = define_table(full, given, primary_key, partition_by, properties or {}, prefixes, checks or {})
-        check_types(definition, lambda: self.spark)
-        handle = self.connector(full.catalog).metadata.create_table(definition)
+        from trinity.making import made_or_found
         from trinity.table import Table
 
-        return Table(self, full, handle, self.connector(full.catalog))
+        full = self._full(name)
+
+        def make() -> Table:
+            connector, prefixes = self.connector(full.catalog), self._catalogs.property_prefixes(full.catalog)
+            given, options = columns_of(columns), properties or {}
+            definition = define_table(full, given, primary_key, partition_by, options, prefixes, checks or {})
+            check_types(definition, lambda: self.spark)
+            return Table(self, full, connector.metadata.create_table(definition), connector)
+
+        found = self._named(full)
+        return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
     def register(
         self,
@@ -276,27 +273,24 @@ class Session:
                 NOT_SUPPORTED (a feature, DEFAULT or CHECK of the table), CONFIGURATION_INVALID (no folder to keep it).
         """
         from trinity.engine.appending.check_constraints import check_expressions
+        from trinity.making import made_or_found
         from trinity.table import Table
 
-        full = self._full(name)
-        found = self._named(full)
-        if found is not None and (location is not None or self.external.find(full)):
-            if if_not_exists:
-                return found
-            raise self._taken(full)
-        place = None if location is None else str(location)
+        full, place = self._full(name), None if location is None else str(location)
         judge = partial(check_expressions, spark=lambda: self.spark)
-        return Table(self, full, *self.external.register(full, connector, place, properties or {}, judge))
+
+        def make() -> Table:
+            return Table(self, full, *self.external.register(full, connector, place, properties or {}, judge))
+
+        found = self._named(full)
+        if place is None and self.external.find(full) is None:
+            found = None  # a federated one: its catalog has it under the name
+        return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
     def _named(self, name: TableName) -> Table | None:
-        if name.schema not in self.connector(name.catalog).metadata.list_schemas():
-            raise self.table_missing(name)
+        if name.schema not in (schemas := self.connector(name.catalog).metadata.list_schemas()):
+            raise _schema_missing(name, schemas)
         return self.find_table(name)
-
-    def _taken(self, name: TableName) -> TrinityError:
-        return TrinityError(
-            "TABLE_ALREADY_EXISTS", f"Table '{name}' exists already; use IF NOT EXISTS, or drop it first."
-        )
 
     def drop_table(self, name: TableName | str) -> None:
         """Removes a table and its files; of a registered one only the registration.
@@ -305,9 +299,11 @@ class Session:
             TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
         """
         full = self._full(name)
-        if self.external.forget(full):
-            return
-        (table := self._own(full, "DROP TABLE")).connector.metadata.drop_table(table.handle)
+        if not self.external.forget(full):
+            from trinity.making import owned
+
+            table = owned(lambda: self.table(full), "DROP TABLE")
+            table.connector.metadata.drop_table(table.handle)
 
     def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         """Go back to the newest version that can be read, of a table whose newest metadata is damaged.
@@ -322,15 +318,10 @@ class Session:
         Raises:
             TrinityError: TABLE_NOT_FOUND, BAD_DATA (nothing is left), INVALID_ARGUMENTS (unconfirmed), NOT_SUPPORTED.
         """
-        table = self._own(name, "repair")
+        from trinity.making import owned
+
+        table = owned(lambda: self.table(name), "repair")
         return table.connector.metadata.repair(table.handle, version=version, dry_run=dry_run)
-
-    def _own(self, name: TableName | str, statement: str) -> Table:
-        if (table := self.table(name)).connector.metadata.owns(table.handle):
-            return table
-        from trinity.storage import not_ours
-
-        raise not_ours(str(table.name), statement)
 
     def maintain(self, schema: str | None = None, *, vacuum: str | None = None) -> list[Upkeep]:
         """Gives each table the compaction that its :meth:`Table.health` asks for; for a scheduler to call.
@@ -390,6 +381,14 @@ class Session:
     def script(self, text: str, *, dialect: str = "spark") -> list[DataFrame]:
         """Runs several statements in order; stops at the first error."""
         return [self.sql(statement, dialect=dialect) for statement in self._statements().split(text, dialect)]
+
+
+def _schema_missing(name: TableName, schemas: list[str]) -> TrinityError:
+    return TrinityError(
+        "SCHEMA_NOT_FOUND",
+        f"Catalog '{name.catalog}' has no schema '{name.schema}'.{nearest(name.schema, schemas)} "
+        f"It has: {', '.join(schemas)}.",
+    )
 
 
 def _running_spark() -> SparkSession | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -111,9 +112,18 @@ class Registry:
         """Replaces a registration, whole or not at all."""
         self._store.put(_file(name), _encode(name, registration))
 
-    def remove(self, name: TableName) -> None:
-        """Forgets a table; its files stay."""
-        self._store.delete([_file(name)])
+    def remove(self, name: TableName) -> bool:
+        """Forget a table, whose files stay; False where another one has forgotten it since."""
+        if self._store.on_disk:  # of several who take the file one gets it
+            taken = f"{_file(name).rpartition('/')[0]}/.{uuid.uuid4().hex}"
+            try:
+                self._store.move(_file(name), taken)
+            except FileNotFoundError:
+                return False
+            self._store.delete([taken])
+        else:
+            self._store.delete([_file(name)])
+        return True
 
     def aside(self, name: TableName) -> str:
         """A folder of the warehouse for what is kept about a table, and must not lie among its files."""

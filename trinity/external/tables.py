@@ -91,8 +91,7 @@ class ExternalTables:
         registry = self._registry(name.catalog)
         if registry is None or registry.get(name) is None:
             return False
-        registry.remove(name)
-        return True
+        return registry.remove(name)
 
     def aside(self, name: TableName) -> str | None:
         """A folder for what is kept about a table that is not Trinity's; None where there is no warehouse on a disk."""

@@ -10,10 +10,11 @@ from typing import Protocol
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle, VacuumResult
-from trinity.storage.commits import commit_loop
+from trinity.storage.commits import CommitRaced, commit_loop
 from trinity.storage.folder_names import NamedFolders
 from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, is_folder, make_new, remove_empty, sweep
+from trinity.storage.local_hold import held
 from trinity.storage.local_sync import make_folder
 from trinity.storage.location import Location
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
@@ -108,27 +109,35 @@ class FolderCatalog:
         """
         if schema == DEFAULT_SCHEMA:
             raise schema_stays(self.catalog, schema)
-        if tables := self.list_tables(schema):
-            raise schema_in_use(self.catalog, schema, tables)
         folder = self.folder_of(schema)
-        check_only_graves(folder, f"{self.catalog}.{schema}")
-        sweep(folder)
-        try:
-            remove_empty(folder)
-        except OSError as error:  # a table was made in it meanwhile, or it is a link
-            raise TrinityError(
-                "FILESYSTEM_ERROR", f"Folder '{folder}' of schema '{self.catalog}.{schema}' cannot be removed: {error}."
-            ) from error
+        with held(str(folder), alone=True):  # nobody makes a table in it meanwhile
+            if tables := self.list_tables(schema):
+                raise schema_in_use(self.catalog, schema, tables)
+            try:
+                check_only_graves(folder, f"{self.catalog}.{schema}")
+                sweep(folder)
+                remove_empty(folder)
+            except FileNotFoundError as error:
+                raise self._no_schema(schema) from error
+            except OSError as error:  # others have put something into it meanwhile, or it is a link
+                what = f"Folder '{folder}' of schema '{self.catalog}.{schema}'"
+                raise TrinityError("FILESYSTEM_ERROR", f"{what} cannot be removed: {error}.") from error
 
     def list_tables(self, schema: str) -> list[str]:
         """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
-        return self._named.names(self.folder_of(schema), self._is_table)
+        try:
+            return self._named.names(self.folder_of(schema), self._is_table)
+        except FileNotFoundError as error:  # another one has dropped the schema since
+            raise self._no_schema(schema) from error
+
+    def _no_schema(self, schema: str) -> TrinityError:
+        return no_schema(self.catalog, schema, self.list_schemas())
 
     def folder_of(self, schema: str) -> Location:
         """The folder of a schema. Raises SCHEMA_NOT_FOUND."""
         folder = self._named.place(schema)
         if not is_folder(folder):
-            raise no_schema(self.catalog, schema, self.list_schemas())
+            raise self._no_schema(schema)
         return folder
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
@@ -197,6 +206,32 @@ class FolderMetadata(RowChanges):
     def sweep(self, schema: str, older_than_ms: int) -> VacuumResult | None:
         gone = self._folders.sweep(schema, older_than_ms)
         return VacuumResult(len(gone), sum(entry.size for entry in gone), 0) if gone else None
+
+    def make_named(self, schema: str, table: str, make: Callable[[TableHandle], None]) -> TableHandle:
+        """Make a table, and give it its name.
+
+        Args:
+            schema: its schema.
+            table: its name.
+            make: puts its first version; raises CommitRaced where another one did.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS.
+        """
+        first = self._folders.new_table(schema, table)
+        where = Location.of(first.location)
+        seen = [] if where.on_disk else [first]  # looking costs a request there
+
+        def attempt() -> TableHandle:
+            try:
+                made = seen.pop() if seen else self._folders.new_table(schema, table)
+                make(made)
+                return made
+            except FileNotFoundError as gone:  # a drop of the table that was there took the folder
+                raise CommitRaced(f"'{first.location}' was taken away") from gone
+
+        with held(str(where.parent)):  # the schema stays
+            return self._folders.name_table(commit_loop(first.location, attempt))
 
     def drop_table(self, table: TableHandle) -> None:
         commit_loop(table.location, lambda: self._folders.drop_table(table), alone=True)

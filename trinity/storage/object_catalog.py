@@ -55,7 +55,8 @@ class ObjectCatalog:
             raise schema_stays(self.catalog, schema)
         self._check_schema(schema)
         self._check_empty(schema)
-        self._schemas.free(schema)
+        if not self._schemas.free(schema):
+            raise no_schema(self.catalog, schema, self.list_schemas())
         try:
             self._check_empty(schema)  # a table may have been made in it meanwhile
         except TrinityError:

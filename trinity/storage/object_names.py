@@ -1,8 +1,8 @@
 """Names that come and go in a store that has nothing but put-if-absent: each has a log of numbered objects.
 
-``<folder>/<name>/<10 digits>``, the name spelled as a folder's: the highest number counts. An object with bytes says
-that the name is taken, and by what, as JSON; an empty one that it is free again. Numbers are put if absent, so of two
-who take or free a name one wins.
+``<folder>/<name>/<10 digits>``, the name spelled as a folder's: the highest number counts. An object says that the name
+is taken, and by what, as JSON; one of 32 bytes at most, a mark of who freed it, that it is free again. Numbers are put
+if absent, so of two who take or free a name one wins.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from trinity.storage.cache import Cache
 from trinity.storage.errors import AlreadyExists
@@ -20,6 +20,8 @@ from trinity.storage.store import Entry, ObjectStore
 __all__ = ["NameLog"]
 
 _KEPT: Final = 1000
+_FREED: Final = 32
+"""The most bytes of an object by which a name is free: it had none before it said who freed it."""
 
 
 class NameLog:
@@ -41,28 +43,28 @@ class NameLog:
         Args:
             below: a name of which these are parts, for names that have two.
         """
-        found = [(name, entry) for name, entry in self._newest(*filter(None, [below])).items() if entry.size]
+        found = [(name, entry) for name, entry in self._newest(*filter(None, [below])).items() if _takes(entry)]
         return sorted(name_of(name) or str(self._read(entry)["name"]) for name, entry in found)
 
     def find(self, *name: str) -> Mapping[str, Any] | None:
         """The facts that a name is taken with; None when it is free. One request, two when they are not known yet."""
         found = self._entry(*name)
-        return self._read(found) if found and found.size else None
+        return self._read(found) if _takes(found) else None
 
     def take(self, *name: str, **facts: str) -> None:
         """Takes a name. Raises AlreadyExists when it is not free, or another one takes it at this moment."""
         found = self._entry(*name)
-        if found and found.size:
+        if _takes(found):
             raise AlreadyExists(name[-1])
         self._put(name, found, json.dumps({"name": name[-1], **facts, "id": uuid.uuid4().hex}).encode())
 
     def free(self, *name: str, **facts: str) -> bool:
         """Frees a name that is taken with these facts; False when it is not, or another one frees it at this moment."""
         found = self._entry(*name)
-        if not (found and found.size and facts.items() <= self._read(found).items()):
+        if not (_takes(found) and facts.items() <= self._read(found).items()):
             return False
         try:
-            self._put(name, found, b"")
+            self._put(name, found, uuid.uuid4().hex.encode())
         except AlreadyExists:
             return False
         return True
@@ -78,7 +80,7 @@ class NameLog:
         """
         found: dict[str, list[Mapping[str, Any] | None]] = {}
         for entry in self._store.list("/".join((self._folder, *spelled))):
-            found.setdefault(entry.path.split("/")[-2], []).append(self._read(entry) if entry.size else None)
+            found.setdefault(entry.path.split("/")[-2], []).append(self._read(entry) if _takes(entry) else None)
         return found
 
     def _entry(self, *name: str) -> Entry | None:
@@ -101,3 +103,7 @@ class NameLog:
             return found
 
         return self._said.get(entry.path, read)
+
+
+def _takes(entry: Entry | None) -> TypeGuard[Entry]:
+    return entry is not None and entry.size > _FREED

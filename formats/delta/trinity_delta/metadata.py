@@ -90,18 +90,15 @@ class DeltaMetadata(FolderMetadata):
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         check_partitions(definition)
-        handle = self._folders.new_table(definition.schema, definition.name)
-        log = self._logs.at(handle.location, definition.properties)
-        settings = configuration(definition, preferred=log.preferred)
-        metadata = new_metadata(definition, self._logs.checked(handle.location, settings))
 
-        def attempt() -> TableHandle:
-            made = self._folders.new_table(definition.schema, definition.name)
-            self._forget(made)
-            log.create(made.full_name, made.location, metadata)
-            return made
+        def make(table: TableHandle) -> None:
+            log = self._logs.at(table.location, definition.properties)
+            settings = configuration(definition, preferred=log.preferred)
+            metadata = new_metadata(definition, self._logs.checked(table.location, settings))
+            self._forget(table)
+            log.create(table.full_name, table.location, metadata)
 
-        return self._folders.name_table(commit_loop(handle.location, attempt))
+        return self.make_named(definition.schema, definition.name, make)
 
     def drop_table(self, table: TableHandle) -> None:
         def attempt() -> None:

@@ -132,6 +132,7 @@ class IcebergMetadata(RowChanges):
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         schema, name = definition.schema, definition.name
+        kept = self._names.is_kept(schema)
         location = self._names.new_location(schema, name)
         columns = assign_fresh_schema_ids(to_iceberg_schema(definition))  # the ids that PyIceberg would give it
         transaction = staged(
@@ -145,6 +146,7 @@ class IcebergMetadata(RowChanges):
         with (
             held(str(location.parent)) if location else contextlib.nullcontext(),
             self._names.discarding(location),
+            self._names.keeping(schema, name) if kept else contextlib.nullcontext(),
         ):
             put_table(self._iceberg, transaction, (self._catalog, schema, name))
         handle = TableHandle(self._catalog, schema, name, "")

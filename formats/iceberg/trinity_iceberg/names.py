@@ -47,6 +47,7 @@ from trinity.storage import (
     unescaped,
 )
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
+from trinity_iceberg.sql_tables import SqlTables
 from trinity_iceberg.trouble import catalog_errors
 
 __all__ = ["CatalogNames", "identifier_of", "schema_of"]
@@ -107,15 +108,20 @@ class CatalogNames:
             raise schema_in_use(self._catalog, schema, tables)
         if schema == DEFAULT_SCHEMA:
             raise schema_stays(self._catalog, schema)
-        if self._holds_namespaces(schema):
-            raise self._still_holds(schema)
         folder = self._disk_folder(schema)
-        if folder is not None:
-            check_only_graves(folder, f"{self._catalog}.{schema}")
+        # nobody makes a table in it meanwhile
+        with held(str(folder), alone=True) if folder else contextlib.nullcontext():
+            self._drop_empty(schema, folder)
+
+    def _drop_empty(self, schema: str, folder: Location | None) -> None:
         try:
+            if self._holds_namespaces(schema):
+                raise self._still_holds(schema)
+            if folder is not None:
+                check_only_graves(folder, f"{self._catalog}.{schema}")
             with catalog_errors(self._catalog):
                 self._iceberg.drop_namespace(_namespace(schema))
-        except NoSuchNamespaceError as error:
+        except (NoSuchNamespaceError, FileNotFoundError) as error:
             raise self._missing(schema) from error
         except NamespaceNotEmptyError as error:
             raise self._still_holds(schema) from error
@@ -126,10 +132,13 @@ class CatalogNames:
 
     def list_tables(self, schema: str) -> list[str]:
         """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
-        with catalog_errors(self._catalog):
-            if not self._iceberg.namespace_exists(_namespace(schema)):
-                raise self._missing(schema)
-            return sorted(identifier[-1] for identifier in self._iceberg.list_tables(_namespace(schema)))
+        try:
+            with catalog_errors(self._catalog):
+                if not self._iceberg.namespace_exists(_namespace(schema)):
+                    raise self._missing(schema)
+                return sorted(identifier[-1] for identifier in self._iceberg.list_tables(_namespace(schema)))
+        except NoSuchNamespaceError as error:  # another one has dropped it since
+            raise self._missing(schema) from error
 
     def _missing(self, schema: str) -> TrinityError:
         return no_schema(self._catalog, schema, self.list_schemas())
@@ -166,9 +175,30 @@ class CatalogNames:
         try:
             yield
         except TrinityError as error:
-            if error.code == "TABLE_ALREADY_EXISTS" and location is not None and not location.on_disk:
+            if (
+                error.code in ("TABLE_ALREADY_EXISTS", "SCHEMA_NOT_FOUND")
+                and location is not None
+                and not location.on_disk
+            ):
                 ObjectStore(location).delete_below("")
             raise
+
+    def is_kept(self, schema: str) -> bool:
+        """Return True for a schema that a database has by itself: another engine's may be no more than its tables."""
+        return isinstance(self._iceberg, SqlTables) and self._iceberg.has_namespace(_namespace(schema))
+
+    @contextlib.contextmanager
+    def keeping(self, schema: str, table: str) -> Iterator[None]:
+        """Take back a table whose schema, which was kept, was dropped while the table was made.
+
+        Raises:
+            TrinityError: SCHEMA_NOT_FOUND.
+        """
+        yield
+        if not self.is_kept(schema):
+            with contextlib.suppress(NoSuchTableError):
+                self._iceberg.drop_table(identifier_of(schema, table))
+            raise self._missing(schema)
 
     def _new_folder(self, schema: str, table: str) -> Location | None:
         if (found := self._folder(schema)) is None:

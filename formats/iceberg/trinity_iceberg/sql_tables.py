@@ -10,7 +10,8 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
+from pyiceberg.exceptions import NamespaceNotEmptyError, NoSuchNamespaceError
 from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
@@ -26,6 +27,8 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.typedef import Identifier
 from pyiceberg.utils.config import Config, merge_config
+from sqlalchemy import delete, exists, select
+from sqlalchemy.orm import Session
 
 from trinity.storage import Cache, Location, ObjectStore, Stat
 from trinity_iceberg.sql_limits import keep_limits
@@ -67,6 +70,28 @@ class SqlTables(SqlCatalog):
         if here:
             self._known.put(done.metadata_location, (stat, done.metadata))
         return done
+
+    def has_namespace(self, namespace: Identifier) -> bool:
+        """Return True for a namespace that was made, and is not there by its tables alone."""
+        name, kept = Catalog.namespace_to_string(namespace), IcebergNamespaceProperties
+        with Session(self.engine) as session:
+            found = select(kept.namespace).where(kept.catalog_name == self.name, kept.namespace == name).limit(1)
+            return session.scalars(found).first() is not None
+
+    def drop_namespace(self, namespace: str | Identifier) -> None:
+        """Drop a namespace that is empty; of several who drop it one does."""
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(f"Namespace does not exist: {namespace}")
+        name, mine = Catalog.namespace_to_string(namespace), IcebergNamespaceProperties
+        holds = exists().where(IcebergTables.catalog_name == self.name, IcebergTables.table_namespace == name)
+        with Session(self.engine) as session:
+            found = delete(mine).where(mine.catalog_name == self.name, mine.namespace == name, ~holds)
+            gone = session.connection().execute(found).rowcount
+            session.commit()
+        if not gone and self.namespace_exists(namespace):
+            raise NamespaceNotEmptyError(f"Namespace {name} is not empty.")
+        if not gone:
+            raise NoSuchNamespaceError(f"Namespace does not exist: {namespace}")
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
         location = orm_table.metadata_location

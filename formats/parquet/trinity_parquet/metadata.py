@@ -45,8 +45,8 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         identity_only(definition, "Parquet")
-        new = self._folders.new_table(definition.schema, definition.name)
-        return self._folders.name_table(self.make_table(new, definition))
+        first = TableVersion.first(definition)
+        return self.make_named(definition.schema, definition.name, lambda table: self.commit_version(table, first))
 
     def left_by_trinity(self, table: TableHandle) -> bool:
         return is_table(Location.of(table.location))

@@ -156,13 +156,19 @@ def _create_as(
         return counts(session)
     rows = _renamed(run_query(session, query_after_as(statement)), names, f"TABLE '{name}'")
     columns = [Column(c.name, c.type) for c in columns_of(rows.schema)]
-    table = session.create_table(
-        name, columns, primary_key=key, partition_by=options.partition_by, properties=options.properties
-    )
+    try:
+        table = session.create_table(
+            name, columns, primary_key=key, partition_by=options.partition_by, properties=options.properties
+        )
+    except TrinityError as error:
+        if exists and error.code == "TABLE_ALREADY_EXISTS":  # another one has made it since
+            return counts(session)
+        raise
     try:
         written = _write(table, rows) if options.with_data else 0
-    except BaseException:
-        session.drop_table(name)
+    except BaseException as error:
+        if not (isinstance(error, TrinityError) and error.code == "COMMIT_STATE_UNKNOWN"):  # its rows may be there
+            session.drop_table(name)
         raise
     return counts(session, inserted=written)
 

@@ -73,7 +73,7 @@ def drop(session: Session, statement: Statement) -> DataFrame:
     kind = str(node.args.get("kind"))
     if kind == "TABLE":
         for table in node.args["tables"]:
-            _drop_table(session, table, if_exists=bool(node.args.get("exists")))
+            _drop_named(session, target_name(session, table), if_exists=bool(node.args.get("exists")))
     elif kind in ("SCHEMA", "DATABASE"):
         for schema in node.args["tables"]:
             _drop_schema(session, schema, bool(node.args.get("exists")), bool(node.args.get("cascade")))
@@ -84,13 +84,12 @@ def drop(session: Session, statement: Statement) -> DataFrame:
     return nothing(session)
 
 
-def _drop_table(session: Session, node: exp.Expr, if_exists: bool) -> None:
-    name = target_name(session, node)
-    if session.external.forget(name):
-        return
-    if if_exists and session.find_table(name) is None:
-        return
-    session.drop_table(name)
+def _drop_named(session: Session, name: TableName, *, if_exists: bool) -> None:
+    try:
+        session.drop_table(name)
+    except TrinityError as error:
+        if not (if_exists and error.code in ("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")):
+            raise
 
 
 def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: bool) -> None:
@@ -98,11 +97,16 @@ def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: boo
     metadata = session.catalogs[catalog].metadata
     if if_exists and schema not in metadata.list_schemas():
         return
-    if cascade:
-        for table in session.list_tables(catalog, schema):
-            session.drop_table(TableName(catalog, schema, table))
-    if registered := session.external.names(catalog, schema):
-        raise TrinityError(
-            "SCHEMA_NOT_EMPTY", f"Schema '{catalog}.{schema}' still holds {', '.join(registered)}; drop these first."
-        )
-    metadata.drop_schema(schema)
+    try:
+        if cascade:
+            for table in session.list_tables(catalog, schema):
+                _drop_named(session, TableName(catalog, schema, table), if_exists=True)
+        if registered := session.external.names(catalog, schema):
+            raise TrinityError(
+                "SCHEMA_NOT_EMPTY",
+                f"Schema '{catalog}.{schema}' still holds {', '.join(registered)}; drop these first.",
+            )
+        metadata.drop_schema(schema)
+    except TrinityError as error:
+        if not (if_exists and error.code == "SCHEMA_NOT_FOUND"):  # another one has dropped it since
+            raise
