@@ -6,11 +6,13 @@ table that has been dropped writes nowhere that another one will be.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage.errors import AlreadyExists
+from trinity.storage.errors import AlreadyExists, commit_unknown
 from trinity.storage.folder_names import folder_name, own_folder
 from trinity.storage.location import Location
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
@@ -59,8 +61,9 @@ class ObjectCatalog:
             raise no_schema(self.catalog, schema, self.list_schemas())
         try:
             self._check_empty(schema)  # a table may have been made in it meanwhile
-        except TrinityError:
-            self._schemas.take(schema)
+        except TrinityError as error:
+            with _taking_back(f"The removal of schema '{self.catalog}.{schema}'", error), suppress(AlreadyExists):
+                self._schemas.take(schema)
             raise
 
     def list_tables(self, schema: str) -> list[str]:
@@ -88,8 +91,9 @@ class ObjectCatalog:
         try:
             self._check_schema(table.schema)  # it may have been dropped meanwhile
             check_unswept(table)
-        except TrinityError:
-            self._tables.free(table.schema, table.table, location=where)
+        except TrinityError as error:
+            with _taking_back(f"Table '{table.full_name}'", error):
+                self._tables.free(table.schema, table.table, location=where)
             ObjectStore(table.location).delete_below("")
             raise
         return table
@@ -114,3 +118,12 @@ class ObjectCatalog:
     def _check_empty(self, schema: str) -> None:
         if tables := self._tables.taken(schema):
             raise schema_in_use(self.catalog, schema, tables)
+
+
+@contextmanager
+def _taking_back(what: str, why: TrinityError) -> Iterator[None]:
+    """Tell a change of a name that can neither be checked nor be taken back as one of which nobody knows."""
+    try:
+        yield
+    except TrinityError as error:
+        raise commit_unknown(what, f"{why.message} It cannot be taken back: {error.message}") from why
