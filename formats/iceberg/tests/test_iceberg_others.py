@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -213,3 +214,29 @@ def test_columns_that_others_drop_take_their_options_along(lake: IcebergConnecto
     found = lake.metadata.get_splits(handle).definition
     assert found.properties == {"merge-engine": "aggregation"}
     assert [c.field_id for c in found.ever] == [1, 2, 5]  # what a mark stands for does not change its place
+
+
+def test_a_copied_folder_is_read_and_not_written(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
+    append(lake, table, (1, "a"))
+    copy = dataclasses.replace(table, location=str(tmp_path / "copy"))
+    shutil.copytree(table.location, copy.location)
+    metadata = lake.open_external(copy)
+    assert len(metadata.get_splits(copy).files) == 1
+    code, message = code_of(lambda: metadata.begin_insert(copy))
+    assert (code, "belongs to a catalog" in message) == ("NOT_SUPPORTED", True)
+
+
+def test_transactions_and_tombstones_are_those_of_the_snapshot(lake: IcebergConnector, table: TableHandle) -> None:
+    append(lake, table, (1, "a"), txn=("app", 1))
+    compact(lake, table, [{"id": 1, "v": "a"}], [{"id": 9}])()
+    append(lake, table, (2, "b"), txn=("app", 2))
+    newest = with_pyiceberg(lake, table).metadata.current_snapshot_id
+    first = with_pyiceberg(lake, table).snapshots()[1].snapshot_id
+    with_pyiceberg(lake, table).manage_snapshots().rollback_to_snapshot(first).commit()
+    assert lake.metadata.get_splits(table).sidecar == ()
+    assert lake.metadata.recorded_txn(table, "app") == 1
+    assert not append(lake, table, (3, "c"), txn=("app", 2)).skipped
+    with with_pyiceberg(lake, table).manage_snapshots() as refs:
+        refs.set_current_snapshot(snapshot_id=newest)
+    assert len(lake.metadata.get_splits(table).sidecar) == 1
+    assert append(lake, table, (4, "d"), txn=("app", 2)).skipped

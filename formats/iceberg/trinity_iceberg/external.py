@@ -19,7 +19,7 @@ from trinity_iceberg.metadata_files import Numbered
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["IcebergScan", "check_readable", "check_writable"]
+__all__ = ["IcebergScan", "check_committable", "check_readable", "check_writable"]
 
 _WRITABLE: Final = 2
 
@@ -42,6 +42,11 @@ def check_writable(table: TableHandle, loaded: Table) -> None:
             f"Iceberg table '{table.full_name}' has format version {loaded.metadata.format_version}: Trinity reads it, "
             f"and writes version {_WRITABLE} only.",
         )
+    check_committable(table, loaded)
+
+
+def check_committable(table: TableHandle, loaded: Table) -> None:
+    """Refuse a table that was found by its place and belongs to a catalog (NOT_SUPPORTED)."""
     by_location = isinstance(loaded.catalog, LocationCatalog)
     if by_location and Numbered.of(Location.of(loaded.metadata_location).name) is None:
         raise TrinityError(

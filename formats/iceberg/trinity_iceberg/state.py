@@ -16,7 +16,7 @@ from trinity.spi import TableDefinition, TableHandle, TransactionId
 from trinity.storage import no_such_version, with_txn
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import TXN, carried, lineage, version_of
-from trinity_iceberg.external import check_readable, check_writable
+from trinity_iceberg.external import check_committable, check_readable, check_writable
 from trinity_iceberg.schema import definition_of
 
 __all__ = ["State", "schema_of", "snapshot_of", "txn_summary"]
@@ -82,6 +82,7 @@ class State:
         """
         if self.definition.external:
             check_writable(table, self.loaded)
+        check_committable(table, self.loaded)
         check_own_writable(self.loaded, manifests)
 
 
