@@ -149,6 +149,27 @@ def test_what_a_store_says_is_told_with_a_remedy(
     assert plain.append(ROWS).rows == 2
 
 
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (Answer(403, b"<Error><Code>AccessDenied</Code></Error>"), "PERMISSION_DENIED"),
+        pytest.param(Answer(503, b"<Error><Code>SlowDown</Code></Error>"), "FILESYSTEM_ERROR", marks=pytest.mark.full),
+        pytest.param(LOST, "FILESYSTEM_ERROR", marks=pytest.mark.full),
+    ],
+)
+def test_a_store_that_shows_no_data_file_is_not_told_as_damage(
+    plain: Table, object_server: ObjectServer, answer: Answer, code: str
+) -> None:
+    plain.append(ROWS)
+
+    def hides(request: Request, ask: Any) -> Answer | None:
+        return answer if ".parquet" in request.path and request.method in ("GET", "HEAD") else None
+
+    with object_server.proxy.faulty(hides):
+        assert plain.location in refusal(code, plain.to_arrow)
+    assert plain.to_arrow().num_rows == 2
+
+
 # -- bad input --------------------------------------------------------------------------------------------
 
 

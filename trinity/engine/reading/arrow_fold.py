@@ -16,7 +16,7 @@ from trinity.merge.engine import MergeEngine
 from trinity.merge.spec import MergeSpec
 from trinity.merge.tombstone import DELETE_KIND, HIDDEN_KIND, retracts
 from trinity.spi import ROW_KIND, Deletes
-from trinity.storage import stored_pages
+from trinity.storage import stored_pages, system_trouble
 
 __all__ = [
     "beats",
@@ -122,7 +122,7 @@ def met(
 
 
 def narrow_rows(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:
-    """Some columns of all rows of a file. Raises BAD_DATA naming a file that cannot be read."""
+    """Return some columns of all rows of a file. Raises as :func:`unreadable`."""
     wanted = pa.schema([storage.field(name) for name in names])
     with unreadable(path):
         return pa.Table.from_batches(stored_pages(path, wanted, _NARROW_ROWS), wanted).combine_chunks()
@@ -130,13 +130,14 @@ def narrow_rows(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table
 
 @contextmanager
 def unreadable(path: str) -> Iterator[None]:
-    """Raises BAD_DATA naming a data file that is missing, or cannot be read."""
+    """Tell a data file that is missing or damaged (BAD_DATA), or else what its store or the system lacks."""
     try:
         yield
     except FileNotFoundError as error:
         raise missing_file(path) from error
-    except (OSError, pa.ArrowException) as error:
-        raise TrinityError("BAD_DATA", f"'{path}' cannot be read ({error}).") from error
+    except (OSError, MemoryError, pa.ArrowException) as error:
+        damaged = TrinityError("BAD_DATA", f"'{path}' cannot be read ({error}).")
+        raise system_trouble(error, path) or damaged from error
 
 
 def missing_file(path: str) -> TrinityError:
