@@ -13,7 +13,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import trinity
+from tests.support.bucket_lake import ROWS, BucketLake, objects
 from tests.support.iceberg import pyiceberg
+from tests.support.object_store import ObjectServer
 from tests.support.put_back import Backup
 from tests.support.refusals import refused
 from trinity import Column, Session, Table, cdc
@@ -124,6 +126,30 @@ def test_a_session_reads_what_was_written_since(table: Table, way: PutBack, tmp_
     assert stored(table) == stored(elsewhere(table)) == [1, 3]
     put(table, 4)
     assert stored(table) == stored(elsewhere(table)) == [1, 3, 4]
+
+
+@pytest.mark.parametrize("lake", ["parquet", "delta"], indirect=True)
+def test_a_session_reads_what_was_written_since_in_a_bucket(
+    s3: Session, plain: Table, lake: BucketLake, object_server: ObjectServer
+) -> None:
+    log = {"parquet": "/_trinity/log/", "delta": "/_delta_log/"}[lake.fmt]
+    plain.append(ROWS)
+    before = set(objects(object_server, plain.location))
+    plain.append(ROWS)
+    assert len(plain.splits().files) == 2  # which this session remembers
+    reached = plain.connector.metadata.history(plain.handle)[-1]
+    for name in set(objects(object_server, plain.location)) - before:
+        if log in f"/{name}":
+            object_server.files.delete_file(name)
+    with lake.connect() as other:
+        other.table("plain").append(pa.table({"k": pa.array([7, 8, 9], pa.int32()), "v": ["x", "y", "z"]}))
+        assert other.table("plain").splits().version == reached.version
+        other.table("plain").append(ROWS)
+        known = {file.path for file in other.table("plain").splits().files}
+    assert {file.path for file in plain.splits().files} == known
+    [again] = [e for e in plain.connector.metadata.history(plain.handle) if e.version == reached.version]
+    with refused("INVALID_ARGUMENTS", "put back"):
+        Reached.of(reached).check("plain", again, "the stream", "")
 
 
 # -- streams ----------------------------------------------------------------------------------------------

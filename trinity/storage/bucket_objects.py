@@ -93,7 +93,7 @@ class BucketObjects:
 
     def list(self, root: str, prefix: str, after: str | None) -> Iterator[Entry]:
         for name, meta in self._listed(root, prefix, after):
-            yield Entry(name, meta["size"], _ms(meta))
+            yield Entry(name, meta["size"], _ms(meta), meta["e_tag"] or "")
 
     def _listed(self, root: str, prefix: str, after: str | None) -> Iterator[tuple[str, ObjectMeta]]:
         below = _key(f"{root}/{prefix}" if prefix else root)

@@ -14,11 +14,17 @@ __all__ = ["Entry", "Objects", "Stat"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One object: path relative to the store, bytes, milliseconds since the epoch."""
+    """One object: path relative to the store, bytes, milliseconds since the epoch; in a bucket its ETag."""
 
     path: str
     size: int
     modified_ms: int
+    tag: str = ""
+
+    @property
+    def stat(self) -> Stat:
+        """Return the facts as a :class:`Stat`, for comparison with those of another listing."""
+        return Stat(self.size, self.modified_ms * 10**6, self.tag)
 
 
 @dataclass(frozen=True)

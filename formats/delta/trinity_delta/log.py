@@ -174,7 +174,7 @@ def listed(store: ObjectStore, known: int | None = None) -> Listing:
     for entry in store.list(LOG, after=commit_name(known - 1) if known else None):
         name = entry.path.removeprefix(f"{LOG}/")
         if match := _COMMIT.fullmatch(name):
-            commits[int(match[1])] = Stat(entry.size, entry.modified_ms * 10**6, "")
+            commits[int(match[1])] = entry.stat
         else:
             others.append(name)
     return Listing(commits, frozenset(checkpoints_of(others)))

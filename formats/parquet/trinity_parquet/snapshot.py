@@ -248,7 +248,7 @@ def _listed(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | 
 def _stamps(store: ObjectStore, after: str | None = None) -> dict[int, Stat]:
     """The versions whose manifests are there -> facts about these, as a listing has them."""
     listed = ((number_of(entry.path), entry) for entry in store.list(LOG, after=after))
-    return {n: Stat(entry.size, entry.modified_ms * 10**6, "") for n, entry in listed if n is not None}
+    return {n: entry.stat for n, entry in listed if n is not None}
 
 
 def _change(store: ObjectStore, table: TableHandle, number: int) -> Change:
