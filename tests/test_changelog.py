@@ -82,7 +82,7 @@ def prune_all(table: Table) -> None:
     for path in files(table, ".json"):
         path.unlink()
     prune(table, int(time.time() * 1000) + 1000)
-    assert files(table, ".parquet") == []
+    assert files(table, ".trinity") == []
 
 
 @pytest.mark.full
@@ -129,13 +129,13 @@ def test_vacuum_takes_what_cannot_be_read_and_leaves_the_rest(session: Session, 
     table.compact(full=True)
     last = put(table, (1, 3, "c"))
     keep(table, [last])
-    orphan = Path(table.location) / CHANGELOG / "orphan.parquet"
+    orphan = Path(table.location) / CHANGELOG / "orphan.trinity"
     pq.write_table(pa.table({"a": [1]}), orphan)
-    assert len(files(table, ".parquet")) == 3
+    assert len(files(table, ".trinity")) == 3
     table.vacuum("1 day")
-    assert len(files(table, ".parquet")) == 3
+    assert len(files(table, ".trinity")) == 3
     table.vacuum("0 seconds")
-    assert [str(path) for path in files(table, ".parquet")] == list(keep(table, [last])[0].files)
+    assert [str(path) for path in files(table, ".trinity")] == list(keep(table, [last])[0].files)
     assert len(files(table, ".json")) == 1
     assert kept(table) >= {last}
 

@@ -160,7 +160,7 @@ def test_the_commit_of_one_whose_staged_files_are_gone_is_refused(
     sink = sinks.create_page_sink(insert.target, SinkId())
     sink.append_page(SECOND.to_batches()[0].cast(insert.target.storage))
     fragments = sink.finish()
-    object_server.files.delete_file(next(n for n in data_files(object_server, folder) if ".trinity-staging" in n))
+    object_server.files.delete_file(next(n for n in objects(object_server, folder) if ".trinity-staging" in n))
     assert "removed meanwhile" in refusal("TRANSACTION_CONFLICT", lambda: metadata.finish_insert(insert, fragments))
     assert len(data_files(object_server, folder)) == 2
     assert merged(theirs) == [(1, "a"), (2, "b"), (3, "c")]

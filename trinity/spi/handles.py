@@ -111,6 +111,8 @@ class WriteTarget:
         sync: whether files and their folders must be on disk before a sink says that it has finished.
         stamp: what rows have in :data:`~trinity.spi.STAMP`, unless they have something there; None for files without
             that column.
+        ending: of the files' names: ``.parquet`` for rows of the table, another one for what no reader of the table's
+            folder is to take for them.
     """
 
     folder: str
@@ -120,6 +122,7 @@ class WriteTarget:
     partition_by: tuple[str, ...] = ()
     sync: bool = True
     stamp: int | None = None
+    ending: str = ".parquet"
 
 
 @dataclass(frozen=True)

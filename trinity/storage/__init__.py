@@ -45,7 +45,7 @@ from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name
 from trinity.storage.nested import has_fields_of
 from trinity.storage.orphans import check_present, delete_around, delete_orphans
 from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages
-from trinity.storage.parquet_sink import ParquetPageSink, SinkFile, footer_statistics, is_sink_file
+from trinity.storage.parquet_sink import OWN_ENDING, ParquetPageSink, SinkFile, footer_statistics, is_sink_file
 from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
 from trinity.storage.position_deletes import (
     DeletesFragment,
@@ -119,6 +119,7 @@ __all__ = [
     "Grants",
     "any_granted",
     "Location",
+    "OWN_ENDING",
     "ObjectStore",
     "ParquetPageSink",
     "ParquetSinkProvider",

@@ -16,6 +16,7 @@ from trinity.secrets import logger
 from trinity.spi import Column, DataFile
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.location import Location
+from trinity.storage.parquet_sink import is_parquet
 from trinity.storage.store import Entry, ObjectStore
 
 __all__ = ["CHANGELOG", "Changelog", "KeptChanges"]
@@ -99,7 +100,7 @@ class Changelog:
         gone = [
             entry
             for entry in self.store.list()
-            if entry.path.endswith(".parquet")
+            if is_parquet(entry.path)
             and self.store.path(entry.path) not in listed
             and entry.modified_ms <= older_than_ms
         ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
 from trinity.storage.changelog import CHANGELOG
+from trinity.storage.parquet_sink import is_parquet
 from trinity.storage.store import Entry, ObjectStore
 
 __all__ = ["check_present", "delete_around", "delete_orphans"]
@@ -50,7 +51,7 @@ def delete_orphans(
     orphans = [
         entry
         for entry in store.list(folder)
-        if (entry.path.endswith(".parquet") or also(entry.path))
+        if (is_parquet(entry.path) or also(entry.path))
         and entry.path not in keep
         and entry.modified_ms <= older_than_ms
         and not entry.path.startswith(f"{CHANGELOG}/")

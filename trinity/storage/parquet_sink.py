@@ -31,12 +31,14 @@ from trinity.storage.renewing import with_renewed_keys
 from trinity.storage.store import ObjectStore
 
 __all__ = [
+    "OWN_ENDING",
     "ParquetPageSink",
     "SinkFile",
     "attempt_id",
     "file_errors",
     "file_name",
     "footer_statistics",
+    "is_parquet",
     "is_sink_file",
     "sync_folders_of",
 ]
@@ -51,7 +53,11 @@ _PAGE_ROWS: Final = 5_000
 _SAMPLE: Final = 10_000
 _WORTH: Final = 0.8
 """The share of its bytes to which Snappy has to bring a column: a scan gains more by doing without it otherwise."""
-_SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.parquet")
+OWN_ENDING: Final = ".trinity"
+"""The ending of Parquet files in a table's folder that have no rows of it: tombstones, places of deleted rows, changes.
+Other readers of the folder take what ends in ``.parquet`` for rows, as files of that kind did in older releases."""
+_ENDINGS: Final = (".parquet", OWN_ENDING)
+_SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.(parquet|trinity)")
 _SPARK: Final = b"org.apache.spark.version"
 _LEGACY_CALENDAR: Final = b"org.apache.spark.legacyDateTime"
 
@@ -78,14 +84,19 @@ class SinkFile:
     partition: Mapping[str, Any] = field(default_factory=dict)
 
 
-def file_name(statement: str, sink: SinkId, file: SinkFile) -> str:
+def file_name(target: WriteTarget, sink: SinkId, file: SinkFile) -> str:
     """Name of a sink's file.
 
     Names sort in the arrival order of the commit; the last part is how Spark recognises a bucket.
     """
     number = f"-{file.number:06d}" if file.number is not None else ""
     bucket = f"_{sink.bucket.index:05d}.c000" if sink.bucket else ""
-    return f"{statement}-{sink.order:06d}-{file.attempt}{number}{bucket}.parquet"
+    return f"{target.statement}-{sink.order:06d}-{file.attempt}{number}{bucket}{target.ending}"
+
+
+def is_parquet(name: str) -> bool:
+    """Return True for the name of a Parquet file in a table's folder, whatever it holds."""
+    return name.endswith(_ENDINGS)
 
 
 def is_sink_file(name: str) -> bool:
@@ -108,7 +119,7 @@ class ParquetPageSink(PageSink):
         self._schema = stored_schema(target.storage)
         self._file = file = file or SinkFile()
         self._store = ObjectStore(target.folder)
-        self._name = "/".join(filter(None, [file.folder, file_name(target.statement, sink, file)]))
+        self._name = "/".join(filter(None, [file.folder, file_name(target, sink, file)]))
         self.path = self._store.path(self._name)
         self._writer: pq.ParquetWriter | None = None
         self._footers: list[pq.FileMetaData] = []

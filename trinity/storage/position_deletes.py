@@ -22,7 +22,7 @@ from trinity.storage.errors import system_trouble
 from trinity.storage.location import Location
 from trinity.storage.naming import FIELD_ID
 from trinity.storage.parquet_files import open_parquet
-from trinity.storage.parquet_sink import SinkFile, attempt_id, file_errors, file_name, sync_folders_of
+from trinity.storage.parquet_sink import OWN_ENDING, SinkFile, attempt_id, file_errors, file_name, sync_folders_of
 from trinity.storage.store import ObjectStore
 
 __all__ = [
@@ -167,9 +167,11 @@ class PositionDeleteSink(DeleteSink):
 
     encoding: ClassVar[str] = "DELTA_BINARY_PACKED"
     """Parquet's encoding of the positions: a byte or so for each."""
+    ending: ClassVar[str] = OWN_ENDING
+    """The ending of the files' names."""
 
     def __init__(self, rewrite: RewriteTableHandle, sink: SinkId) -> None:
-        self._target = replace(rewrite.target, folder=f"{rewrite.table.location}/{DELETES}")
+        self._target = replace(rewrite.target, folder=f"{rewrite.table.location}/{DELETES}", ending=self.ending)
         self._sink = sink
         self._attempt = attempt_id()
         self._store = ObjectStore(self._target.folder)
@@ -178,7 +180,7 @@ class PositionDeleteSink(DeleteSink):
     def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
         """Writes the file's positions, with those that were deleted before."""
         gone = with_earlier(file, positions)
-        name = file_name(self._target.statement, self._sink, SinkFile(self._attempt, len(self._written)))
+        name = file_name(self._target, self._sink, SinkFile(self._attempt, len(self._written)))
         path = self._store.path(name)
         # told before it is written, so that it goes with an abort
         self._written.append(DeletesFragment(file.path, PositionDeletes(len(gone), (path,)), 0))

@@ -57,6 +57,8 @@ class DeletesWriter(ManifestWriterV2):
 class _Sink(PositionDeleteSink):
     encoding = "PLAIN"
     """The one of Iceberg's own writers, which every reader knows."""
+    ending = ".parquet"
+    """As of any delete file of Iceberg's: manifests list them, and other engines read them."""
 
     def named(self, file: DataFile) -> str:
         """The location by which the table's manifests know the file."""

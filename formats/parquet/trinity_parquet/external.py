@@ -29,6 +29,7 @@ from trinity.spi import (
     from_merge_fragments,
 )
 from trinity.storage import (
+    OWN_ENDING,
     FileChange,
     Location,
     ObjectStore,
@@ -220,7 +221,7 @@ def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
     statement = uuid.uuid4().hex
     folder = ObjectStore(table.location).path(f"{STAGING}/{statement}")
     target = write_target(folder, definition, storage_schema(definition), statement=statement)
-    return FolderTarget(**vars(target))
+    return FolderTarget(**vars(replace(target, ending=OWN_ENDING)))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.ingest import PageConformer
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget
-from trinity.storage import with_grants
+from trinity.storage import OWN_ENDING, with_grants
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -255,4 +255,4 @@ def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
 
 def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:
     """The target of a rewrite's tombstones: a folder beside the table's metadata, out of sight of other readers."""
-    return replace(target, folder=folder, storage=storage, statistics=(), partition_by=())
+    return replace(target, folder=folder, storage=storage, statistics=(), partition_by=(), ending=OWN_ENDING)

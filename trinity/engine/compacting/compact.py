@@ -42,6 +42,7 @@ from trinity.spi import (
     TableHandle,
     Tier,
 )
+from trinity.storage import OWN_ENDING, is_sink_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +104,7 @@ def _compact(
     spec = merge_spec(splits.definition)
     if strength is Strength.RESOLVE:
         return resolve(spark, connector, table, splits, spec) or _full(spark, connector, table, splits, spec)
-    if not log and (not full or not splits.files or (base and _is_compact(splits, spec))):
+    if not log and not (full and _is_worth_it(splits, spec)):
         return CommitResult(splits.version, skipped=True)
     runs, share = (log, _FULL_SHARE) if every is None else (newest_runs(splits.files, every), LEVELLED_SHARE)
     if full or (len(runs) == len(log) and sum(f.rows for f in log) >= share * sum(f.rows for f in base)):
@@ -111,6 +112,15 @@ def _compact(
     if len(runs) < 2:
         return CommitResult(splits.version, skipped=True)
     return _fold_log(spark, connector, table, splits, spec, runs)
+
+
+def _is_worth_it(splits: SplitSource, spec: MergeSpec) -> bool:
+    """Return True where a full compaction changes the files of a table without a log.
+
+    Older releases gave the sidecar names by which other readers of a table's folder take it for rows.
+    """
+    old = any(is_sink_file(file.name) and not file.name.endswith(OWN_ENDING) for file in splits.sidecar)
+    return bool(splits.files) and (old or not _is_compact(splits, spec))
 
 
 def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:

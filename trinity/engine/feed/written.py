@@ -13,7 +13,7 @@ from trinity.engine.appending.run_sinks import AppendTask, run_on_spark
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
 from trinity.spi import Column, DataFile, TableDefinition, from_fragments
-from trinity.storage import ParquetSinkProvider, write_target
+from trinity.storage import OWN_ENDING, ParquetSinkProvider, write_target
 
 __all__ = ["stored_columns", "stored_schema", "write_files"]
 
@@ -40,7 +40,7 @@ def write_files(target: Target, folder: str, written: TableDefinition, rows: Dat
     Raises:
         TrinityError: what writing files raises.
     """
-    into = write_target(folder, written, stored_schema(written), statistics=())
+    into = replace(write_target(folder, written, stored_schema(written), statistics=()), ending=OWN_ENDING)
     plain = replace(written, partition_by=(), properties={})
     conformer = plan_ingest(StoredForm.of(target, plain, into.storage), arrow_schema(rows.schema))
     return from_fragments(run_on_spark(AppendTask(ParquetSinkProvider(), into, conformer), rows))
