@@ -297,7 +297,7 @@ def test_a_warehouse_that_cannot_be_written(tmp_path: Path, fmt: str, spoil: Cal
     if spoil is _read_only and os.geteuid() == 0:
         spoil = _file_in_the_way  # root may write everywhere
     where = spoil(tmp_path)
-    with refused("FILESYSTEM_ERROR", str(where)):
+    with refused("PERMISSION_DENIED" if spoil is _read_only else "FILESYSTEM_ERROR", str(where)):
         trinity.connect(catalogs={"c": {"connector": fmt, "warehouse": str(where)}})
 
 

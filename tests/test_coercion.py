@@ -57,9 +57,14 @@ def rows_of(spark: SparkSession, kind: str, beside: str, name: str) -> DataFrame
     return spark.sql(f"SELECT * FROM VALUES {lines} AS v(n, {name})")
 
 
-def joined(target: DataFrame, source: DataFrame) -> dict[int, list[int]]:
-    """Number of a source row -> numbers of the target rows that Spark's join finds, for rows that share none."""
-    pairs = target.alias("t").join(source.alias("s"), F.expr("t.k = s.id")).select("s.n", "t.n").collect()
+def joined(target: DataFrame, source: DataFrame, kind: str) -> dict[int, list[int]]:
+    """Number of a source row -> numbers of the target rows that Spark's join finds, for rows that share none.
+
+    Beside CHAR blanks at the end do not matter, whatever the other text's type (K2).
+    """
+    blanks = kind == "char(4)" and source.schema["id"].dataType.simpleString() == "string"
+    on = F.expr("rtrim(t.k) = rtrim(s.id)" if blanks else "t.k = s.id")
+    pairs = target.alias("t").join(source.alias("s"), on).select("s.n", "t.n").collect()
     kept: dict[int, list[int]] = {}
     for row in sorted(source.select("n").collect()):
         mine = [t for s, t in pairs if s == row.n]
@@ -90,9 +95,9 @@ def only(source: DataFrame, rows: Collection[int]) -> None:
     source.where(F.col("n").isin(list(rows))).createOrReplaceTempView("s")
 
 
-def check_plain(session: Session, table: str, source: DataFrame) -> None:
+def check_plain(session: Session, table: str, kind: str, source: DataFrame) -> None:
     """MATCHED and NOT MATCHED of a plain table."""
-    kept = joined(session.table(table).to_df(), source)
+    kept = joined(session.table(table).to_df(), source, kind)
     only(source, kept)
     session.sql(f"""
         MERGE INTO {table} t USING s ON t.k = s.id WHEN MATCHED THEN UPDATE SET m = s.n
@@ -105,7 +110,7 @@ def check_plain(session: Session, table: str, source: DataFrame) -> None:
 def check_keyed(session: Session, table: str, kind: str, source: DataFrame) -> None:
     """MATCHED of a keyed table, and NOT MATCHED: the key that would be stored must be new, not what ON compared."""
     before = session.table(table).to_df()
-    kept = joined(before, source)
+    kept = joined(before, source, kind)
     matched = {t: s for s, found in kept.items() for t in found}
     plain = "string" if kind.startswith(("char", "varchar")) else kind
     stored = source.selectExpr("n", f"try_cast(id AS {plain}) AS k").where("k IS NOT NULL")
@@ -150,7 +155,7 @@ def check_pairs(session: Session, fmt: str, kind: str, others: Sequence[str]) ->
                 source.createOrReplaceTempView("s")
                 session.sql(f"MERGE INTO {plain} t USING s ON t.k = s.id WHEN MATCHED THEN DELETE")
         else:
-            check_plain(session, plain, source)
+            check_plain(session, plain, kind, source)
             check_keyed(session, keyed, kind, source)
         for name in (plain, keyed):
             session.sql(f"DROP TABLE {name}")

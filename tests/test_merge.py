@@ -126,7 +126,7 @@ def test_sources(sql: Session) -> None:
         assert changed(sql, merge.format(source)) == (1, 0, 0)
     assert [r[1] for r in rows(sql)] == [100, 200, 300]
     assert changed(sql, merge.format("(VALUES (1, 1)) AS s(id, w)")) == (1, 0, 0)
-    assert changed(sql, f"WITH c(id, w) AS (SELECT 2, 2), s AS (SELECT * FROM c) {merge.format('s')}") == (1, 0, 0)
+    assert changed(sql, f"WITH c(id, w) AS (VALUES (2, 2)), s AS (SELECT * FROM c) {merge.format('s')}") == (1, 0, 0)
     assert changed(sql, merge.format("(WITH c AS (SELECT 3 AS id, 3 AS w) SELECT * FROM c) s")) == (1, 0, 0)
     assert [r[1] for r in rows(sql)] == [1, 2, 3]
     assert changed(sql, "MERGE INTO t USING t s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v * 10") == (3, 0, 0)

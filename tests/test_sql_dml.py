@@ -162,6 +162,9 @@ REFUSED = [
     ("MERGE INTO t USING u ON id = 1 WHEN MATCHED THEN DELETE", "INVALID_ARGUMENTS", "column 'id' is ambiguous"),
     ("UPDATE t SET v = 1 FROM u WHERE id = 1", "INVALID_ARGUMENTS", "'id' is ambiguous"),
     ("MERGE INTO t USING t ON t.id = t.id WHEN MATCHED THEN DELETE", "INVALID_ARGUMENTS", "give one an alias"),
+    ("MERGE INTO t USING u ON t.id = w WHEN MATCHED THEN UPDATE SET v = id", "INVALID_ARGUMENTS", "'id' is ambiguous"),
+    ("UPDATE t SET v = id + 1 FROM u WHERE t.id = u.id", "INVALID_ARGUMENTS", "Write `t`.`id` or `u`.`id`"),
+    ("UPDATE t SET id = (id) FROM u WHERE t.id = u.id", "INVALID_ARGUMENTS", "'id' is ambiguous"),
     ("MERGE INTO t USING u AS t ON t.id = 1 WHEN MATCHED THEN DELETE", "INVALID_ARGUMENTS", "'t' names target and"),
     ("MERGE INTO t USING u a, u b ON t.id = id WHEN MATCHED THEN DELETE", "INVALID_ARGUMENTS", "'id' is ambiguous"),
     ("MERGE INTO t USING u a, u b ON w = 1 WHEN MATCHED THEN DELETE", "INVALID_ARGUMENTS", "several of that name"),
@@ -325,3 +328,20 @@ def test_types_are_found_in_subqueries_too(tables: Session) -> None:
     common = "WITH c AS (SELECT id / 2 AS h FROM u) MERGE INTO t USING c ON t.id = c.h / 2 WHEN MATCHED THEN DELETE"
     with prepared(tables, common, "trino") as made:
         assert made.on == "`t`.`id` = (`c`.`h` DIV 2)"
+
+
+@pytest.mark.parametrize("dialect", ["spark", "trino", "postgres"])
+def test_with_of_values(tables: Session, dialect: str) -> None:
+    """A WITH query is any query, VALUES too, in parentheses or without (M8)."""
+    for body in ("VALUES (1, 5), (2, 6)", "(VALUES (1, 5))", "VALUES (1, 5) UNION ALL SELECT id, w FROM u"):
+        text = f"WITH n(id, x) AS ({body}) {{}}"
+        merge = "MERGE INTO t USING n ON t.id = n.id WHEN MATCHED THEN UPDATE SET v = n.x"
+        for change in (merge, "UPDATE t SET v = x FROM n WHERE t.id = n.id", "DELETE FROM t USING n WHERE t.id = n.id"):
+            with prepared(tables, text.format(change), dialect) as made:
+                assert made.statement == change.split()[0]
+
+
+def test_the_column_that_is_set_is_the_targets_in_an_expression(tables: Session) -> None:
+    """As in the example of a MERGE that Trino's documentation has; ``v = v`` alone would change nothing, silently."""
+    merge = "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET id = id + 1, v = v + w"
+    assert cases(tables, merge)[0].values == {"id": "`t`.`id` + 1", "v": "`t`.`v` + `u`.`w`"}

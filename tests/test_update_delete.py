@@ -94,7 +94,7 @@ def test_update_from(sql: Session) -> None:
     joined = "UPDATE t SET v = a.w + b.w FROM u a JOIN (SELECT 5 AS w) b ON a.w < 101 WHERE a.id = t.id"
     assert affected(sql, joined) == 1
     assert affected(sql, "UPDATE t SET v = s.x FROM (VALUES (2, 7)) AS s(id, x) WHERE s.id = t.id") == 1
-    assert affected(sql, "WITH c AS (SELECT 3 AS id) UPDATE t SET v = -1 FROM c WHERE c.id = t.id") == 1
+    assert affected(sql, "WITH c(id) AS (VALUES (3)) UPDATE t SET v = -1 FROM c WHERE c.id = t.id") == 1
     assert [r[1] for r in rows(sql)] == [105, 7, -1]
 
 
@@ -122,7 +122,7 @@ def test_delete_with_subqueries(sql: Session) -> None:
 def test_delete_using(sql: Session) -> None:
     assert affected(sql, "DELETE FROM t USING u WHERE u.id = t.id AND w > 7") == 1  # both rows of u match it
     assert affected(sql, "DELETE FROM t USING u a, (SELECT 2 AS k) b WHERE b.k = t.id AND a.w = 400") == 1
-    assert affected(sql, "WITH c AS (SELECT 30 AS v) DELETE FROM t USING c WHERE c.v = t.v") == 1
+    assert affected(sql, "WITH c(v) AS (VALUES (30)) DELETE FROM t USING c WHERE c.v = t.v") == 1
     assert affected(sql, "DELETE FROM t USING u WHERE u.id = t.id") == 0
 
 

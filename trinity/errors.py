@@ -6,13 +6,14 @@ programs branch on ``error.code`` and people read the message: what is wrong, wh
 
 from __future__ import annotations
 
+import errno
 import json
 from difflib import get_close_matches
 from typing import Final, Literal, get_args
 
 from trinity.messages import presentable
 
-__all__ = ["CODES", "ErrorCode", "TrinityError", "first_line", "nearest"]
+__all__ = ["CODES", "ErrorCode", "TrinityError", "first_line", "nearest", "system_code"]
 
 ErrorCode = Literal[
     "NOT_SUPPORTED",
@@ -73,6 +74,15 @@ class TrinityError(Exception):
         """The error that :meth:`to_json` wrote."""
         fields = json.loads(text)
         return cls(fields["code"], fields["message"])
+
+
+def system_code(error: OSError) -> ErrorCode:
+    """Return PERMISSION_DENIED for what the system does not allow, as on a disk that is mounted read-only.
+
+    FILESYSTEM_ERROR for what it cannot do.
+    """
+    denied = isinstance(error, PermissionError) or error.errno == errno.EROFS
+    return "PERMISSION_DENIED" if denied else "FILESYSTEM_ERROR"
 
 
 def first_line(said: object) -> str:

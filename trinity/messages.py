@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 from trinity.secrets import redacted
 
-__all__ = ["SHOWN", "presentable", "shown_value", "without_traceback"]
+__all__ = ["SHOWN", "presentable", "shown_row", "shown_value", "value_text", "without_traceback"]
 
 SHOWN: Final = 200
 """Characters of a value, a name or a statement that a message shows."""
@@ -29,6 +31,26 @@ def shown_value(value: Any) -> str:
     """A value, a name or a statement in a message: its first 200 characters at most."""
     text = str(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def value_text(value: Any) -> str:
+    """Return a value in a message as SQL writes it: texts and times in quotes, numbers as digits, NULL for None."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"X'{shown_value(bytes(value).hex().upper())}'"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{value_text(k)}: {value_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str):
+        return "(" + ", ".join(map(value_text, value)) + ")"
+    return shown_value(value) if isinstance(value, int | float | Decimal) else f"'{shown_value(value)}'"
+
+
+def shown_row(names: Iterable[str], values: Iterable[Any]) -> str:
+    """Return some columns of a row in a message: ``a = 1, b = 'x'``."""
+    return ", ".join(f"{name} = {value_text(value)}" for name, value in zip(names, values, strict=True))
 
 
 def presentable(message: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trinity.calls import public
-from trinity.definition import evolve
+from trinity.definition import altering, evolve
 from trinity.engine.changing.program import Counts, Expression
 from trinity.errors import TrinityError
 from trinity.merge import Properties
@@ -338,4 +338,4 @@ class Table(TableReads, TableColumns):
             evolve.with_options(definition, given)
             self.session.external.change_properties(self.name, given)
             return
-        self.connector.metadata.alter_table(self.handle, lambda definition: evolve.with_options(definition, given))
+        altering.alter(self, lambda definition: evolve.with_options(definition, given))

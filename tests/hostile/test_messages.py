@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.refusals import refused
 from trinity import Column, Session, TrinityError, dbapi
-from trinity.messages import SHOWN, presentable
+from trinity.messages import SHOWN, presentable, value_text
 
 LONG = {
     "plain": "x" * 100_000,
@@ -211,3 +214,65 @@ def test_more_values_than_columns_are_a_type_mismatch(session: Session, tiered_f
         with pytest.raises(TrinityError) as caught:
             session.sql(f"INSERT INTO {tiered_fmt}.default.t {text}")
         assert caught.value.code == "TYPE_MISMATCH"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "NULL"),
+        (True, "TRUE"),
+        (7, "7"),
+        (Decimal("1.50"), "1.50"),
+        (2.5, "2.5"),
+        ("it's", "'it's'"),
+        (dt.date(2020, 1, 2), "'2020-01-02'"),
+        (dt.datetime(2020, 1, 2, 3, tzinfo=dt.UTC), "'2020-01-02 03:00:00+00:00'"),
+        (b"\x01\xff", "X'01FF'"),
+        (("a", 1), "('a', 1)"),
+        ({"d": dt.date(2020, 1, 2), "n": [Decimal(1), None]}, "{'d': '2020-01-02', 'n': (1, NULL)}"),
+    ],
+)
+def test_values_are_written_as_in_sql(value: Any, text: str) -> None:
+    assert value_text(value) == text
+
+
+def test_rows_are_told_in_sql(session: Session) -> None:
+    """A MERGE that meets one row twice, and one that inserts a live key."""
+    session.use("parquet", "default")
+    session.sql("CREATE TABLE t (d DATE, n DECIMAL(9,2), v INT, PRIMARY KEY (d, n))")
+    session.sql("INSERT INTO t VALUES (DATE '2020-01-02', 1.5, 1)")
+    source = "(SELECT DATE '2020-01-02' AS d, 1.5BD AS n, x AS v FROM VALUES (1), (2) AS v(x)) s"
+    key = "(d = '2020-01-02', n = 1.50)"
+    with refused("MERGE_TARGET_ROW_MULTIPLE_MATCHES", key):
+        session.sql(f"MERGE INTO t USING {source} ON t.d = s.d WHEN MATCHED THEN UPDATE SET v = s.v")
+    with refused("CONSTRAINT_VIOLATION", key):
+        session.sql(f"MERGE INTO t USING {source} ON t.v = -1 WHEN NOT MATCHED AND s.v = 1 THEN INSERT *")
+
+
+def test_messages_have_the_whole_name(session: Session, fmt: str) -> None:
+    """Whichever definition they are made of: the table's, or the one that an adapter is about to change."""
+    table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("v", "int")], primary_key=["k"])
+    row = {"k": [1], "v": [1]}
+    with refused("TYPE_MISMATCH", f"'{fmt}.default.t'"):
+        table.upsert(pa.table({**row, "v": [["a"]]}), evolve=True)
+    with refused("TYPE_MISMATCH", f"'{fmt}.default.t'"):
+        table.upsert(pa.table({**row, "x": pa.nulls(1)}), evolve=True)
+    for change in (
+        lambda: table.add_column(Column("V", "int")),
+        lambda: table.drop_column("k"),
+        lambda: table.widen_column("v", "string"),
+        lambda: table.rename_column("v", "k"),
+        lambda: table.set_not_null("k", not_null=False),
+        lambda: table.set_properties({"merge-engine": "first-row"}),
+    ):
+        assert f"'{fmt}.default.t'" in shown(change)
+
+
+def test_names_in_backticks_name_columns(session: Session) -> None:
+    """The keys of a dict of values may be written as in SQL, as Delta's Python API has it."""
+    table = session.create_table("parquet.default.t", [Column("k", "int"), Column("a b", "int")])
+    table.append(pa.table({"k": [1], "a b": [1]}))
+    assert table.update("k = 1", {"`A b`": "2"}).updated == 1
+    assert table.to_arrow()["a b"].to_pylist() == [2]
+    with refused("COLUMN_NOT_FOUND", "no column 'a c'", "'a b'"):
+        table.update("k = 1", {"`a c`": "2"})

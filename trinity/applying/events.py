@@ -14,9 +14,10 @@ from pyspark.storagelevel import StorageLevel
 
 from trinity.applying.words import START_AT, Words, null_value
 from trinity.engine.appending.run_sinks import REFUSAL
-from trinity.engine.changing.assignment import as_stored, assigned, check_boolean, types_of
+from trinity.engine.changing.assignment import assigned, check_boolean, types_of
 from trinity.engine.guard import guard_expression
 from trinity.engine.spark.expressions import one_expression
+from trinity.engine.spark.texts import as_stored
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted

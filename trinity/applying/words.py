@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.engine.changing.program import Expression
 from trinity.errors import TrinityError, nearest
+from trinity.messages import value_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -132,7 +133,7 @@ def _names_of(given: str | SparkColumn | Sequence[str]) -> Sequence[str]:
 
 def _history(given: int | str) -> bool:
     if str(given) not in ("1", "2"):
-        raise TrinityError("INVALID_ARGUMENTS", f"stored_as_scd_type = {given!r}; it is 1 or 2.")
+        raise TrinityError("INVALID_ARGUMENTS", f"stored_as_scd_type = {value_text(given)}; it is 1 or 2.")
     return str(given) == "2"
 
 

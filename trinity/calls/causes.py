@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from trinity.depth import too_deep
-from trinity.errors import ErrorCode, TrinityError, first_line
+from trinity.errors import ErrorCode, TrinityError, first_line, system_code
 
 __all__ = ["as_trinity"]
 
@@ -90,9 +90,8 @@ def _from_storage(error: Exception) -> TrinityError:
     return TrinityError("FILESYSTEM_ERROR", f"The storage fails: {_said(error)}")
 
 
-def _from_system(error: Exception) -> TrinityError:
-    code: ErrorCode = "PERMISSION_DENIED" if isinstance(error, PermissionError) else "FILESYSTEM_ERROR"
-    return TrinityError(code, f"The system refuses: {_said(error)}")
+def _from_system(error: OSError) -> TrinityError:
+    return TrinityError(system_code(error), f"The system refuses: {_said(error)}")
 
 
 def _from_value(error: Exception) -> TrinityError | None:

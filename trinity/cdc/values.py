@@ -52,7 +52,8 @@ class Encoding:
         if kind.name in (*_COMPLEX, "string", "char", "varchar"):
             return given
         found, hint = self._scalar(column.name, kind, shown, given)
-        message = f"concat({text_literal(f'Column {column.name!r}: ')}, left({given}, 60), {text_literal(hint)})"
+        head = text_literal(f"Column '{column.name}': ")
+        message = f"concat({head}, left({given}, 60), {text_literal(hint)})"
         wrong = failing("TYPE_MISMATCH", message, shown)
         return f"coalesce({found}, IF({given} IS NULL, CAST(NULL AS {shown}), {wrong}))"
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from trinity.engine.feed.reached import Reached
 from trinity.errors import TrinityError
+from trinity.messages import value_text
 from trinity.spi import HistoryEntry, SplitSource
 
 __all__ = ["Batch", "Offset", "batch", "commits_behind"]
@@ -68,7 +69,7 @@ class Offset:
         needed = {"version": version, "timestamp": at, None: version}.get(begins, 0)
         if not fits or begins not in (*_BEGINNINGS, None) or needed is None:
             raise TrinityError(
-                "INVALID_ARGUMENTS", f"The checkpoint's offset {dict(data)} is none of a stream of Trinity's."
+                "INVALID_ARGUMENTS", f"The checkpoint's offset {value_text(data)} is none of a stream of Trinity's."
             )
         return cls(version, str(data.get("table", "")), begins, at, str(data.get("commit", "")))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from trinity.definition import evolve
@@ -13,6 +14,7 @@ from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.spi import Check, SplitSource, TableDefinition
+from trinity.sql.parsing.operands import compared_alone
 
 __all__ = ["add_check", "alter", "set_not_null"]
 
@@ -27,6 +29,7 @@ def _altered(target: Target, definition: TableDefinition, changes: Iterable[evol
         from trinity.storage import not_ours
 
         raise not_ours(str(target.name), "its columns")
+    definition = replace(definition, catalog=target.name.catalog)
     for change in changes:
         definition = evolve.changed(definition, change)
     merge_spec(definition)
@@ -50,7 +53,7 @@ def add_check(target: Target, check: Check) -> None:
         f"'{check.name}' is added."
     )
     change = partial(with_check, check=check)
-    _demand(target, target.splits(), change, f"NOT (\n{check.expression}\n)", refusal)
+    _demand(target, target.splits(), change, f"NOT (\n{compared_alone(check.expression)}\n)", refusal)
 
 
 def _demand(target: Target, splits: SplitSource, change: evolve.Change, violated: str, refusal: str) -> None:

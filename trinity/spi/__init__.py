@@ -60,7 +60,7 @@ from trinity.spi.stamps import (
     moment_of_append,
     row_change_stamp,
 )
-from trinity.spi.types import DataType, arrow_type, parse_type, type_text
+from trinity.spi.types import DataType, arrow_type, parse_given_type, parse_type, type_text
 
 __all__ = [
     # the adapter
@@ -92,6 +92,7 @@ __all__ = [
     "TableDefinition",
     "arrow_type",
     "parse_partition",
+    "parse_given_type",
     "parse_type",
     "stored_field",
     "type_text",

@@ -64,7 +64,7 @@ class TableHandle:
         if isinstance(self.version, bool) or not (self.version is None or isinstance(self.version, SupportsIndex)):
             raise TrinityError(
                 "INVALID_ARGUMENTS",
-                f"Version {self.version!r} of '{self.full_name}' is no whole number; history() shows those there are.",
+                f"Version '{self.version}' of '{self.full_name}' is no whole number; history() shows those there are.",
             )
 
     @property
@@ -131,13 +131,16 @@ class InsertTableHandle:
 
     Attributes:
         table: the handle, pinned to the version that the statement saw.
-        definition: the table at that version.
+        definition: the table at that version, which is given the catalog's name.
         target: where sinks write.
     """
 
     table: TableHandle
     definition: TableDefinition
     target: WriteTarget
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "definition", replace(self.definition, catalog=self.table.catalog))
 
     def check_demands(self, now: TableDefinition) -> None:
         """Check that the rows may still be added, made by ``finish_insert`` and ``finish_merge`` in each attempt (M6).

@@ -94,10 +94,16 @@ def _quoted(field: str) -> str:
 
 
 class _Parser:
-    """Recursive descent over ``name(args)``, ``name<types>`` and ``struct<field:type>``."""
+    """Recursive descent over ``name(args)``, ``name<types>`` and ``struct<field:type>``.
 
-    def __init__(self, text: str) -> None:
+    Args:
+        text: the type.
+        void: True where ``void``, the type of NULLs alone, is one.
+    """
+
+    def __init__(self, text: str, *, void: bool = False) -> None:
         self.text = text
+        self.void = void
         self.tokens = re.findall(r"`[^`]+`|\w+|\S", text)
         self.at = 0
 
@@ -179,7 +185,7 @@ class _Parser:
             return DataType(name, arguments)
         if name == "time" and arguments in ((), (6,)):
             return DataType("time")
-        if name not in _PRIMITIVES or arguments:
+        if (name not in _PRIMITIVES and not (self.void and name == "void")) or arguments:
             raise self.fail("known types are " + ", ".join([*_PRIMITIVES, "decimal", "char", "varchar"])
                             + ", array, map and struct")  # fmt: skip
         return DataType(name)
@@ -192,7 +198,16 @@ def parse_type(text: str) -> DataType:
     Raises:
         TrinityError: TYPE_MISMATCH when the text names no type that Trinity stores.
     """
-    parser = _Parser(text)
+    return _whole(_Parser(text))
+
+
+@lru_cache(maxsize=4096)
+def parse_given_type(text: str) -> DataType:
+    """Return the type of data, where ``void`` may be a type, of NULLs alone. Raises as :func:`parse_type`."""
+    return _whole(_Parser(text, void=True))
+
+
+def _whole(parser: _Parser) -> DataType:
     found = parser.type()
     if parser.at != len(parser.tokens):
         raise parser.fail(f"'{parser.peek()}' is left over")

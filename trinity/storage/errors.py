@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable
 from typing import Any, Final
 
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, system_code
 from trinity.secrets import logger
 from trinity.storage.location import in_bucket
 from trinity.storage.store_kinds import kind_of
@@ -79,8 +79,8 @@ def system_trouble(error: BaseException, path: str) -> TrinityError | None:
     """
     if (trouble := store_trouble(error, path)) is not None:
         return trouble
-    if isinstance(error, PermissionError):
-        return TrinityError("PERMISSION_DENIED", f"No permission for '{path}': {error}.")
+    if isinstance(error, OSError) and (code := system_code(error)) == "PERMISSION_DENIED":
+        return TrinityError(code, f"No permission for '{path}': {error}.")
     short = isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _LACKING)
     if short or any(sign in str(error) for sign in _SIGNS):
         return TrinityError(

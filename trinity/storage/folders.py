@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, system_code
 from trinity.spi import TableHandle, VacuumResult
 from trinity.storage.commits import CommitRaced, commit_loop
 from trinity.storage.folder_names import NamedFolders
@@ -80,7 +80,7 @@ class FolderCatalog:
             make_folder(self.root.join(DEFAULT_SCHEMA), sync=False)
         except OSError as error:
             raise TrinityError(
-                "FILESYSTEM_ERROR", f"Warehouse folder '{self.root}' cannot be made or written: {error.strerror}."
+                system_code(error), f"Warehouse folder '{self.root}' cannot be made or written: {error.strerror}."
             ) from error
 
     def list_schemas(self) -> list[str]:
@@ -97,7 +97,7 @@ class FolderCatalog:
             raise schema_taken(self.catalog, schema) from error
         except OSError as error:
             raise TrinityError(
-                "FILESYSTEM_ERROR", f"Folder '{folder}' of schema '{self.catalog}.{schema}' cannot be made: {error}."
+                system_code(error), f"Folder '{folder}' of schema '{self.catalog}.{schema}' cannot be made: {error}."
             ) from error
 
     def drop_schema(self, schema: str) -> None:
@@ -121,7 +121,7 @@ class FolderCatalog:
                 raise self._no_schema(schema) from error
             except OSError as error:  # others have put something into it meanwhile, or it is a link
                 what = f"Folder '{folder}' of schema '{self.catalog}.{schema}'"
-                raise TrinityError("FILESYSTEM_ERROR", f"{what} cannot be removed: {error}.") from error
+                raise TrinityError(system_code(error), f"{what} cannot be removed: {error}.") from error
 
     def list_tables(self, schema: str) -> list[str]:
         """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, system_code
 from trinity.spi import (
     STAMP,
     ColumnStats,
@@ -369,7 +369,5 @@ class file_errors:
             ) from error
         if error is not None and (trouble := store_trouble(error, self.path)) is not None:
             raise trouble from error
-        if isinstance(error, PermissionError):
-            raise TrinityError("PERMISSION_DENIED", f"No permission to write '{self.path}'.") from error
         if isinstance(error, OSError):
-            raise TrinityError("FILESYSTEM_ERROR", f"'{self.path}' cannot be written: {error}.") from error
+            raise TrinityError(system_code(error), f"'{self.path}' cannot be written: {error}.") from error

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from trinity.errors import TrinityError, first_line
+from trinity.errors import TrinityError, first_line, system_code
 from trinity.spi import (
     Connector,
     ConnectorContext,
@@ -22,6 +22,7 @@ from trinity.spi import (
 from trinity.storage import HADOOP_S3, Location, ObjectStore, make_folder, scrubbed_warnings, shown
 from trinity_iceberg.options import DEFAULT_SCHEMA, DELEGATION, VENDED, IcebergOptions, folder_of, hands_out_keys
 from trinity_iceberg.sink import IcebergSinkProvider
+from trinity_iceberg.trouble import is_denied
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -176,8 +177,10 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
             if attempt < 2 and "already exists" in str(error):
                 time.sleep(0.05)
                 continue
+            # (SQLite says no more of a file that may not be read; its folder is there)
+            closed = "unable to open database file" in str(error) and str(options.folder) in properties.get("uri", "")
             raise TrinityError(
-                "CONFIGURATION_INVALID",
+                "PERMISSION_DENIED" if closed or is_denied(error) else "CONFIGURATION_INVALID",
                 f"Catalog '{catalog}' cannot be opened with {shown(properties)}: {first_line(error)}. Check 'type', "
                 "'uri' and 'warehouse'.",
             ) from error
@@ -220,7 +223,7 @@ def _see_to(folder: Location) -> None:
         make_folder(folder, sync=False)
     except OSError as error:
         raise TrinityError(
-            "FILESYSTEM_ERROR", f"Warehouse folder '{folder}' cannot be made or written: {error.strerror}."
+            system_code(error), f"Warehouse folder '{folder}' cannot be made or written: {error.strerror}."
         ) from error
 
 

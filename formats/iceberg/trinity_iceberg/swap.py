@@ -25,7 +25,7 @@ from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, TableRe
 from pyiceberg.utils.properties import property_as_bool
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from trinity.errors import TrinityError, first_line
+from trinity.errors import TrinityError, first_line, system_code
 from trinity.storage import CommitRaced, after_commit, asking_again, commit_unknown, table_taken
 from trinity_iceberg.carried import OPERATION
 from trinity_iceberg.names import identifier_of
@@ -105,7 +105,7 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
         name: the full name.
 
     Raises:
-        TrinityError: TABLE_ALREADY_EXISTS, FILESYSTEM_ERROR, COMMIT_STATE_UNKNOWN.
+        TrinityError: TABLE_ALREADY_EXISTS, FILESYSTEM_ERROR, PERMISSION_DENIED, COMMIT_STATE_UNKNOWN.
     """
     full = ".".join(name)
     own = transaction.table_metadata.table_uuid
@@ -121,7 +121,7 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
     except CommitRaced as error:
         raise table_taken(full) from error
     except OSError as error:
-        raise TrinityError("FILESYSTEM_ERROR", f"Table '{full}' cannot be made: {error}.") from error
+        raise TrinityError(system_code(error), f"Table '{full}' cannot be made: {error}.") from error
 
 
 def _first_snapshot(transaction: CreateTableTransaction) -> contextlib.AbstractContextManager[object]:

@@ -45,6 +45,7 @@ __all__ = [
     "TROUBLE",
     "catalog_errors",
     "catalog_trouble",
+    "is_denied",
     "is_refused",
     "load_table",
     "may_be_under_way",
@@ -96,7 +97,7 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
         error: one of :data:`TROUBLE`.
     """
     said = first_line(error)
-    if isinstance(error, _DENIED) or _aws_code(error) in _DENIED_BY_AWS or _denied_by_database(error):
+    if is_denied(error):
         return TrinityError(
             "PERMISSION_DENIED", f"Catalog '{catalog}' refuses: {said}. Check its credentials, and what they allow."
         )
@@ -113,6 +114,11 @@ def may_be_under_way(error: Exception) -> bool:
     """Return True for an error after which a catalog may still do what it was asked: its answer did not come."""
     cause = error.__cause__
     return isinstance(cause, _UNANSWERED) or (isinstance(cause, DBAPIError) and cause.connection_invalidated)
+
+
+def is_denied(error: Exception) -> bool:
+    """Return True for an error by which a catalog, or the database or the file that it is in, allows no access."""
+    return isinstance(error, _DENIED) or _aws_code(error) in _DENIED_BY_AWS or _denied_by_database(error)
 
 
 def _denied_by_database(error: Exception) -> bool:

@@ -111,7 +111,8 @@ class Claims:
             return Claim(found["number"], found["statement"], found["moves"], removed)
         except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
             raise TrinityError(
-                "BAD_DATA", f"'{self._store.path(name)}' is missing or corrupt ({error!r}); restore it from a copy."
+                "BAD_DATA",
+                f"'{self._store.path(name)}' is missing or corrupt ({error}); restore it from a copy.",
             ) from error
 
     def settle(self) -> None:

@@ -263,7 +263,7 @@ def _change(store: ObjectStore, table: TableHandle, number: int) -> Change:
     except (KeyError, TypeError, ValueError) as error:
         raise TrinityError(
             "BAD_DATA",
-            f"Manifest '{store.path(name)}' of table '{table.full_name}' is corrupt ({error!r}); {REMEDY}",
+            f"Manifest '{store.path(name)}' of table '{table.full_name}' is corrupt ({error}); {REMEDY}",
         ) from error
 
 

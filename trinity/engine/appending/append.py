@@ -20,7 +20,7 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, arrow_schema
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.messages import shown_value
+from trinity.messages import value_text
 from trinity.spi import (
     STAMP,
     CommitResult,
@@ -155,7 +155,7 @@ def checked_txn(txn: TransactionId) -> TransactionId:
         application.encode()
         return application, operator.index(version)
     except (TypeError, ValueError) as error:
-        message = f"txn={shown_value(repr(txn))}: give (application, version), as ('orders', 17)."
+        message = f"txn = {value_text(txn)}: give (application, version), as ('orders', 17)."
         raise TrinityError("INVALID_ARGUMENTS", message) from error
 
 

@@ -64,6 +64,8 @@ def cast_array(array: pa.Array, target: pa.DataType, where: str, timezone: str) 
 
 def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
     source = array.type
+    if pa.types.is_null(source):
+        return pa.nulls(len(array), target)
     if pa.types.is_dictionary(source):
         return _cast(_decoded(array), target, timezone)
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):

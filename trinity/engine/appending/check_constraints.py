@@ -16,6 +16,7 @@ from trinity.engine.spark.expressions import check_stored, is_deterministic
 from trinity.engine.spark.frames import local_frame
 from trinity.engine.spark.remote import analysed
 from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.texts import as_stored, with_char
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
 from trinity.merge import quoted
@@ -23,6 +24,7 @@ from trinity.merge.fold import is_deleted
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import text_literal
 from trinity.spi import Check, Operation, TableDefinition
+from trinity.sql.parsing.operands import compared_alone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,17 +80,19 @@ def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> D
         definition: the table.
         table: its full name, for messages.
     """
+    from pyspark.sql import functions as F
+
     names = [name for name in rows.columns if name != REFUSAL]
     given = {name.lower(): quoted(name) for name in names}
     values = [given.get(c.name.lower()) or default_text(c, lambda: rows.sparkSession) for c in definition.columns]
     # a value that does not fit is for ingest to refuse
     stored = [
-        f"try_cast({value} AS {spark_type(c.type)}) AS {quoted(c.name)}"
+        as_stored(F.expr(f"try_cast({value} AS {spark_type(c.type)})"), c).alias(c.name)
         for value, c in zip(values, definition.columns, strict=True)
     ]
-    held = [f"{quoted(name)} AS {_HELD}{n}" for n, name in enumerate(names)]
-    refused = REFUSAL if REFUSAL in rows.columns else f"CAST(NULL AS STRING) AS {REFUSAL}"
-    filled = rows.selectExpr(*held, *stored, refused)
+    held = [F.col(quoted(name)).alias(f"{_HELD}{n}") for n, name in enumerate(names)]
+    refused = F.col(REFUSAL) if REFUSAL in rows.columns else F.lit(None).cast("string").alias(REFUSAL)
+    filled = with_char(rows.select(*held, *stored, refused), definition.columns)
     found = f"coalesce({REFUSAL}, {_violation(definition, table, filled)}) AS {REFUSAL}"
     return filled.selectExpr(*[f"{_HELD}{n} AS {quoted(name)}" for n, name in enumerate(names)], found)
 
@@ -102,7 +106,7 @@ def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinit
         definition: the target.
         table: its full name, for messages.
     """
-    wide = changes.selectExpr("*", f"{quoted(merge_row)}.*")
+    wide = with_char(changes.selectExpr("*", f"{quoted(merge_row)}.*"), definition.columns)
     stores = f"{quoted(merge_row)}._trinity_operation <> {int(Operation.DELETE)}"
     found = f"coalesce({REFUSAL}, CASE WHEN {stores} THEN {_violation(definition, table, wide)} END) AS {REFUSAL}"
     return wide.selectExpr(*[found if name == REFUSAL else quoted(name) for name in changes.columns])
@@ -116,7 +120,7 @@ def _violation(definition: TableDefinition, table: str, rows: DataFrame) -> str:
     if definition.keyed and not all(c.every for c in definition.checks):
         alive = f"NOT coalesce({is_deleted(merge_spec(definition), rows)}, FALSE) AND "
     arms = [
-        f"WHEN {'' if c.every else alive}NOT (\n{c.expression}\n) THEN {_error(definition, table, c)}"
+        f"WHEN {'' if c.every else alive}NOT (\n{compared_alone(c.expression)}\n) THEN {_error(definition, table, c)}"
         for c in definition.checks
     ]
     return f"CASE {' '.join(arms)} END"

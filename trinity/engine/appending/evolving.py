@@ -11,7 +11,7 @@ from trinity.engine.appending.casts import assignable
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.hidden import DELTA_FEED, ICEBERG_FEED
-from trinity.spi import Column, DataType, TableDefinition, parse_type, type_text
+from trinity.spi import Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 
 __all__ = ["evolved", "follow"]
 
@@ -81,6 +81,6 @@ def _type(field: pa.Field) -> DataType | None:
     if pa.types.is_null(field.type):
         return None
     try:
-        return parse_type(type_text(field.type))
+        return parse_given_type(type_text(field.type))
     except TrinityError as error:
         raise TrinityError("TYPE_MISMATCH", f"Column '{field.name}': {error.message}") from error

@@ -20,7 +20,7 @@ from trinity.merge.carried import ingested_columns
 from trinity.merge.engine import MergeEngine
 from trinity.merge.parse import merge_spec
 from trinity.merge.write_rules import WriteRules
-from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_type, type_text
+from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 
 __all__ = ["PageConformer", "StoredForm", "plan_ingest"]
 
@@ -128,7 +128,7 @@ class PageConformer:
     def _check_length(self, plan: _ColumnPlan, array: pa.Array) -> None:
         limit = plan.type.arguments[0]
         # trailing blanks beyond the length are cut, as SQL and Spark do
-        lengths = pc.utf8_length(array if plan.type.name == "char" else pc.utf8_rtrim(array, " "))
+        lengths = pc.utf8_length(pc.utf8_rtrim(array, " "))
         if (pc.max(lengths).as_py() or 0) > limit:
             bad = array.filter(pc.greater(lengths, limit))[0].as_py()
             raise TrinityError(
@@ -146,11 +146,11 @@ class PageConformer:
 
 
 def _padded(plan: _ColumnPlan, array: pa.Array) -> pa.Array:
-    if plan.type.name == "char":
-        return pc.utf8_rpad(array, plan.type.arguments[0], " ")
-    if plan.type.name == "varchar":
-        return pc.utf8_slice_codeunits(array, 0, plan.type.arguments[0])
-    return array
+    if plan.type.name not in ("char", "varchar"):
+        return array
+    length = plan.type.arguments[0]
+    array = pc.utf8_slice_codeunits(array, 0, length)
+    return pc.utf8_rpad(array, length, " ") if plan.type.name == "char" else array
 
 
 def _one_zero(array: pa.Array) -> pa.Array:
@@ -230,7 +230,7 @@ def _match(name: str, definition: TableDefinition, names: Sequence[str]) -> dict
 
 def _check_type(name: str, column: Column, kind: DataType, given: pa.DataType) -> None:
     try:
-        found = parse_type(type_text(given)) if not pa.types.is_null(given) else kind
+        found = parse_given_type(type_text(given))
     except TrinityError as error:
         raise TrinityError("TYPE_MISMATCH", f"Column '{column.name}': {error.message}") from error
     if not assignable(found, kind):

@@ -13,6 +13,7 @@ from trinity.engine.reading.merged_read import stored_winners
 from trinity.errors import TrinityError
 from trinity.merge.fold import beats
 from trinity.merge.quoting import quoted
+from trinity.messages import shown_row
 from trinity.spi import Operation, SplitSource
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, change
     for row in bad.where("_trinity_live OR _trinity_loses").limit(1).collect():
         if not row["_trinity_live"]:
             raise plan.losing()
-        key = ", ".join(f"{k} = {row[k]!r}" for k in spec.key)
+        key = shown_row(spec.key, (row[k] for k in spec.key))
         raise TrinityError(
             "CONSTRAINT_VIOLATION",
             f"{plan.program.statement} of table '{plan.table}' would write a row under a primary key that is live "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -16,14 +17,16 @@ from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
 from trinity.merge import quoted
 from trinity.spi import Column as TableColumn
-from trinity.spi import DataType, parse_type
+from trinity.spi import DataType, parse_given_type, parse_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["as_stored", "assigned", "assigned_rows", "check_assignable", "check_boolean", "types_of"]
+__all__ = ["assigned", "assigned_rows", "check_assignable", "check_boolean", "types_of"]
 
 _WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
+
+_VOID: Final = re.compile(r"\bvoid\b(?!:)")
 
 
 def types_of(rows: DataFrame, expressions: Sequence[Column]) -> list[SparkType]:
@@ -80,21 +83,6 @@ def check_assignable(kind: SparkType, column: TableColumn, table: str, where: st
         )
 
 
-def as_stored(value: Column, column: TableColumn) -> Column:
-    """Text as its column stores it: CHAR padded, VARCHAR without the blanks beyond its length (K2).
-
-    Text that is too long stays as it is, for the sink to refuse.
-    """
-    kind = parse_type(column.type)
-    if kind.name == "char":
-        length = kind.arguments[0]
-        return F.when(F.length(value) < length, F.rpad(value, length, " ")).otherwise(value)
-    if kind.name == "varchar":
-        length = kind.arguments[0]
-        return F.when(F.length(F.rtrim(value)) <= length, F.substring(value, 1, length)).otherwise(value)
-    return value
-
-
 def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, where: str) -> DataFrame:
     """Rows of an INSERT with their numbers and times as the columns take them.
 
@@ -109,7 +97,10 @@ def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, w
     values, refusals = [], []
     for field, column in zip(rows.schema.fields, columns, strict=True):
         value, refusal = F.col(quoted(field.name)), None
-        if _is_primitive(field.dataType) and converts(_parsed(field.dataType, where), parse_type(column.type)):
+        if _VOID.search(field.dataType.simpleString()):  # of array(), say
+            check_assignable(field.dataType, column, table, where)
+            value = value.cast(spark_type(column.type))
+        elif _is_primitive(field.dataType) and converts(_parsed(field.dataType, where), parse_type(column.type)):
             value, refusal = assigned(value, field.dataType, column, table, where)
         values.append(value.alias(field.name))
         refusals += [refusal] if refusal is not None else []
@@ -131,7 +122,7 @@ def _refusal(message: str, value: Column) -> Column:
 
 def _parsed(kind: SparkType, where: str) -> DataType:
     try:
-        return parse_type(kind.simpleString())
+        return parse_given_type(kind.simpleString())
     except TrinityError as error:
         raise TrinityError("TYPE_MISMATCH", f"{where}: {error.message}") from error
 

@@ -17,6 +17,7 @@ from pyspark.storagelevel import StorageLevel
 from trinity.engine.appending.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.engine.appending.live_keys import check_keys
 from trinity.engine.appending.run_sinks import REFUSAL
+from trinity.engine.changing.char_comparisons import padded_program
 from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts
 from trinity.engine.changing.engine_rules import check_mark, check_program
 from trinity.engine.changing.equalities import Equality, compared
@@ -102,6 +103,7 @@ class Attempt:
         condition = program.cases[0].condition if program.source is None else program.on
         facts = condition_facts(condition, splits.definition, names)
         equalities = compared(table.session.spark, program, splits.definition, facts.equalities)
+        program = padded_program(program, splits.definition)
         with held_source(program, splits.definition, equalities, len(splits.files)) as source:
             yield cls(table, program, merge, splits, facts, equalities, source)
 

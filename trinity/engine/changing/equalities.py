@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from trinity.engine.changing.assignment import types_of
 from trinity.engine.changing.program import Program
 from trinity.engine.spark.remote import is_remote
+from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import spark_type
 from trinity.merge.quoting import quoted
 from trinity.spi import Column as TableColumn
@@ -75,10 +76,15 @@ def compared(
     for column, value, kind, shared in zip(columns, values, given, common, strict=True):
         own = spark_type(column.type)
         if _tells(own, kind, shared):
-            expression, text = equalities[column.name], parse_type(column.type).name in ("char", "varchar")
-            stored = (shared == own or {kind, own} <= _DIGITS.keys()) and not text
-            found[column.name] = Equality(expression, in_type(value, kind, own), stored, kind == own)
+            cut = parse_type(column.type).name == "varchar"  # blanks beyond its length, which ON compares
+            stored = (shared == own or {kind, own} <= _DIGITS.keys()) and not cut
+            same = in_type(value, kind, own)
+            found[column.name] = Equality(equalities[column.name], _padded(same, column), stored, kind == own)
     return found
+
+
+def _padded(value: Column, column: TableColumn) -> Column:
+    return as_stored(value, column) if parse_type(column.type).name == "char" else value
 
 
 def in_type(value: Column, kind: str, wanted: str) -> Column:

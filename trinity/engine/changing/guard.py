@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
+from trinity.messages import shown_row
 from trinity.spi import Operation
 
 __all__ = ["FILLING", "MergeGuard"]
@@ -75,14 +76,14 @@ class _Watch:
             TrinityError: MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION naming the row.
         """
         if twice := _repeated(self.changed):
-            row = ", ".join(f"{n} = {v!r}" for n, v in zip(self.guard.identity, twice, strict=True))
+            row = shown_row(self.guard.identity, twice)
             raise TrinityError(
                 "MERGE_TARGET_ROW_MULTIPLE_MATCHES",
                 f"One row of table '{self.guard.table}' ({row}) matched more than one source row; make the source's "
                 "rows unique on the ON columns (M2).",
             )
         if twice := _repeated(self.filled):
-            row = ", ".join(f"{n} = {v!r}" for n, v in zip(self.guard.key_names, twice, strict=True))
+            row = shown_row(self.guard.key_names, twice)
             raise TrinityError(
                 "CONSTRAINT_VIOLATION",
                 f"The statement would write two rows of table '{self.guard.table}' under one primary key ({row}) (M4).",

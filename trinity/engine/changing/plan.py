@@ -6,6 +6,7 @@ columns, the row id, and the merge row that the first WHEN that holds yields.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,12 +17,13 @@ from pyspark.sql import functions as F
 
 from trinity.engine.appending.check_constraints import checked_changes
 from trinity.engine.appending.run_sinks import REFUSAL
-from trinity.engine.changing.assignment import as_stored, assigned, check_boolean, types_of
+from trinity.engine.changing.assignment import assigned, check_boolean, types_of
 from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.engine_rules import omitted_value, refusing_groups
 from trinity.engine.changing.equalities import Equality
 from trinity.engine.changing.program import Case, Expression, Program, When
 from trinity.engine.changing.three_valued import Use, three_valued_text
+from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
 from trinity.merge import MergeSpec
@@ -30,6 +32,7 @@ from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
+from trinity.sql.parsing.operands import compared_alone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +65,7 @@ def expanded(program: Program, definition: TableDefinition, spark: SparkSession)
 
 
 def _spelled_out(expression: Expression | None, use: Use) -> Expression | None:
-    return three_valued_text(expression, use) if isinstance(expression, str) else expression
+    return compared_alone(three_valued_text(expression, use)) if isinstance(expression, str) else expression
 
 
 def _expanded(case: Case, program: Program, definition: TableDefinition, spark: SparkSession) -> Case:
@@ -78,15 +81,21 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
 
 
 def _named(values: Mapping[str, Expression], definition: TableDefinition) -> dict[str, Expression]:
+    return {_column_named(name, definition): value for name, value in values.items()}
+
+
+def _column_named(given: str, definition: TableDefinition) -> str:
+    """Return a column's name as the table has it; one in backticks means what they hold."""
     known = {c.name.lower(): c.name for c in definition.visible}
-    for name in values:
-        if name.lower() not in known:
-            raise TrinityError(
-                "COLUMN_NOT_FOUND",
-                f"Table '{definition.full_name}' has no column '{name}'.{nearest(name, list(known.values()))} "
-                f"It has: {', '.join(known.values())}.",
-            )
-    return {known[name.lower()]: value for name, value in values.items()}
+    plain = given[1:-1].replace("``", "`") if re.fullmatch("`(?:[^`]|``)+`", given) else given
+    name = given if given.lower() in known else plain
+    if name.lower() not in known:
+        raise TrinityError(
+            "COLUMN_NOT_FOUND",
+            f"Table '{definition.full_name}' has no column '{name}'.{nearest(name, list(known.values()))} "
+            f"It has: {', '.join(known.values())}.",
+        )
+    return known[name.lower()]
 
 
 def _star(program: Program, definition: TableDefinition) -> dict[str, Expression]:
@@ -300,8 +309,8 @@ class MergePlan:
         if column.name in given and not (key and self._unmoved(case, column.name)):
             where = f"{self._clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
             value, error = assigned(given[column.name], kinds[column.name], column, self.table, where)
-            # which rows have one key is asked before they reach a sink
-            return (as_stored(value, column) if column.name in self.definition.primary_key else value), error
+            # which rows have one key, and what CHECK says, is asked before they reach a sink
+            return as_stored(value, column), error
         if update and not column.hidden:
             return self._target(column.name), None
         return F.lit(None).cast(spark_type(column.type)), None

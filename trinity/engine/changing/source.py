@@ -24,7 +24,7 @@ SMALL: Final = 2_000_000
 FEW: Final = 1000
 """Rows of a source whose values are held against the statistics of every file, one by one."""
 
-_BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "varchar", "decimal", "date"})
+_BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "char", "varchar", "decimal", "date"})
 """Types whose smallest and largest value in Python compare as the files' statistics do."""
 
 

@@ -14,6 +14,7 @@ from trinity.engine.reading.merged_read import merged_read
 from trinity.errors import TrinityError
 from trinity.merge.fold import is_deleted
 from trinity.merge.quoting import quoted
+from trinity.messages import shown_row
 from trinity.spi import Operation, SplitSource
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _check(plan: MergePlan, columns: Sequence[str], brought: DataFrame, kept: Da
     same = kept.select(*names).join(values.distinct(), list(columns), "left_semi")
     twice = values.unionByName(same).groupBy(*names).count().where("count > 1").limit(1)
     for row in twice.collect():
-        found = ", ".join(f"{c} = {row[c]!r}" for c in columns)
+        found = shown_row(columns, (row[c] for c in columns))
         raise TrinityError(
             "CONSTRAINT_VIOLATION",
             f"{plan.program.statement} of table '{plan.table}' would leave two rows with one value of the unique key "

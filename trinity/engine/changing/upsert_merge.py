@@ -18,7 +18,7 @@ __all__ = ["insert_case", "is_upsert"]
 def is_upsert(plan: MergePlan) -> bool:
     """True when every row of the source is written as it is, if the source has no key twice, and none is NULL.
 
-    Keys that ON would convert, or that are padded when they are stored, are left to the join.
+    Keys that ON would convert, or whose blanks are cut when they are stored, are left to the join.
     """
     spec, cases = plan.spec, {case.when: case for case in plan.program.cases if case.condition is None}
     update, insert = cases.get(When.MATCHED), cases.get(When.NOT_MATCHED)

@@ -12,10 +12,11 @@ from pyspark.sql import Column, DataFrame
 from trinity.engine.appending.append import arrow_reader, is_spark_frame
 from trinity.engine.appending.ingest import StoredForm, plan_ingest
 from trinity.engine.changing import statement as dml
-from trinity.engine.changing.assignment import as_stored, check_assignable
+from trinity.engine.changing.assignment import check_assignable
 from trinity.engine.changing.equalities import in_type
 from trinity.engine.changing.program import Case, Counts, Expression, Program, When
 from trinity.engine.guard import guard_program
+from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import arrow_frame, spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError

@@ -28,6 +28,7 @@ from trinity.engine.feed.interval import Bound, Interval, interval
 from trinity.engine.feed.kept import kept_rows
 from trinity.engine.spark.frames import local_frame
 from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.texts import with_char
 from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
@@ -91,7 +92,8 @@ def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> 
         definition = target.splits(last.version if last else None).definition
         check_names(target, definition)
         rows = _timed(spark, _rows(target, part, definition, form), part.entries)
-        return rows.select(*(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP)
+        shown = rows.select(*(quoted(c.name) for c in definition.visible), CHANGE_TYPE, VERSION, TIMESTAMP)
+        return with_char(shown, definition.visible)
 
 
 def _rows(target: Target, part: Interval, definition: TableDefinition, form: Form) -> DataFrame:

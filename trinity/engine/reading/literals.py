@@ -45,7 +45,7 @@ def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lamb
     if cast == "DATE" and kind != "date" and ":" in text:  # the cast would cut the time
         return None
     try:
-        found = convert(text)
+        found: Any = _padded(text, parse_type(full).arguments[0]) if kind == "char" else convert(text)
         if not _kept(found, cast, full):
             return None
         return _instant(found, timezone) if kind == "timestamp" else found
@@ -64,6 +64,13 @@ def _kept(found: Any, cast: str, kind: str) -> bool:
     _, digits, exponent = found.as_tuple()
     fraction = max(0, -int(exponent))
     return max(precision - scale, len(digits) - fraction) + max(scale, fraction) <= 38
+
+
+def _padded(text: str, length: int) -> str:
+    """Return text as a CHAR has it (K2). Raises ValueError for what is longer, but for blanks."""
+    if len(text.rstrip(" ")) > length:
+        raise ValueError(text)
+    return text[:length].ljust(length)
 
 
 def _instant(value: dt.datetime, timezone: Callable[[], str]) -> dt.datetime:

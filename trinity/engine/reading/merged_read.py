@@ -30,15 +30,17 @@ from trinity.engine.reading.scan import (
 )
 from trinity.engine.spark.remote import analysed, is_alone
 from trinity.engine.spark.settings import pinned
+from trinity.engine.spark.texts import with_char
 from trinity.engine.spark.types import arrow_frame, spark_type
 from trinity.engine.target import Host
 from trinity.merge.fold import SINCE, beats, is_deleted, winners
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
-from trinity.merge.rows import AnyRows
+from trinity.merge.rows import AnyRows, SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spark_tree import spark_tree
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, Column, DataFile, SplitSource, parse_type
+from trinity.sql.parsing.operands import compared_alone
 from trinity.storage import spark_schema
 
 if TYPE_CHECKING:
@@ -97,14 +99,14 @@ def _time_zone(spark: SparkSession) -> str:
 
 def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
     """The rows of :func:`merged_read` that meet a predicate; all without one. Raises as ``Table.to_df``."""
-    with _asked(session, where):
+    with _asked(session, where) as where:
         rows = merged_read(session.spark, splits, where)
         return analysed(rows.where(where) if where else rows)
 
 
 def explained_read(session: Host, splits: SplitSource, where: str | None = None) -> str:
     """The plan of :func:`filtered_read` in words; nothing is read. Raises as that does."""
-    with _asked(session, where):
+    with _asked(session, where) as where:
         definition, files = splits.definition, _files(session.spark, splits, where)
         spec = merge_spec(definition) if definition.keyed else None
         below = _ALL if spec is None else _below(session.spark, splits, spec, where)
@@ -112,15 +114,15 @@ def explained_read(session: Host, splits: SplitSource, where: str | None = None)
 
 
 @contextmanager
-def _asked(session: Host, where: str | None) -> Iterator[None]:
-    """A predicate of the caller's is none that reaches anything, and Spark's errors are Trinity's."""
+def _asked(session: Host, where: str | None) -> Iterator[str | None]:
+    """A predicate of the caller's as it is compared: none that reaches anything, and Spark's errors are Trinity's."""
     from trinity.calls.spark import spark_errors
     from trinity.engine.guard import guard_predicate
 
     with pinned(session.spark), spark_errors():
         if where is not None:
             guard_predicate(session, where)
-        yield
+        yield compared_alone(where) if where else where
 
 
 @dataclass(frozen=True)
@@ -129,19 +131,21 @@ class _Below:
 
     Attributes:
         where: rows that do not meet it.
+        columns: those that it names.
         listed: all keys for which it may be true, where it lists them and this process may look them up.
         keys: rows whose keys are not among these.
         few: whether the keys are known to be few enough for every task to hold.
     """
 
     where: str | None = None
+    columns: tuple[Column, ...] = ()
     listed: pa.Table | None = None
     keys: DataFrame | None = None
     few: bool = True
 
     def of(self, rows: DataFrame) -> DataFrame:
         if self.where:
-            rows = rows.where(self.where)
+            rows = with_char(rows, self.columns).where(self.where)
         if self.keys is not None:
             keys = F.broadcast(self.keys) if self.few else self.keys
             rows = rows.join(keys, self.keys.columns, "left_semi").select(*map(quoted, rows.columns))
@@ -267,7 +271,8 @@ def logical(rows: AnyRows, splits: SplitSource, further: Sequence[str] = ()) -> 
         for column, field in zip(splits.definition.columns, stored.fields, strict=True)
         if not column.hidden
     ]
-    return rows.selectExpr(*columns, *further)
+    shown = rows.selectExpr(*columns, *further)
+    return shown if isinstance(shown, SqlRows) else with_char(shown, splits.definition.visible)
 
 
 def _logical_column(stored: str, stored_type: str, column: Column) -> str:
@@ -305,4 +310,4 @@ def _below(
     if not (named <= key and plain):
         return _Below(keys=keys)
     listed = listed_keys(splits.definition, tree, partial(_time_zone, spark)) if is_alone(spark) else None
-    return _Below(where, listed, keys)
+    return _Below(where, tuple(map(splits.definition.column, spec.key)), listed, keys)

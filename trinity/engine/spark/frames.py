@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trinity.engine.spark.texts import with_char
 from trinity.engine.spark.types import arrow_frame
-from trinity.spi import arrow_type
+from trinity.spi import Column, arrow_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,4 +31,5 @@ def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
     values = zip(*rows, strict=True) if rows else ([] for _ in columns)
     arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
-    return arrow_frame(spark, pa.Table.from_arrays(arrays, schema=schema))
+    found = arrow_frame(spark, pa.Table.from_arrays(arrays, schema=schema))
+    return with_char(found, [Column(name, kind) for name, kind in columns.items()])

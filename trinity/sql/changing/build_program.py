@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from trinity.calls.spark import spark_errors
 from trinity.engine.appending.defaults import default_text
+from trinity.engine.changing.char_comparisons import padded_text
+from trinity.engine.changing.conditions import Names
 from trinity.engine.changing.program import Case, Program, When
 from trinity.engine.guard import guard_expression
 from trinity.engine.spark.types import spark_type
@@ -122,7 +125,7 @@ class _Builder:
             name = _quoted(body.dialect)(common.name)
             text = f"WITH RECURSIVE {name}{columns} AS ({text}) SELECT * FROM {name}"
         statement = self._spark(parse(text, body.dialect))
-        if not isinstance(statement.tree, exp.Query):
+        if not isinstance(statement.tree, exp.Query | exp.Values):  # (VALUES is none of sqlglot's queries)
             raise TrinityError("NOT_SUPPORTED", f"WITH {common.name}: only a query can stand there.")
         text = self.reads.rewritten(statement)
         rows = run_text(self.reads.session, text, self.reads.views)
@@ -167,6 +170,8 @@ class _Builder:
             return Case(When.MATCHED, clause.operation, condition)
         self._refuse_nested_correlation(where)
         text = self._text(where, Scope("DELETE WHERE", (self.target, source.side))) if where is not None else "TRUE"
+        names = Names(self.target.alias, source.side.alias, source.rows.columns)
+        text = padded_text(text, self.reads.definition(self.table), names, source.rows)
         view = f"{self.reads.register(source.rows)} AS {quoted(source.side.alias)}"
         return Case(When.MATCHED, clause.operation, f"EXISTS (SELECT 1 FROM {view} WHERE {text})")
 
@@ -195,8 +200,7 @@ class _Builder:
         target, other = self.target, source.side
         if clause.when is When.MATCHED:
             condition = Scope(f"{words} AND", (target, other))
-            # the row that SET changes is the target's: a bare name in it means that row's column first
-            values = Scope(f"{words} THEN UPDATE SET", (target, other), prefer_target=True)
+            values = Scope(f"{words} THEN UPDATE SET", (target, other))
         elif clause.when is When.NOT_MATCHED:
             condition, values = (Scope(w, (other,), (target,)) for w in (f"{words} AND", f"{words} THEN INSERT VALUES"))
         else:
@@ -208,9 +212,14 @@ class _Builder:
         if columns is None or clause.values is None:
             return None
         return {
-            column.name: self._default(column) if value.is_word("DEFAULT") else self._text(value, scope)
+            column.name: self._default(column) if value.is_word("DEFAULT") else self._set(column, value, scope)
             for column, value in zip(columns, clause.values, strict=True)
         }
+
+    def _set(self, column: Column, value: Piece, scope: Scope) -> str:
+        """Return the value of a column: in ``v = v + 1`` the bare name is the target's, in ``v = v`` ambiguous."""
+        alone = isinstance(value.expression().unnest(), exp.Column)
+        return self._text(value, scope if alone else replace(scope, assigned=column.name.lower()))
 
     def _default(self, column: Column) -> str:
         return default_text(column, lambda: self.reads.session.spark)

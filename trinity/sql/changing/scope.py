@@ -83,13 +83,14 @@ class Scope:
         clause: its words, for messages.
         sides: the rows that the clause has.
         absent: rows that it has not; their columns are known, to say so.
-        prefer_target: an unqualified name of both sides is the target's, not ambiguous.
+        assigned: the column, lower case, that an expression over it sets, as in ``SET v = v + 1``: its bare name is
+            the target's there, also where the source has one of that name.
     """
 
     clause: str
     sides: tuple[Side, ...]
     absent: tuple[Side, ...] = field(default=())
-    prefer_target: bool = False
+    assigned: str = ""
 
     def find(self, parts: Sequence[str]) -> tuple[int, Known] | None:
         """(how many parts name the column, the column); None for what is Spark's to resolve.
@@ -133,7 +134,7 @@ class Scope:
 
     def _bare(self, name: str) -> Known | None:
         hits = [s for s in self.sides if name.lower() in s.columns]
-        if len(hits) > 1 and self.prefer_target:
+        if len(hits) > 1 and name.lower() == self.assigned:
             hits = [s for s in hits if s.word == "target"]
         if len(hits) > 1:
             raise TrinityError(

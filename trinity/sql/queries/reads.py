@@ -14,6 +14,7 @@ from trinity.calls.spark import quiet, spark_errors
 from trinity.engine.guard import guard_statement
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
+from trinity.sql.parsing.operands import compared_alone
 from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.queries.pushdown import key_predicate
 from trinity.sql.queries.references import Edit, Reference, apply_edits, column_edits, find_references, is_inner_cte
@@ -33,14 +34,14 @@ __all__ = ["Read", "Reads", "spelled_out"]
 
 
 def spelled_out(statement: Statement) -> Statement:
-    """A statement in Spark's dialect, its INs that are used as values three-valued.
+    """A statement in Spark's dialect, its INs that are used as values three-valued, and its texts compared (K2).
 
     Raises:
         TrinityError: NOT_SUPPORTED as :func:`trinity.engine.changing.three_valued.three_valued`.
     """
     from trinity.engine.changing.three_valued import three_valued
 
-    text = three_valued(statement.tree, statement.text)
+    text = compared_alone(three_valued(statement.tree, statement.text))
     return statement if text is statement.text else parse(text, "spark")
 
 

@@ -1,0 +1,92 @@
+"""What may not be read or written is PERMISSION_DENIED, on every format the same, and the table is as it was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+SCRIPT: Final = """
+import os, sys
+import pyarrow as pa, trinity
+from trinity import Column, TrinityError
+
+folder, fmt = sys.argv[1:]
+root = os.geteuid() == 0
+
+def everything(place):
+    yield place
+    for above, folders, files in os.walk(place):
+        yield from (os.path.join(above, found) for found in (*folders, *files))
+
+def spoil(place, cause):
+    "Root may do everything, so that it becomes somebody else."
+    for path in everything(place) if cause == "read-only" else [place]:
+        os.chmod(path, (0o555 if os.path.isdir(path) else 0o444) if cause == "read-only" else 0o000)
+    if root:
+        os.seteuid(65534)
+
+def mend(place):
+    if root:
+        os.seteuid(0)
+    os.chmod(place, 0o755)
+    for path in everything(place):
+        os.chmod(path, 0o755)
+
+def told(what, work):
+    try:
+        work()
+        code = "done"
+    except TrinityError as error:
+        code = error.code
+    return f"{what} {code}"
+
+def tried(cause, spoil):
+    place = os.path.join(folder, cause)
+    name, columns = f"{fmt}.default.t", [Column("k", "int"), Column("v", "string")]
+    row = pa.table({"k": [2], "v": ["b"]})
+    with trinity.connect(place) as session:
+        table = session.create_table(name, columns, primary_key=["k"])
+        table.upsert(pa.table({"k": [1], "v": ["a"]}))
+        spoil(place, cause)
+        yield told("upsert", lambda: table.upsert(row))
+        yield told("vacuum", lambda: table.vacuum("0 seconds"))
+        yield told("create", lambda: session.create_table(f"{fmt}.default.u", columns))
+        yield told("connect", lambda: trinity.connect(place).table(name).to_arrow())
+        yield told("drop", lambda: session.drop_table(name))
+        mend(place)
+        if cause != "nothing":
+            yield f"rows {session.table(name).to_arrow().num_rows}"
+
+list(tried("nothing", lambda place, cause: None))  # what is imported late is not for everybody to read
+for cause in ("read-only", "closed"):
+    print(cause, *tried(cause, spoil))
+"""
+CODES: Final = {
+    "read-only": {**dict.fromkeys(("upsert", "vacuum", "create", "drop"), "PERMISSION_DENIED"), "connect": "done"},
+    "closed": dict.fromkeys(("upsert", "vacuum", "create", "drop", "connect"), "PERMISSION_DENIED"),
+}
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that others find, as those of pytest's are not."""
+    with tempfile.TemporaryDirectory() as found:
+        Path(found).chmod(0o755)
+        yield Path(found)
+
+
+def test_codes_do_not_depend_on_the_format(open_folder: Path, fmt: str) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(open_folder), fmt]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines():
+        cause, *found = line.split()
+        told = dict(zip(found[::2], found[1::2], strict=True))
+        assert told == {**CODES[cause], "rows": "1"}, cause
+    assert len(done.stdout.splitlines()) == len(CODES)

@@ -1,0 +1,107 @@
+"""Comparisons of the target's CHAR columns with text of the source, in the texts of a statement (K2).
+
+Spark pads literals and CHAR columns beside a CHAR column by itself. Any other text it compares as it is, and an upsert
+of the same row would pad it: so that ON finds the row whose key a row of the source would have, it is padded here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.changing.assignment import types_of
+from trinity.engine.changing.conditions import Names
+from trinity.engine.changing.program import Expression, Program
+from trinity.errors import TrinityError
+from trinity.spi import TableDefinition, parse_type
+
+__all__ = ["padded_program", "padded_text"]
+
+_COMPARISONS: Final = (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
+def padded_program(program: Program, definition: TableDefinition) -> Program:
+    """Return a program whose texts compare CHAR columns of the target with padded text of the source."""
+    source = program.source
+    if source is None or not _lengths(definition):
+        return program
+    names = Names(program.target_alias, program.source_alias, source.columns)
+
+    def padded(text: Expression | None) -> Expression | None:
+        return padded_text(text, definition, names, source) if isinstance(text, str) else text
+
+    cases = []
+    for case in program.cases:
+        values = {c: padded(v) or v for c, v in case.values.items()} if case.values else case.values
+        cases.append(replace(case, condition=padded(case.condition), values=values))
+    return replace(program, on=padded(program.on), cases=tuple(cases))
+
+
+@room()
+def padded_text(text: str, definition: TableDefinition, names: Names, source: DataFrame) -> str:
+    """Return an expression whose comparisons of CHAR columns of the target with text of the source are padded.
+
+    Args:
+        text: the expression, in Spark's dialect; what sqlglot cannot parse is left alone.
+        definition: the target.
+        names: the names that mean target and source.
+        source: its rows.
+    """
+    from trinity.sql.parsing.as_written import tree_as_written, written
+
+    lengths = _lengths(definition)
+    try:
+        tree = tree_as_written(text, exp.Condition) if lengths else None
+    except TrinityError:
+        return text
+    if tree is None:
+        return text
+    holder = exp.Alias(this=tree)
+    found = list(_beside_char(holder, definition, names, lengths))
+    if not found:
+        return text
+    kinds = types_of(source.alias(names.source or "s"), [F.expr(written(other)) for other, _ in found])
+    changed = False
+    for (other, length), kind in zip(found, kinds, strict=True):
+        if kind.simpleString() == "string":
+            other.replace(_padded(other, length))
+            changed = True
+    return written(holder.this) if changed else text
+
+
+def _lengths(definition: TableDefinition) -> dict[str, int]:
+    """Return the lengths of the CHAR columns, by name in lower case."""
+    kinds = {c.name.lower(): parse_type(c.type) for c in definition.visible}
+    return {name: kind.arguments[0] for name, kind in kinds.items() if kind.name == "char"}
+
+
+def _beside_char(
+    holder: exp.Expr, definition: TableDefinition, names: Names, lengths: dict[str, int]
+) -> Iterator[tuple[exp.Expr, int]]:
+    """Yield the expressions over the source that are compared with a CHAR column of the target, and its length."""
+    for node in holder.find_all(*_COMPARISONS):
+        for mine, other in ((node.left, node.right), (node.right, node.left)):
+            column = mine.unnest()
+            if not isinstance(column, exp.Column) or column.name.lower() not in lengths:
+                continue
+            columns = list(other.find_all(exp.Column))
+            of_source = bool(columns) and all(names.side(c, definition) == "source" for c in columns)
+            if of_source and names.side(column, definition) == "target" and not other.find(exp.Query):
+                yield other, lengths[column.name.lower()]
+
+
+def _padded(text: exp.Expr, length: int) -> exp.Expr:
+    """Return text as a CHAR of some length has it; what is longer, but for blanks, stays as it is, and equals none."""
+    fits = exp.LTE(this=_call("length", _call("rtrim", text)), expression=exp.Literal.number(length))
+    padded = _call("rpad", text, exp.Literal.number(length), exp.Literal.string(" "))
+    return exp.Paren(this=exp.Case().when(fits, padded).else_(text.copy()))
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=[a.copy() for a in arguments])

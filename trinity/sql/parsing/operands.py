@@ -1,0 +1,96 @@
+"""BETWEEN of texts, and NULL in IN, as the comparisons that they stand for: in neither Spark pads a CHAR column (K2).
+
+Spark pads the operands of ``=``, ``<`` and the like, and the values of an IN without NULL. What is changed here means
+the same for columns of every type. It is found by tokens, so that the rest of a text stays as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sqlglot import Token, TokenType
+
+from trinity.errors import TrinityError
+from trinity.sql.parsing.parse import tokenize
+
+__all__ = ["compared_alone"]
+
+_WORTH: Final = re.compile(r"\bbetween\b|\bnull\b", re.IGNORECASE)
+_BEFORE: Final = frozenset({"(", "AND", "OR", "NOT", "WHERE", "ON", "HAVING", "WHEN", "THEN", "ELSE"})
+"""Words before a column that is an operand by itself, but for a list, where it may give a column its name."""
+_AFTER: Final = frozenset({
+    ")", ",", "AND", "OR", "THEN", "WHEN", "ELSE", "END", "AS", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT",
+    "CLUSTER", "DISTRIBUTE", "WINDOW", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "JOIN", "LEFT", "RIGHT",
+    "FULL", "INNER", "CROSS", "ON",
+})  # fmt: skip
+"""Words after a value that is an operand by itself."""
+_TEXT: Final = frozenset({TokenType.STRING, TokenType.NULL})
+
+
+def compared_alone(text: str) -> str:
+    """Return a statement or expression of Spark's without BETWEEN of texts, and without NULL among the texts of an IN.
+
+    Both of a column alone; everything else, and what cannot be read, stays as it is.
+    """
+    if not _WORTH.search(text):
+        return text
+    try:
+        tokens = tokenize(text)
+    except TrinityError:
+        return text
+    for start, end, new in reversed(list(_edits(text, tokens))):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _edits(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
+    for place, token in enumerate(tokens):
+        if token.token_type not in (TokenType.BETWEEN, TokenType.IN):
+            continue
+        negated = place > 0 and tokens[place - 1].token_type is TokenType.NOT
+        first = _operand(tokens, place - negated)
+        found = _between(text, tokens, place) if token.token_type is TokenType.BETWEEN else _among(text, tokens, place)
+        if first is None or found is None or not _ends(tokens, found[0]):
+            continue
+        column = text[tokens[first].start : tokens[place - negated - 1].end + 1]
+        condition = found[1].replace("\0", column)
+        yield tokens[first].start, tokens[found[0] - 1].end + 1, f"(NOT {condition})" if negated else condition
+
+
+def _operand(tokens: Sequence[Token], end: int) -> int | None:
+    """Return the place of the first token of a column ``a.b.c`` that ends before a place, and is an operand alone."""
+    first = end - 1
+    while first >= 2 and tokens[first - 1].token_type is TokenType.DOT:
+        first -= 2
+    names = tokens[max(first, 0) : end : 2]
+    if first < 0 or not all(t.token_type in (TokenType.VAR, TokenType.IDENTIFIER) for t in names):
+        return None
+    return first if first == 0 or tokens[first - 1].text.upper() in _BEFORE else None
+
+
+def _ends(tokens: Sequence[Token], place: int) -> bool:
+    return place == len(tokens) or tokens[place].text.upper().split()[0] in _AFTER
+
+
+def _between(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
+    """Return the place behind ``BETWEEN 'a' AND 'b'`` and what it means of a column that a NUL stands for."""
+    kinds = [t.token_type for t in tokens[place + 1 : place + 4]]
+    if kinds != [TokenType.STRING, TokenType.AND, TokenType.STRING]:
+        return None
+    low, high = (text[t.start : t.end + 1] for t in (tokens[place + 1], tokens[place + 3]))
+    return place + 4, f"(\0 >= {low} AND \0 <= {high})"
+
+
+def _among(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
+    """Return the same of ``IN ('a', NULL)``."""
+    if place + 1 >= len(tokens) or tokens[place + 1].token_type is not TokenType.L_PAREN:
+        return None
+    end = next((n for n in range(place, len(tokens)) if tokens[n].token_type is TokenType.R_PAREN), len(tokens))
+    values, commas = tokens[place + 2 : end : 2], tokens[place + 3 : end : 2]
+    listed = all(t.token_type in _TEXT for t in values) and all(t.token_type is TokenType.COMMA for t in commas)
+    texts = [text[t.start : t.end + 1] for t in values if t.token_type is TokenType.STRING]
+    if not listed or not texts or len(texts) == len(values) or len(commas) != len(values) - 1:
+        return None
+    return end + 1, f"(\0 IN ({', '.join(texts)}) OR CAST(NULL AS BOOLEAN))"
