@@ -308,7 +308,7 @@ class Session:
     def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         """Go back to the newest version that can be read, of a table whose newest metadata is damaged.
 
-        What was committed behind it is lost; other sessions should not write to the table meanwhile.
+        What was committed behind it is lost: let nobody write meanwhile. What others took from a Delta log is put back.
 
         Args:
             name: the table.

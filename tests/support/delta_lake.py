@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from trinity.spi import ConnectorContext, TableHandle
 from trinity_delta import DeltaConnector, DeltaFormat
 
-__all__ = ["commit_by_others", "commit_file", "last_action", "open_catalog"]
+__all__ = ["commit_by_others", "commit_file", "last_action", "open_catalog", "restore_by_others"]
 
 
 def open_catalog(warehouse: Path, spark: SparkSession | None) -> DeltaConnector:
@@ -32,11 +32,11 @@ def commit_file(table: TableHandle, version: int) -> Path:
     return Path(table.location, "_delta_log", f"{version:020d}.json")
 
 
-def commit_by_others(table: TableHandle, *actions: dict[str, Any], operation: str = "ALTER") -> None:
+def commit_by_others(table: TableHandle, *actions: dict[str, Any], operation: str = "ALTER", **parameters: Any) -> None:
     """The next commit, as another engine writes it."""
     log = sorted(Path(table.location, "_delta_log").glob("*.json"))
     now = int(time.time() * 1000) + 1000
-    said = {"operation": operation, "operationParameters": {}}
+    said = {"operation": operation, "operationParameters": parameters}
     info = {"commitInfo": {"timestamp": now, "inCommitTimestamp": now, **said}}
     lines = "\n".join(json.dumps(a) for a in (info, *actions))
     log[-1].with_name(f"{len(log):020d}.json").write_text(lines)
@@ -46,3 +46,46 @@ def last_action(table: TableHandle, kind: str) -> Any:
     """The newest action of a kind in the log."""
     files = sorted(Path(table.location, "_delta_log").glob("*.json"))
     return [a[kind] for f in files for a in map(json.loads, f.read_text().splitlines()) if kind in a][-1]
+
+
+def restore_by_others(table: TableHandle, to: int, **said: Any) -> None:
+    """Go back to a version as Spark's RESTORE does: its files and its settings, and no domain metadata.
+
+    Args:
+        table: the table.
+        to: the version.
+        said: what the commit tells of the version, where not its number.
+    """
+    now, then = _live(table, len(list(Path(table.location, "_delta_log").glob("*.json"))) - 1), _live(table, to)
+    gone = [{"remove": {**_named(now[key]), "deletionTimestamp": 1, "dataChange": True}} for key in now.keys() - then]
+    come = [{"add": {**then[key], "dataChange": True}} for key in then.keys() - now]
+    actions = ({"metaData": _newest(table, "metaData", to)}, *come, *gone)
+    commit_by_others(table, *actions, operation="RESTORE", version=None if said else to, **said)
+
+
+def _named(added: dict[str, Any]) -> dict[str, Any]:
+    return {key: added[key] for key in ("path", "deletionVector", "tags") if key in added}
+
+
+def _newest(table: TableHandle, kind: str, version: int) -> Any:
+    """The newest action of a kind by a version."""
+    return [a[kind] for n in range(version + 1) for a in _actions(table, n) if kind in a][-1]
+
+
+def _actions(table: TableHandle, version: int) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in commit_file(table, version).read_text().splitlines()]
+
+
+def _live(table: TableHandle, version: int) -> dict[tuple[str, str | None], Any]:
+    """The files of a version, by path and deletion vector."""
+    found: dict[tuple[str, str | None], Any] = {}
+    for number in range(version + 1):
+        actions = _actions(table, number)
+        for file in (a["remove"] for a in actions if "remove" in a):
+            found.pop(_key(file), None)
+        found |= {_key(a["add"]): a["add"] for a in actions if "add" in a}
+    return found
+
+
+def _key(file: dict[str, Any]) -> tuple[str, str | None]:
+    return file["path"], (file.get("deletionVector") or {}).get("pathOrInlineDv")

@@ -35,7 +35,7 @@ def test_append_and_commit_numbers(lake: DeltaConnector, table: TableHandle, spa
     # the JVM's own view of the version is the same
     rebuilt = open_catalog(Path(table.location).parents[1], spark)
     rebuilt.metadata._snapshots._replay = (  # type: ignore[attr-defined]
-        lambda t, states, version: rebuilt.metadata._snapshots._rebuild(t, version)  # type: ignore[attr-defined]
+        lambda t, states, version: rebuilt.metadata._snapshots._rebuild(t, states, version)  # type: ignore[attr-defined]
     )
     again = rebuilt.metadata.get_splits(table)
     assert sorted(again.files, key=lambda f: f.name) == sorted(splits.files, key=lambda f: f.name)
@@ -123,6 +123,6 @@ def test_concurrent_appends_all_land(lake: DeltaConnector, table: TableHandle, t
     assert sorted(f.commit or 0 for f in splits.files) == list(range(1, 13))
     assert ids(lake, table) == sorted(w * 10 + i for w in range(4) for i in range(3))
     cold = open_catalog(tmp_path / "w", lake.metadata._logs.jvm().spark)  # type: ignore[attr-defined]
-    assert cold.metadata._snapshots._rebuild(table, 12).files == {  # type: ignore[attr-defined]
+    assert cold.metadata._snapshots._rebuild(table, None, 12).files == {  # type: ignore[attr-defined]
         f.name: f for f in splits.files
     }

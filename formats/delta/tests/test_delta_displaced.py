@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from trinity.errors import TrinityError
-from trinity.spi import Column, DataFile, TableDefinition, TableHandle, Tier
+from trinity.spi import Column, DataFile, Origin, TableDefinition, TableHandle, Tier
 from trinity.storage import ObjectStore
 from trinity_delta.actions import add, new_metadata, remove, sidecar_list
+from trinity_delta.restored import Since, as_remembered, remembered_at, since_trinity
 from trinity_delta.schema import configuration
-from trinity_delta.state import State, apply, displaced_since
+from trinity_delta.state import State, apply
 
 HANDLE = TableHandle("lake", "s", "t", "/lake/s/t")
 FOLDED = {"merge-engine": "partial-update", "sequence.field": "w"}
@@ -28,7 +29,7 @@ class Log:
 
     def __init__(self, properties: dict[str, str]) -> None:
         self.definition = table(properties).numbered()
-        protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+        protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata"]}}
         self.commits: list[list[Action]] = [
             [protocol, {"metaData": new_metadata(self.definition, configuration(self.definition))}]
         ]
@@ -45,15 +46,21 @@ class Log:
         path, tags = added["add"]["path"], added["add"].get("tags")
         return {"remove": {"path": path, "tags": tags, "dataChange": changes, "deletionTimestamp": 1}}
 
-    def by_others(self, *actions: Action, operation: str = "UPDATE") -> None:
-        self.commits.append([{"commitInfo": {"operation": operation, "timestamp": 1}}, *actions])
+    def by_others(self, *actions: Action, operation: str = "UPDATE", **parameters: int) -> None:
+        said = {"operation": operation, "operationParameters": parameters, "timestamp": 1}
+        self.commits.append([{"commitInfo": said}, *actions])
 
     def state(self) -> State:
-        found: State | None = None
+        found: list[State] = []
         for version, actions in enumerate(self.commits):
-            found = apply(HANDLE, found, version, actions)
-        assert found is not None
-        return found
+            found.append(apply(HANDLE, found[-1] if found else None, version, actions))
+            at = remembered_at(ObjectStore(HANDLE.location), "t", version, actions)
+            if at is not None:
+                found[-1] = as_remembered(found[-1], found[at], actions)
+        return found[-1]
+
+    def since_trinity(self) -> Since:
+        return since_trinity(reversed([*enumerate(self.commits)]))
 
     def refused(self) -> bool:
         try:
@@ -75,10 +82,10 @@ def test_a_change_of_compacted_rows(properties: dict[str, str]) -> None:
     assert not log.refused()
     log.by_others(log.gone(log.base), others("changed"))
     assert log.refused() == (properties == FOLDED)
-    assert displaced_since(reversed(log.commits)) == {"base.parquet"}
-    log.by_others(log.gone(others("changed")), log.base, operation="RESTORE")
+    assert log.since_trinity() == Since(frozenset({"base.parquet"}))
+    log.by_others(log.gone(others("changed")), log.base, operation="RESTORE", version=3)
     assert not log.refused()
-    assert displaced_since(reversed(log.commits)) == frozenset()
+    assert log.since_trinity() == Since(turn=5)
 
 
 def test_a_rewrite_is_no_change_and_a_change_of_what_it_wrote_is_one() -> None:
@@ -101,9 +108,10 @@ def test_files_that_a_restore_brings_back_are_as_old_as_they_were() -> None:
     log = Log(FOLDED)
     log.by_others(log.gone(log.log), others("changed"))
     log.by_others(others("more"), operation="WRITE")
-    log.by_others(log.gone(others("changed")), log.log, operation="RESTORE")
-    assert {name: file.commit for name, file in log.state().files.items()} == {
-        "base.parquet": 1,
-        "log.parquet": 2,
-        "more.parquet": 4,
-    }
+    ages = {"base.parquet": 1, "log.parquet": 2, "more.parquet": 4}
+    log.by_others(log.gone(others("changed")), log.log, operation="RESTORE", version=2)
+    assert {name: file.commit for name, file in log.state().files.items()} == ages
+    log.by_others(*(log.gone(added) for added in (log.base, log.log, others("more"))), operation="DELETE")
+    log.by_others(log.base, log.log, others("more"), operation="RESTORE", version=5)
+    assert {name: file.commit for name, file in log.state().files.items()} == ages
+    assert log.state().files["more.parquet"].origin is Origin.ADDED

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -20,7 +19,9 @@ from trinity_delta.stats import loosened, to_delta
 
 __all__ = [
     "LAST_CHECKPOINT",
+    "DOMAINS",
     "LOG",
+    "ORDER_DOMAIN",
     "SIDECAR_DOMAIN",
     "TAG_BUCKET",
     "TAG_COMMIT",
@@ -42,6 +43,7 @@ __all__ = [
     "sidecar_list",
     "transaction",
     "vacuum_mark",
+    "with_memory",
     "with_vector",
 ]
 
@@ -52,6 +54,10 @@ SIDECAR_DOMAIN: Final = "trinity.sidecar"
 """Domain metadata: the sidecar's files, paths relative to the table."""
 VACUUM_DOMAIN: Final = "trinity.vacuum"
 """Domain metadata: the oldest readable version."""
+ORDER_DOMAIN: Final = "trinity.row-order"
+"""Domain metadata: the table's :class:`~trinity.spi.RowOrder`."""
+DOMAINS: Final = frozenset({SIDECAR_DOMAIN, VACUUM_DOMAIN, ORDER_DOMAIN})
+"""All that Trinity keeps in domain metadata."""
 TAG_TIER: Final = "trinity.tier"
 TAG_COMMIT: Final = "trinity.commit"
 """Tag of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number."""
@@ -201,7 +207,7 @@ def vacuum_mark(oldest: int) -> Action:
 def new_metadata(definition: TableDefinition, settings: Mapping[str, str]) -> dict[str, Any]:
     """The ``metaData`` action of a new table, with its configuration."""
     return {
-        "id": str(uuid.uuid4()),
+        "id": definition.id,
         "name": definition.name,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema_string(definition),
@@ -215,6 +221,18 @@ def domain(name: str, content: Sequence[Any] | Mapping[str, Any]) -> Action:
     """Domain metadata of Trinity's: what a table keeps under a name until the next one."""
     text = json.dumps(content, separators=(",", ":"))
     return {"domainMetadata": {"domain": name, "configuration": text, "removed": False}}
+
+
+def with_memory(actions: Iterable[Mapping[str, Any]], memory: Iterable[Action]) -> list[Action]:
+    """Return the actions of a commit with domain metadata that it is to write, too, where it writes no other.
+
+    Args:
+        actions: the commit's.
+        memory: the domain metadata.
+    """
+    found = [dict(action) for action in actions]
+    said = {action["domainMetadata"]["domain"] for action in found if "domainMetadata" in action}
+    return [*found, *(action for action in memory if action["domainMetadata"]["domain"] not in said)]
 
 
 def _now_ms() -> int:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, TableHandle, parse_type
 from trinity.storage import Location, adopted_definition, adopted_properties
 from trinity_delta.external import APPEND_ONLY, as_column, check_writable, constraints, refused
 from trinity_delta.features import CONDITIONAL_PUT
 from trinity_delta.fields import fields_of
-from trinity_delta.schema import DEFAULT, DEFINITION, FEED, MODE, PARTITIONED, PHYSICAL, TEXT, stored_as
+from trinity_delta.schema import (
+    DEFAULT,
+    DEFINITION,
+    FEED,
+    MODE,
+    PARTITIONED,
+    PHYSICAL,
+    TABLE,
+    TEXT,
+    definition_digest,
+    stored_as,
+)
 
 __all__ = [
     "CLUSTERING",
@@ -21,6 +33,7 @@ __all__ = [
     "check_own_writable",
     "check_removable",
     "clustered_by",
+    "is_own",
     "on_record",
 ]
 
@@ -29,10 +42,49 @@ CLUSTERING: Final = "delta.clustering"
 _ISOLATION: Final = "delta.isolationLevel"
 
 
-def on_record(metadata: Mapping[str, Any]) -> TableDefinition | None:
-    """The definition as Trinity left it; None for a table that Trinity did not make."""
-    text = metadata.get("configuration", {}).get(DEFINITION)
-    return None if text is None else TableDefinition.from_dict(json.loads(text))
+def is_own(actions: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether the actions of a version are those of a table that Trinity has made."""
+    return any(_is_recorded(action["metaData"]) for action in actions if "metaData" in action)
+
+
+def on_record(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinition:
+    """Return the definition of a table of Trinity's as Trinity left it.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for one that another engine copied from another table, took away or changed.
+    """
+    settings = metadata["configuration"]
+    text, (sealed, _, digest) = settings.get(DEFINITION), settings.get(TABLE, "").partition(" ")
+    if text is None or (digest and digest != definition_digest(text)):
+        raise _changed(table, "changed" if text else "taken away")
+    try:
+        known = TableDefinition.from_dict(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise _changed(table, "changed") from error
+    if (sealed or known.id or metadata["id"]) != metadata["id"]:
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Delta table '{table.full_name}' is a copy that another engine made of a table of Trinity's (SHALLOW "
+            "CLONE, CREATE TABLE LIKE, CONVERT TO DELTA): tombstones and the order of rows, which Trinity keeps beside "
+            "the rows, did not come along. Copy rows by CREATE TABLE AS SELECT in Trinity, or copy the table's whole "
+            "folder; DROP TABLE takes this one away.",
+        )
+    return known
+
+
+def _is_recorded(metadata: Mapping[str, Any]) -> bool:
+    """True where a definition of Trinity's is there, or should be."""
+    settings = metadata.get("configuration", {})
+    return DEFINITION in settings or settings.get(TABLE, "").partition(" ")[0] == metadata.get("id")
+
+
+def _changed(table: TableHandle, what: str) -> TrinityError:
+    return TrinityError(
+        "NOT_SUPPORTED",
+        f"Another engine has {what} the property '{DEFINITION}' of Delta table '{table.full_name}', which says what "
+        f"its key and its options are. Put back what Trinity wrote there by session.repair('{table.full_name}'). To "
+        f"hand the table over to that engine take '{TABLE}' away, too.",
+    )
 
 
 def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, Any]) -> TableDefinition:

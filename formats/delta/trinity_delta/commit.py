@@ -14,7 +14,8 @@ from trinity_delta.features import KEPT
 from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.logs import Logs
 from trinity_delta.own_log import OwnTransaction, catch_up
-from trinity_delta.schema import DEFINITION, definition_text
+from trinity_delta.restored import in_force
+from trinity_delta.schema import recorded
 from trinity_delta.settings import are_kept
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
@@ -61,7 +62,7 @@ def commit_change(
             return done
         if state.definition.external:
             _warn_of_others(table.location)
-        return change(state, OwnTransaction(newest, state, snapshots))
+        return change(state, OwnTransaction(newest, state, snapshots, [] if state.written else in_force(newest, state)))
 
     return commit_loop(table.location, attempt, commit_timeout_s(first.definition.properties))
 
@@ -69,8 +70,7 @@ def commit_change(
 def record_definition(state: State, started: Transaction) -> None:
     """Put on record what other engines changed of the definition."""
     if state.changed:
-        recorded = {DEFINITION: definition_text(state.definition)}
-        started.alter({"configuration": {**state.metadata["configuration"], **recorded}})
+        started.alter({"configuration": {**state.metadata["configuration"], **recorded(state.definition)}})
 
 
 @cache
@@ -106,4 +106,5 @@ def _of_delta(jvm: DeltaJvm, table: TableHandle, state: State) -> DeltaTransacti
         raise CommitRaced(f"'{table.location}' holds another table now")
     if state.version != started.read_version:
         raise CommitRaced(f"version {started.read_version} came while version {state.version} was read")
+    started.memory = [] if state.written else in_force(table, state)
     return started

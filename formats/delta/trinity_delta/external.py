@@ -27,6 +27,7 @@ from trinity_delta.actions import file_key
 from trinity_delta.features import CONDITIONAL_PUT
 from trinity_delta.fields import every_field, fields_of, mapping_mode, nested_not_null
 from trinity_delta.jvm import DeltaJvm
+from trinity_delta.log import is_restore
 from trinity_delta.schema import CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT
 
 if TYPE_CHECKING:
@@ -152,11 +153,14 @@ def dated(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Acti
         commits: the actions of that commit and of all that follow, up to the version.
     """
     known: dict[str, int] = {}
+    ever: dict[str, int] = {}
     for number, commit in enumerate(commits, first):
         gone = {file_key(a["remove"]) for a in commit if "remove" in a}
         paths = {file_key(a["add"]) for a in commit if "add" in a}
         known = {p: n for p, n in known.items() if p not in gone - paths}
-        known |= dict.fromkeys(paths - gone, number)
+        back = is_restore(commit)  # its files are as old as they were
+        known |= {path: ever.get(path, first - 1) if back else number for path in paths - gone}
+        ever |= known
     return [
         {"add": {**a["add"], _COMMITTED: known.get(file_key(a["add"]), first - 1)}} if "add" in a else a
         for a in actions

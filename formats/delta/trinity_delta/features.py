@@ -9,11 +9,13 @@ from typing import Any, Final
 from trinity_delta.row_tracking import ENABLED, FEATURE
 from trinity_delta.schema import CONSTRAINT, FEED, MODE, PARTITIONED, VECTORS, WIDENING
 
-__all__ = ["CONDITIONAL_PUT", "KEPT", "SUPPORTED", "protocol_of"]
+__all__ = ["CONDITIONAL_PUT", "DOMAIN_METADATA", "KEPT", "SUPPORTED", "protocol_of"]
 
 CONDITIONAL_PUT: Final = "trinityConditionalPut"
 """A writer feature of Trinity's. No other writer knows it, so each one refuses to write: those that do not commit by a
 conditional put would overwrite commits. It asks nothing of readers."""
+DOMAIN_METADATA: Final = "domainMetadata"
+"""The feature under which a log keeps domain metadata, as Trinity's."""
 SUPPORTED: Final = "delta.feature."
 """Prefix of the settings that ask for a feature by its name."""
 _READERS: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "typeWidening"})
@@ -29,7 +31,7 @@ _SWITCHED: Final = {
 }
 """Settings that call for a feature where they are true."""
 KEPT: Final = frozenset(
-    {*_ALWAYS, *_SWITCHED.values(), "checkConstraints", "columnMapping", "domainMetadata", "timestampNtz"}
+    {*_ALWAYS, *_SWITCHED.values(), "checkConstraints", "columnMapping", DOMAIN_METADATA, "timestampNtz"}
 )
 """The features that Trinity keeps to where it commits by itself."""
 
@@ -47,7 +49,7 @@ def protocol_of(
     """
     had = (present or {}).get("writerFeatures") or ()
     wanted = {*had, *_ALWAYS, *further, *_of_settings(settings), *_of_types(json.loads(schema))}
-    wanted |= {"domainMetadata"} if FEATURE in wanted else set()  # where the highest number of a row is kept
+    wanted |= {DOMAIN_METADATA} if FEATURE in wanted else set()  # where the highest number of a row is kept
     readers = sorted({*((present or {}).get("readerFeatures") or ()), *(wanted & _READERS)})
     version = {"minReaderVersion": 3 if readers else 1, "minWriterVersion": 7}
     return {**version, **({"readerFeatures": readers} if readers else {}), "writerFeatures": sorted(wanted)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError, first_line
 from trinity.storage import CommitRaced, Location, ObjectStore, after_commit, logger, system_trouble
-from trinity_delta.actions import LOG, commit_name
+from trinity_delta.actions import LOG, commit_name, with_memory
 from trinity_delta.features import SUPPORTED
 from trinity_delta.schema import renamed_columns
 
@@ -193,6 +193,7 @@ class DeltaTransaction:
 
     Attributes:
         read_version: the version that it started from; -1 when there is no table.
+        memory: domain metadata that the commit writes where it says nothing else of it.
     """
 
     def __init__(self, jvm: DeltaJvm, name: str, location: str, transaction: Any) -> None:
@@ -202,6 +203,7 @@ class DeltaTransaction:
         self._transaction = transaction
         self.read_version = int(transaction.readVersion())
         self._id = str(transaction.txnId())
+        self.memory: Sequence[dict[str, Any]] = ()
 
     @property
     def table_id(self) -> str:
@@ -247,7 +249,7 @@ class DeltaTransaction:
             return self._commit(actions, self._jvm.rows_changed(operation), tags)
 
     def _commit(self, actions: Sequence[Action], operation: Any, tags: Mapping[str, str] = MappingProxyType({})) -> int:
-        wanted = self._jvm.sequence([self._jvm.action(a) for a in actions])
+        wanted = self._jvm.sequence([self._jvm.action(a) for a in with_memory(actions, self.memory)])
         try:
             version = int(self._transaction.commit(wanted, operation, self._jvm.mapping(tags)))
         except Exception as error:

@@ -27,6 +27,7 @@ __all__ = [
     "earliest_commit",
     "has_commits",
     "is_of_trinity",
+    "is_restore",
     "listed",
     "names_and_times",
     "newest_commit",
@@ -41,6 +42,7 @@ ENGINE: Final = "Trinity/"
 """The beginning of the writer's name in commits that Trinity makes by itself."""
 _GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
 """Places behind a missing commit where it is looked for others."""
+_RESTORE: Final = "RESTORE"
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 
@@ -166,6 +168,11 @@ def is_of_trinity(actions: Sequence[Mapping[str, Any]]) -> bool:
     """True for a commit that Trinity made by itself, not through Delta's classes."""
     infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
     return any(str(info.get("engineInfo", "")).startswith(ENGINE) for info in infos)
+
+
+def is_restore(actions: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a commit brought back the files of an older version."""
+    return any(action["commitInfo"].get("operation") == _RESTORE for action in actions if "commitInfo" in action)
 
 
 def listed(store: ObjectStore, known: int | None = None) -> Listing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -44,9 +45,7 @@ from trinity.storage import (
     delete_orphans,
     is_recorded,
     oldest_needed,
-    only_told,
     order_with,
-    repair_result,
     stamps_missing,
 )
 from trinity_delta.actions import LOG, TAG_OPERATION, add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
@@ -55,9 +54,10 @@ from trinity_delta.commit import commit_change, record_definition
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable
 from trinity_delta.logs import Logs
+from trinity_delta.mending import repaired
 from trinity_delta.order import order_actions
 from trinity_delta.partition import check_partitions
-from trinity_delta.repair import made_by_trinity, set_aside
+from trinity_delta.repair import made_by_trinity
 from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked, rewritten
 from trinity_delta.row_tracking import check_tracking
 from trinity_delta.schema import (
@@ -90,6 +90,7 @@ class DeltaMetadata(FolderMetadata):
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         check_partitions(definition)
+        definition = replace(definition, id=str(uuid.uuid4()))
 
         def make(table: TableHandle) -> None:
             log = self._logs.at(table.location, definition.properties)
@@ -333,11 +334,9 @@ class DeltaMetadata(FolderMetadata):
 
     def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         self._forget(table)  # what is remembered may not be readable any more
-        state, lost = self._snapshots.newest_readable(table)
-        if (told := only_told(table, state.version, lost, version, dry_run=dry_run)) is None:
-            set_aside(table.location, state.version, state.version + len(lost))
-            self._forget(table)
-        return told or repair_result(commit_result(state.version, state.files.values()), state.version, lost)
+        done = repaired(self._snapshots, table, version, dry_run=dry_run)
+        self._forget(table)
+        return done
 
     # -- helpers ----------------------------------------------------------------------------------------
 

@@ -8,12 +8,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from trinity.spi import Origin, RowOrder, TableDefinition
-from trinity_delta.actions import TAG_TIER, Action, by_kind, domain
+from trinity_delta.actions import ORDER_DOMAIN, TAG_TIER, Action, by_kind, domain
 
 __all__ = ["order_actions", "order_after", "order_since", "origin_of"]
 
-ORDER_DOMAIN: Final = "trinity.row-order"
-"""Domain metadata: the table's :class:`~trinity.spi.RowOrder`."""
 _COPYING: Final = ("UPDATE", "DELETE")
 """Delta's operations that bring data, but no rows that were not there before."""
 
@@ -40,7 +38,7 @@ def order_after(order: RowOrder, found: Mapping[str, list[Any]], definition: Tab
         version: its number.
     """
     for said in found.get("domainMetadata", ()):
-        if said["domain"] == ORDER_DOMAIN:
+        if said["domain"] == ORDER_DOMAIN and not said.get("removed"):
             return RowOrder.from_json(said["configuration"])
     if not definition.stamped or not any(_brings_rows(a, found) for a in found.get("add", ())):
         return order

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
-from trinity_delta.actions import LOG, Action, commit_name
+from trinity_delta.actions import LOG, Action, commit_name, with_memory
 from trinity_delta.checkpoint import write_checkpoint
 from trinity_delta.checksum import write_checksum
 from trinity_delta.cleanup import clean_up
@@ -25,7 +25,7 @@ from trinity_delta.column_mapping import numbered
 from trinity_delta.features import CONDITIONAL_PUT, SUPPORTED, protocol_of
 from trinity_delta.log import ENGINE, checkpoint_hint, names_and_times
 from trinity_delta.row_tracking import FEATURE, with_row_columns, with_row_ids
-from trinity_delta.schema import DEFINITION, MODE, renamed_columns
+from trinity_delta.schema import DEFINITION, MODE, TABLE, renamed_columns
 from trinity_delta.settings import checked_settings, checkpoint_interval, retention_ms
 from trinity_delta.state import State, apply
 
@@ -92,10 +92,11 @@ class OwnTransaction:
         table: the table.
         state: the version that the transaction has seen.
         memory: where what it commits is kept.
+        domains: domain metadata that the commit writes where it says nothing else of it.
     """
 
-    def __init__(self, table: TableHandle, state: State, memory: Memory) -> None:
-        self._table, self._state, self._memory = table, state, memory
+    def __init__(self, table: TableHandle, state: State, memory: Memory, domains: Sequence[Action] = ()) -> None:
+        self._table, self._state, self._memory, self._domains = table, state, memory, domains
         self._metadata: Mapping[str, Any] = state.metadata
         self._further: set[str] = set()
 
@@ -145,7 +146,7 @@ class OwnTransaction:
         info = _commit_info(operation, parameters, at, tags, read=self._state.version)
         if FEATURE in (self._state.protocol.get("writerFeatures") or ()):
             actions = with_row_ids(actions, self._state.row_ids, number)
-        wanted = [{"commitInfo": info}, *self._described(), *map(dict, actions)]
+        wanted = [{"commitInfo": info}, *self._described(), *with_memory(actions, self._domains)]
         made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
         size = _put(store, number, wanted)
         after_commit(f"Version {number} will be read back", lambda: self._memory.keep(self._table, made, size))
@@ -274,4 +275,5 @@ def _put(store: ObjectStore, number: int, actions: Sequence[Mapping[str, Any]]) 
 
 def _text(settings: Mapping[str, str]) -> str:
     """Settings as a commit tells of them; the definition is in the ``metaData`` beside it."""
-    return json.dumps({key: text for key, text in settings.items() if key != DEFINITION}, separators=(",", ":"))
+    told = {key: text for key, text in settings.items() if key not in (DEFINITION, TABLE)}
+    return json.dumps(told, separators=(",", ":"))

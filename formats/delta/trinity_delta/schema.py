@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,13 +23,15 @@ __all__ = [
     "MODE",
     "PARTITIONED",
     "PHYSICAL",
+    "TABLE",
     "TEXT",
     "VECTORS",
     "WIDENING",
     "configuration",
-    "definition_text",
+    "definition_digest",
     "evolved",
     "needs",
+    "recorded",
     "renamed_columns",
     "schema_string",
     "storage_schema",
@@ -37,6 +40,9 @@ __all__ = [
 
 DEFINITION: Final = "trinity.definition"
 """Table configuration with the JSON of the whole :class:`TableDefinition`: what Delta's schema cannot say."""
+
+TABLE: Final = "trinity.table"
+"""Table configuration with the table's id and a digest of :data:`DEFINITION`: it tells a copy, and what others set."""
 
 PHYSICAL: Final = "delta.columnMapping.physicalName"
 """Metadata of a field: its name in data files."""
@@ -215,12 +221,18 @@ def configuration(
     features = {**({} if preferred is None else _FEATURES), **(needed or {})}
     names = {k.lower() for k in given}
     wished = {k: v for k, v in (preferred or {}).items() if k.lower() not in names}
-    return {**wished, **given, **_OWN, **partitioned, **features, DEFINITION: definition_text(definition)}
+    return {**wished, **given, **_OWN, **partitioned, **features, **recorded(definition)}
 
 
-def definition_text(definition: TableDefinition) -> str:
-    """The text of a definition in the table configuration."""
-    return json.dumps(definition.to_dict(), separators=(",", ":"))
+def recorded(definition: TableDefinition) -> dict[str, str]:
+    """Return the table configuration by which a definition is known again as this table's."""
+    text = json.dumps(definition.to_dict(), separators=(",", ":"))
+    return {DEFINITION: text, TABLE: f"{definition.id} {definition_digest(text)}"}
+
+
+def definition_digest(text: str) -> str:
+    """Return the digest of the text of a definition."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _check(given: Mapping[str, str]) -> None:

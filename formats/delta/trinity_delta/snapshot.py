@@ -9,17 +9,19 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
-from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
+from trinity.storage import FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
 from trinity_delta.actions import LOG, TAG_TIER, by_kind, commit_id
+from trinity_delta.adopt import is_own
 from trinity_delta.checkpoint import Replayed, at_checkpoint, replayed
 from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.external import DeltaScan, dated
 from trinity_delta.history import history_entry
+from trinity_delta.known import Known
 from trinity_delta.log import (
     commit_stamp,
     earliest,
@@ -34,13 +36,13 @@ from trinity_delta.log import (
 )
 from trinity_delta.logs import Logs
 from trinity_delta.order import order_since
-from trinity_delta.schema import DEFINITION, storage_schema
-from trinity_delta.state import State, apply, displaced_since, file_change
+from trinity_delta.restored import Since, as_remembered, remembered_at, since_trinity
+from trinity_delta.schema import storage_schema
+from trinity_delta.state import Forgotten, State, apply, file_change
 
 __all__ = ["Snapshots", "State", "is_table"]
 
 _log = logger(__name__)
-_CACHED: Final = 64
 _MOST_REPLAYED: Final = 1000
 """Behind more commits than this a version is rebuilt from the newest checkpoint."""
 _MOST_FETCHED: Final = 8
@@ -60,31 +62,6 @@ def _named(table: TableHandle, state: State) -> State:
     return replace(state, definition=replace(definition, schema=table.schema, name=table.table))
 
 
-@dataclass
-class _Known:
-    """The memory of a table.
-
-    Attributes:
-        newest: the newest version seen.
-        first: in an object store the oldest version that could be read when the whole log was listed.
-        stamp: tells the commit file of ``newest`` from that of another table under the same name.
-        states: versions used last.
-        kept: versions that were committed from here and not listed since, and the bytes of their commits.
-        checkpoint: the hint at the newest checkpoint, as far as it is known; None where nobody has looked.
-    """
-
-    newest: int
-    stamp: Stat
-    first: int = 0
-    states: Cache[int, State] = field(default_factory=lambda: Cache(_CACHED))
-    kept: dict[int, int] = field(default_factory=dict)
-    checkpoint: Mapping[str, int] | None = None
-
-    def lost(self, found: Mapping[int, Stat]) -> list[int]:
-        """The versions that were committed from here and are not what is there."""
-        return [version for version, size in self.kept.items() if version not in found or found[version].size != size]
-
-
 class Snapshots:
     """Loads versions, and keeps those that were used last: a version never changes.
 
@@ -94,7 +71,7 @@ class Snapshots:
 
     def __init__(self, logs: Logs) -> None:
         self._logs = logs
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, Known] = {}
         self._mutex = threading.RLock()
 
     def load(self, table: TableHandle) -> State:
@@ -167,6 +144,7 @@ class Snapshots:
     def readable(self, table: TableHandle) -> Iterable[State]:
         """The states of the versions that no vacuum of Trinity's took, oldest first."""
         newest, store = self.state(replace(table, version=None)), ObjectStore(table.location)
+        newest.check_remembered(table)  # or vacuum took the files of its sidecar for nobody's
         if not store.on_disk:  # another process may have cleaned up the log since
             self._known[store.root].first = listed(store).first or 0
         first = self._oldest(store, table.full_name, newest)
@@ -260,14 +238,14 @@ class Snapshots:
         """The oldest readable version."""
         return max(newest.oldest, earliest(store, table) if store.on_disk else self._known[store.root].first)
 
-    def _refresh(self, store: ObjectStore, table: TableHandle) -> _Known:
+    def _refresh(self, store: ObjectStore, table: TableHandle) -> Known:
         """The memory of the table, with the newest version counted on from there, else found by listing."""
         known = self._known.get(store.root)
         if not store.on_disk:
             return self._listed(store, table, known)
         if known is None or commit_stamp(store, known.newest) != known.stamp:
             newest = newest_commit(store, table.full_name)
-            known = _Known(newest, commit_stamp(store, newest) or Stat(0, 0, ""))
+            known = Known(newest, commit_stamp(store, newest) or Stat(0, 0, ""))
             self._known[store.root] = known
         while stamp := commit_stamp(store, known.newest + 1):
             known.newest, known.stamp = known.newest + 1, stamp
@@ -275,7 +253,7 @@ class Snapshots:
                 known.states.drop(lambda number: number >= known.newest)
         return known
 
-    def _listed(self, store: ObjectStore, table: TableHandle, known: _Known | None) -> _Known:
+    def _listed(self, store: ObjectStore, table: TableHandle, known: Known | None) -> Known:
         """The memory of a table in an object store: forgotten once the commit that it ended with is another one.
 
         A table that was dropped has neither a first commit nor a checkpoint, whatever others may still put there.
@@ -294,43 +272,62 @@ class Snapshots:
             if log.first is None:
                 raise no_commits(table.full_name)
             found, newest = log.commits, max(log.commits)
-            known = self._known[store.root] = _Known(newest, found[newest], log.first)
+            known = self._known[store.root] = Known(newest, found[newest], log.first)
             known.checkpoint = {"version": max(log.checkpoints, default=0)}
         known.newest = max(found)
         known.stamp = found[known.newest]
         known.kept.clear()
         return known
 
-    def _state(self, table: TableHandle, known: _Known, version: int) -> State:
+    def _state(self, table: TableHandle, known: Known, version: int) -> State:
         return known.states.get(version, lambda: self._replay(table, known, version))
 
-    def _replay(self, table: TableHandle, known: _Known, version: int) -> State:
+    def _replay(self, table: TableHandle, known: Known, version: int) -> State:
         store = ObjectStore(table.location)
         at, state = version, None
         most = _MOST_REPLAYED if store.on_disk else _MOST_FETCHED
         while at >= 0 and (state := known.states.peek(at)) is None:
             gone = commit_stamp(store, at) is None if store.on_disk else at < known.first
             if gone or version - at >= most:
-                return self._rebuild(table, version)
+                return self._rebuild(table, known, version)
             if store.on_disk and (summed := self._at_checkpoint(table, at)) is not None:
-                return self._from_checkpoint(table, summed, at, version)
+                return self._from_checkpoint(table, known, summed, at, version)
             at -= 1
         for number in range(at + 1, version + 1):
-            state = apply(table, state, number, read_commit(store, table.full_name, number))
+            state = self._applied(table, known, state, number, read_commit(store, table.full_name, number))
         assert state is not None
         return state
+
+    def _applied(
+        self, table: TableHandle, known: Known, state: State | None, number: int, commit: Sequence[Mapping[str, Any]]
+    ) -> State:
+        """The state after a commit; by all of the log where that hands the table over to another engine, or back."""
+        made = apply(table, state, number, commit)
+        if state is not None and state.definition.external != made.definition.external:
+            return self._rebuild(table, known, number)
+        return self._remembering(table, known, made, commit)
+
+    def _remembering(self, table: TableHandle, known: Known, made: State, commit: Sequence[Mapping[str, Any]]) -> State:
+        """The state that a commit made, with what Trinity kept beside the rows that it brought back, if it did."""
+        try:
+            at = remembered_at(ObjectStore(table.location), table.full_name, made.version, commit)
+            return made if at is None else as_remembered(made, self._state(table, known, at), commit)
+        except TrinityError as error:  # the log was cleaned up
+            if error.code != "BAD_DATA":
+                raise
+        return made if made.definition.external else replace(made, forgotten=Forgotten.UNKNOWN, written=False)
 
     def _at_checkpoint(self, table: TableHandle, version: int) -> Replayed | None:
         """The sum of a log by a checkpoint that is read here; None without one, or where another engine has written."""
         store, name = ObjectStore(table.location), table.full_name
         found = at_checkpoint(store, name, version)
-        if found is None or not _is_own(found.actions()):
+        if found is None or not is_own(found.actions()):
             return None
         if any(TAG_TIER not in (added["add"].get("tags") or {}) for added in found.files.values()):
             return None
-        return None if self._displaced(table, version) else found
+        return found if self._since_trinity(table, version) == Since() else None
 
-    def _from_checkpoint(self, table: TableHandle, found: Replayed, at: int, version: int) -> State:
+    def _from_checkpoint(self, table: TableHandle, known: Known, found: Replayed, at: int, version: int) -> State:
         """The state by a checkpoint and the commits since, those that Trinity made by itself at once."""
         store, name = ObjectStore(table.location), table.full_name
         commits = read_commits(store, name, range(at + 1, version + 1))
@@ -340,41 +337,47 @@ class Snapshots:
         at += len(ours)
         state = apply(table, None, at, found.actions())
         for number, commit in enumerate(commits[len(ours) :], at + 1):
-            state = apply(table, state, number, commit)
+            state = self._applied(table, known, state, number, commit)
         return state
 
-    def _displaced(self, table: TableHandle, version: int) -> frozenset[str]:
-        """The compacted files that other engines took by a version that is rebuilt."""
+    def _since_trinity(self, table: TableHandle, version: int) -> Since:
+        """The changes by other engines up to a version that is rebuilt, as far as the log tells."""
         store, name = ObjectStore(table.location), table.full_name
-        known = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))
-        return displaced_since(read_commit(store, name, n) for n in known)
+        there = itertools.takewhile(lambda n: commit_stamp(store, n), range(version, -1, -1))
+        return since_trinity((n, read_commit(store, name, n)) for n in there)
 
-    def _rebuild(self, table: TableHandle, version: int) -> State:
-        store = ObjectStore(table.location)
-        return self._of_actions(table, version, replayed(store, table.full_name, version, store.names(LOG)).actions())
-
-    def _of_actions(self, table: TableHandle, version: int, actions: Sequence[Mapping[str, Any]]) -> State:
-        """The state by the actions that would make it."""
+    def _rebuild(self, table: TableHandle, known: Known, version: int) -> State:
+        """The state by the actions that would make it, and where these do not tell all by the commits behind them."""
         store, name = ObjectStore(table.location), table.full_name
-        if not _is_own(actions):
+        actions = replayed(store, name, version, store.names(LOG)).actions()
+        if not is_own(actions):
             first = earliest_commit(store, name)
             commits = read_commits(store, name, range(first, version + 1))
-            actions = dated(actions, first, commits)
-        else:  # a version that has a checkpoint may have no commit file any more
-            commits = [read_commit(store, name, version)] if commit_stamp(store, version) else []
-        found = replace(apply(table, None, version, actions), commit=commit_id(by_kind(commits[-1])) if commits else "")
-        if not found.definition.external and store.on_disk:  # elsewhere no other engine has written
-            found = replace(found, displaced=self._displaced(table, version))
+            found = apply(table, None, version, dated(actions, first, commits))
+            return replace(found, commit=commit_id(by_kind(commits[-1])) if commits else "")
+        since = self._since_trinity(table, version) if store.on_disk else Since()  # elsewhere no other one has written
+        if since.turn is not None and since.turn < version:
+            state = self._state(table, known, since.turn)
+            for number in range(since.turn + 1, version + 1):
+                state = self._applied(table, known, state, number, read_commit(store, name, number))
+            return state
+        found = replace(
+            self._ordered(table, apply(table, None, version, actions)), displaced=since.displaced, commit=""
+        )
+        if commit_stamp(store, version) is None:  # a version that has a checkpoint may have no commit file any more
+            return found
+        commit = read_commit(store, name, version)
+        found = replace(found, commit=commit_id(by_kind(commit)))
+        return found if since.turn is None else self._remembering(table, known, found, commit)
+
+    def _ordered(self, table: TableHandle, found: State) -> State:
+        """A version that was rebuilt from a checkpoint, with the order of rows that commits since Trinity's tell."""
+        store, name = ObjectStore(table.location), table.full_name
         if all(f.origin is Origin.OWN for f in found.files.values()):
             return found
-        since = range(found.order.through + 1, version + 1)
+        since = range(found.order.through + 1, found.version + 1)
         later = ((n, read_commit(store, name, n) if commit_stamp(store, n) else None) for n in since)
-        return replace(found, order=order_since(found.order, found.definition, version, later))
-
-
-def _is_own(actions: Iterable[Mapping[str, Any]]) -> bool:
-    """True for the actions of a table that Trinity has made."""
-    return any(DEFINITION in a["metaData"]["configuration"] for a in actions if "metaData" in a)
+        return replace(found, order=order_since(found.order, found.definition, found.version, later))
 
 
 def _missing(store: ObjectStore, state: State) -> str | None:

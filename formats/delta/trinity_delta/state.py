@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,6 +13,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
 from trinity.storage import FileChange, ObjectStore, changed_aside, keeps_aside
 from trinity_delta.actions import (
+    DOMAINS,
     SIDECAR_DOMAIN,
     TAG_BUCKET,
     TAG_COMMIT,
@@ -23,11 +25,12 @@ from trinity_delta.actions import (
     commit_name,
     committed_ms,
 )
-from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, on_record
+from trinity_delta.adopt import CLUSTERING, adopted, check_own_writable, clustered_by, is_own, on_record
 from trinity_delta.deletes import deletion_vector
 from trinity_delta.external import apply_external, check_readable, check_writable, external_definition
-from trinity_delta.features import CONDITIONAL_PUT
+from trinity_delta.features import CONDITIONAL_PUT, DOMAIN_METADATA
 from trinity_delta.fields import schema_fault
+from trinity_delta.log import is_restore
 from trinity_delta.order import order_after, origin_of
 from trinity_delta.partition import from_delta_partition
 from trinity_delta.repair import damaged
@@ -35,7 +38,28 @@ from trinity_delta.row_tracking import ROW_DOMAIN, highest_row_id
 from trinity_delta.schema import MODE
 from trinity_delta.stats import from_delta
 
-__all__ = ["State", "apply", "displaced_since", "file_change"]
+__all__ = ["Forgotten", "State", "apply", "file_change", "keeps_memory"]
+
+
+class Forgotten(Enum):
+    """Reasons for which what Trinity keeps in domain metadata is not in force."""
+
+    REMOVED = (
+        "no domain metadata of Trinity's any more, since another engine removed it, as ALTER TABLE ... DROP FEATURE "
+        "domainMetadata does: tombstones and the order of rows are out of force. Put them back by "
+        "session.repair('{name}')"
+    )
+    UNKNOWN = (
+        "rows of a version whose domain metadata, with tombstones and the order of rows, the log does not hold any "
+        "more: another engine restored an old version, or dropped the feature domainMetadata, and the log was "
+        "cleaned up. Restore a version there that the log still has (RESTORE TABLE delta.`{location}` TO VERSION AS "
+        "OF ...), or make the table anew from the rows that this engine shows"
+    )
+
+    def error(self, table: TableHandle) -> TrinityError:
+        """The refusal of the table."""
+        said = self.value.format(name=table.full_name, location=table.location)
+        return TrinityError("NOT_SUPPORTED", f"Delta table '{table.full_name}' has {said}.")
 
 
 @dataclass(frozen=True)
@@ -56,6 +80,8 @@ class State:
         clustering: columns by which Delta clusters the table, by the names that data files have for them.
         changed: whether other engines changed what Trinity's definition on record says.
         refusal: why the version cannot be read, or None.
+        forgotten: why what Trinity keeps beside the rows is not in force; None while it is.
+        written: True while the newest domain metadata says what sidecar and order are in force, as behind no RESTORE.
         order: what is remembered of the order of rows.
         displaced: paths of compacted files from which other engines took rows.
         row_ids: the highest number that row tracking has given to a row, -1 for none.
@@ -77,6 +103,8 @@ class State:
     clustering: tuple[str, ...] = ()
     changed: bool = False
     refusal: TrinityError | None = None
+    forgotten: Forgotten | None = None
+    written: bool = True
     order: RowOrder = field(default_factory=RowOrder)
     displaced: frozenset[str] = frozenset()
     row_ids: int = -1
@@ -91,8 +119,14 @@ class State:
         """Refuses a version of Trinity's that other engines made unreadable. Raises NOT_SUPPORTED saying by what."""
         if self.refusal:
             raise self.refusal
+        self.check_remembered(table)
         if self.displaced and self.sidecar and keeps_aside(self.definition):
             raise changed_aside(table.full_name, f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF ...")
+
+    def check_remembered(self, table: TableHandle) -> None:
+        """Refuse a version of which it is not known what Trinity keeps beside its rows. Raises NOT_SUPPORTED."""
+        if self.forgotten:
+            raise self.forgotten.error(table)
 
     def check_there(self, table: TableHandle) -> None:
         """Refuses a table of Trinity's in an object store that other writers may reach. Raises NOT_SUPPORTED."""
@@ -122,8 +156,8 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     found = by_kind(actions)
     what, store = _described(table, state, found, version), ObjectStore(table.location)
     files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
-    # a RESTORE, like a version that is rebuilt from a checkpoint, brings files of many commits at once
-    gathered = state is None or found.get("commitInfo", [{}])[0].get("operation") == "RESTORE"
+    # a RESTORE, like a version that is rebuilt from a checkpoint, brings files of many commits at once (`restored.py`)
+    gathered = state is None or is_restore([{"commitInfo": info} for info in found.get("commitInfo", ())])
     if what.definition.external:
         apply_external(files, adds, found, lambda a, at: _file(store, a, what.definition, at), version)
     else:
@@ -147,29 +181,36 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         order=order_after(state.order if state else RowOrder(), found, what.definition, version),
         displaced=_displaced(state, found) if state else frozenset(),
         commit=commit_id(found),
-        **_domains(store, state, found.get("domainMetadata", [])),
+        **{
+            **_domains(store, state, found.get("domainMetadata", [])),
+            **_memory(state, what, found.get("domainMetadata", [])),
+        },
     )
 
 
-def displaced_since(commits: Iterable[Iterable[Mapping[str, Any]]]) -> frozenset[str]:
-    """The compacted files that other engines took since Trinity's newest commit, of a version without a state before.
+def keeps_memory(definition: TableDefinition, protocol: Mapping[str, Any]) -> bool:
+    """Return whether a table's protocol lets Trinity keep what it has to keep of the table."""
+    return definition.external or DOMAIN_METADATA in (protocol.get("writerFeatures") or ())
 
-    Args:
-        commits: the actions of its commits, newest first.
-    """
-    taken = set[str]()
-    for actions in map(list, commits):
-        whole = [a["add"] for a in actions if "add" in a and not a["add"].get("deletionVector")]
-        if any("domainMetadata" in a for a in actions) or any(TAG_TIER in (a.get("tags") or {}) for a in whole):
-            break
-        removed = [a["remove"] for a in actions if "remove" in a and a["remove"]["dataChange"]]
-        taken |= {r["path"] for r in removed if (r.get("tags") or {}).get(TAG_TIER) == Tier.BASE.value}
-    return frozenset(taken)
+
+def _memory(state: State | None, what: State, domains: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The state's ``forgotten`` and ``written`` behind a commit; and no sidecar of a table that is another engine's."""
+    ours = [said for said in domains if said["domain"] in DOMAINS]
+    if what.definition.external:  # what is there is of a table that another engine has replaced
+        return {"sidecar": (), "forgotten": None, "written": True}
+    if not keeps_memory(what.definition, what.protocol):
+        known = state is not None and state.forgotten is not Forgotten.UNKNOWN
+        return {"forgotten": Forgotten.REMOVED if known else Forgotten.UNKNOWN, "written": False}
+    if any(said.get("removed") for said in ours):
+        return {"forgotten": Forgotten.REMOVED, "written": False}
+    if state is None or any(said["domain"] != VACUUM_DOMAIN for said in ours):
+        return {"forgotten": None, "written": True}
+    return {"forgotten": state.forgotten, "written": state.written}
 
 
 def _displaced(state: State, found: Mapping[str, Sequence[Any]]) -> frozenset[str]:
     """The compacted files that other engines have by now taken away, or deleted rows of; with a new sidecar none."""
-    if any(said["domain"] == SIDECAR_DOMAIN for said in found.get("domainMetadata", ())):
+    if any(said["domain"] == SIDECAR_DOMAIN and not said.get("removed") for said in found.get("domainMetadata", ())):
         return frozenset()
     back = {added["path"] for added in found.get("add", ()) if not added.get("deletionVector")}
     if state.displaced:  # what is taken from then on holds other rows
@@ -193,17 +234,20 @@ def _described(table: TableHandle, state: State | None, found: Mapping[str, Sequ
     fault = f"neither it nor one before has '{lacking[0]}'" if lacking else schema_fault(metadata)
     if fault:
         raise damaged(table.full_name, ObjectStore(table.location).path(commit_name(version)), f"malformed: {fault}")
-    known, refusal = on_record(metadata), None
-    if known is None:
+    known, refusal = None, None
+    definition = state.definition if state else None
+    if not is_own([{"metaData": metadata}]):
         check_readable(table, protocol)
         definition = external_definition(table, metadata)
     else:
-        definition = known
         try:  # a version that cannot be read must not hide those before it, and after it
+            definition = known = on_record(table, metadata)
             check_readable(table, protocol)
             definition = adopted(table, known, metadata)
         except TrinityError as error:
             refusal = error
+        if definition is None:
+            definition = replace(external_definition(table, metadata), external=False)
     changed = known is not None and definition != known
     definition = replace(definition, id=metadata["id"])
     return State(0, 0, metadata, definition, protocol=protocol, changed=changed, refusal=refusal)
@@ -264,6 +308,8 @@ def _domains(store: ObjectStore, state: State | None, domains: Iterable[Mapping[
     names = ("sidecar", "oldest", "clustering", "row_ids")
     found: dict[str, Any] = {name: getattr(state, name) for name in names} if state else {}
     for domain in domains:
+        if domain["domain"] in DOMAINS and domain.get("removed"):
+            continue  # what was there is known, and can be put back
         if domain["domain"] == SIDECAR_DOMAIN:
             listed = [DataFile.from_dict(f) for f in json.loads(domain["configuration"])]
             found["sidecar"] = tuple(f.moved(store.path(f.path)) for f in listed)

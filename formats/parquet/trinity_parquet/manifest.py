@@ -41,7 +41,8 @@ REMEDY = "restore it from a copy, or go back to the newest version that can be r
 class Change:
     """The change that one version makes; absolute paths.
 
-    ``commit`` is unique: by it a writer knows its own manifest.
+    ``commit`` is unique: by it a writer knows its own manifest. ``parent`` is that of the version before, empty where
+    the manifest begins.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Change:
     txns: Mapping[str, int] = field(default_factory=dict)
     oldest: int | None = None
     commit: str = ""
+    parent: str = ""
 
     @classmethod
     def between(cls, before: TableVersion | None, after: TableVersion) -> Change:
@@ -70,6 +72,7 @@ class Change:
             {app: number for app, number in after.txns.items() if before.txns.get(app) != number},
             after.oldest if after.oldest > before.oldest else None,
             after.commit,
+            before.commit,
         )
 
     def applied(self, before: TableVersion | None) -> TableVersion:
@@ -97,6 +100,8 @@ class Change:
             "operation": self.operation,
             "commit": self.commit,
         }
+        if self.parent:
+            out["parent"] = self.parent
         if self.definition:
             out["definition"] = self.definition.to_dict()
         if self.added:
@@ -122,6 +127,7 @@ class Change:
             data.get("txns", {}),
             data.get("oldest"),
             data.get("commit", ""),
+            data.get("parent", ""),
         )
 
 

@@ -169,7 +169,10 @@ class Snapshots:
                 else:
                     changes.append(change)
                     at -= 1
+        if not changes and found.operation == "":  # a checkpoint by itself
+            _check_same(store, table, found)
         for change in reversed(changes):
+            _check_follows(store, table, found, change)
             found = change.applied(found)
         if not found.commit:  # a checkpoint of an older release does not say it
             found = replace(found, commit=_commit_of(store, table, number))
@@ -265,6 +268,27 @@ def _change(store: ObjectStore, table: TableHandle, number: int) -> Change:
             "BAD_DATA",
             f"Manifest '{store.path(name)}' of table '{table.full_name}' is corrupt ({error}); {REMEDY}",
         ) from error
+
+
+def _check_follows(store: ObjectStore, table: TableHandle, before: TableVersion, change: Change) -> None:
+    """Refuse a manifest that was made behind another version than the one that is there. Raises BAD_DATA."""
+    if change.parent and before.commit and change.parent != before.commit:
+        raise _two_histories(store, table, change.number)
+
+
+def _check_same(store: ObjectStore, table: TableHandle, checkpoint: TableVersion) -> None:
+    """Refuse a checkpoint of another version than that of the manifest beside it. Raises BAD_DATA."""
+    if checkpoint.commit and _commit_of(store, table, checkpoint.number) not in ("", checkpoint.commit):
+        raise _two_histories(store, table, checkpoint.number)
+
+
+def _two_histories(store: ObjectStore, table: TableHandle, number: int) -> TrinityError:
+    return TrinityError(
+        "BAD_DATA",
+        f"Manifest '{store.path(manifest_name(number))}' of table '{table.full_name}' does not follow the version that "
+        "lies beside it: the folder holds versions of two histories, or of two tables, as when a copy is put over a "
+        f"table that went on; {REMEDY}",
+    )
 
 
 def _commit_of(store: ObjectStore, table: TableHandle, number: int) -> str:

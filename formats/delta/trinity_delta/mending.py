@@ -1,0 +1,87 @@
+"""The repair of a table whose newest commits are damaged, or from whose log another engine took what Trinity keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from trinity.errors import TrinityError
+from trinity.spi import CommitResult, RepairResult, TableHandle
+from trinity.storage import commit_loop, commit_result, only_told, repair_result
+from trinity_delta.actions import TAG_OPERATION
+from trinity_delta.adopt import is_own, on_record
+from trinity_delta.features import DOMAIN_METADATA, SUPPORTED
+from trinity_delta.own_log import OwnTransaction
+from trinity_delta.repair import set_aside
+from trinity_delta.restored import in_force
+from trinity_delta.schema import DEFINITION, TABLE
+from trinity_delta.snapshot import Snapshots
+from trinity_delta.state import Forgotten, State
+
+__all__ = ["repaired"]
+
+
+def repaired(snapshots: Snapshots, table: TableHandle, version: int | None, *, dry_run: bool) -> RepairResult:
+    """Repair a table; see :meth:`~trinity.spi.ConnectorMetadata.repair`, whose arguments and errors these are.
+
+    Of one that is not damaged the definition and the domain metadata are put back.
+    """
+    state, lost = snapshots.newest_readable(table)
+    if not lost:
+        return repair_result(_put_back(snapshots, table, dry_run=dry_run), state.version, ())
+    if (told := only_told(table, state.version, lost, version, dry_run=dry_run)) is None:
+        set_aside(table.location, state.version, state.version + len(lost))
+    return told or repair_result(commit_result(state.version, state.files.values()), state.version, lost)
+
+
+def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> CommitResult:
+    """Put back the definition and the domain metadata of a table by one commit, which leaves all rows as they are.
+
+    Args:
+        snapshots: the versions of the catalog's tables.
+        table: the table.
+        dry_run: True to change nothing.
+
+    Returns:
+        the version that says them again; ``skipped`` where nothing is missing.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED for what the log does not tell any more, or what makes the table unreadable besides.
+    """
+    newest = replace(table, version=None)
+
+    def attempt() -> CommitResult:
+        state = snapshots.state(newest)
+        if state.refusal is None and state.forgotten is None:
+            return CommitResult(state.version, skipped=True)
+        if state.forgotten is Forgotten.UNKNOWN:
+            raise state.forgotten.error(table)
+        settings = {**state.metadata["configuration"], f"{SUPPORTED}{DOMAIN_METADATA}": "supported"}
+        if state.refusal:
+            settings |= _definition(snapshots, newest, state, state.refusal)
+        replace(state, refusal=None, forgotten=None).check_readable(table)
+        if dry_run:
+            return CommitResult(state.version)
+        started = OwnTransaction(newest, state, snapshots, in_force(newest, state))
+        started.update({"configuration": settings})
+        version = started.commit((), operation="Optimize", tags={TAG_OPERATION: "repair"})
+        return commit_result(version, state.files.values())
+
+    return commit_loop(table.location, attempt)
+
+
+def _definition(snapshots: Snapshots, table: TableHandle, state: State, refusal: TrinityError) -> Mapping[str, str]:
+    """The table configuration that says the definition, from the newest version that has it. Raises the refusal."""
+    for version in range(state.version - 1, state.oldest - 1, -1):
+        before = snapshots.state(replace(table, version=version)).metadata
+        if before["id"] != state.metadata["id"] or not is_own([{"metaData": before}]):
+            break
+        try:
+            on_record(table, before)
+        except TrinityError:
+            continue
+        told = {key: before["configuration"][key] for key in (DEFINITION, TABLE) if key in before["configuration"]}
+        if told.items() <= state.metadata["configuration"].items():  # it is something else that is amiss
+            break
+        return told
+    raise refusal

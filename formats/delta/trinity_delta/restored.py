@@ -1,0 +1,150 @@
+"""The memory that Trinity keeps in domain metadata, where another engine's commit has put it out of force.
+
+RESTORE brings back the files of an older version and leaves the newest domain metadata as it is; the sidecar and the
+order of rows are then those of the version that is restored. A commit that removes Trinity's domain metadata, as DROP
+FEATURE does, makes the table unreadable until `session.repair` puts back what was removed. Trinity's next commit after
+a RESTORE writes down what is in force, so a checkpoint behind it says the same as the commits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, TableHandle, Tier
+from trinity.storage import ObjectStore
+from trinity_delta.actions import DOMAINS, ORDER_DOMAIN, TAG_ORDER, TAG_TIER, Action, domain, sidecar_list
+from trinity_delta.log import is_of_trinity, is_restore, read_commit
+from trinity_delta.state import Forgotten, State, keeps_memory
+
+__all__ = ["Since", "as_remembered", "in_force", "remembered_at", "since_trinity"]
+
+Commit = Sequence[Mapping[str, Any]]
+"""The actions of a commit."""
+
+
+@dataclass(frozen=True)
+class Since:
+    """The changes by other engines since Trinity's newest commit.
+
+    Attributes:
+        displaced: paths of compacted files from which they took rows.
+        turn: the newest commit that put Trinity's domain metadata out of force; None for none.
+    """
+
+    displaced: frozenset[str] = frozenset()
+    turn: int | None = None
+
+
+def since_trinity(commits: Iterable[tuple[int, Commit]]) -> Since:
+    """Return what others have done since Trinity's newest commit, by numbers and actions of commits, newest first."""
+    taken = set[str]()
+    for number, actions in commits:
+        if is_restore(actions) or _removes_memory(actions):
+            return Since(frozenset(taken), number)
+        if _is_of_trinity(number, actions):
+            break
+        removed = [a["remove"] for a in actions if "remove" in a and a["remove"]["dataChange"]]
+        taken |= {r["path"] for r in removed if (r.get("tags") or {}).get(TAG_TIER) == Tier.BASE.value}
+    return Since(frozenset(taken))
+
+
+def remembered_at(store: ObjectStore, table: str, number: int, actions: Commit) -> int | None:
+    """Return the version whose memory a commit has put in force.
+
+    None where that of the version before stays in force as the commit's domain metadata leaves it.
+
+    Args:
+        store: the table's folder.
+        table: its name, for messages.
+        number: the commit's number.
+        actions: its actions.
+
+    Raises:
+        TrinityError: BAD_DATA where the log does not tell which version a RESTORE has brought back.
+    """
+    if is_restore(actions):
+        named = _info(actions).get("operationParameters", {}).get("version")
+        return _found(store, table, number, actions) if named is None else int(named)
+    return number - 1 if _removes_memory(actions) else None
+
+
+def as_remembered(now: State, then: State, actions: Commit) -> State:
+    """Return a state with what Trinity kept beside its files at the version that they come from.
+
+    Args:
+        now: the state as the log's files and settings make it.
+        then: the state of that version.
+        actions: the commit that made the one of the other.
+    """
+    # in the order of that version: of others' files which one commit brought the later ones win
+    paths = [path for path in dict.fromkeys((*then.files, *now.files)) if path in now.files]
+    removed = _removes_memory(actions) or not keeps_memory(now.definition, now.protocol)
+    return replace(
+        now,
+        files={path: _known(now.files[path], then.files.get(path)) for path in paths},
+        sidecar=then.sidecar,
+        order=then.order,
+        displaced=then.displaced,
+        forgotten=Forgotten.REMOVED if removed else then.forgotten,
+        written=False,
+    )
+
+
+def in_force(table: TableHandle, state: State) -> list[Action]:
+    """Return the domain metadata that says what a state remembers, for the commit that follows it."""
+    order = replace(state.order, through=state.version + 1)
+    return [
+        sidecar_list(state.sidecar, ObjectStore(table.location)),
+        domain(ORDER_DOMAIN, json.loads(order.to_json())),
+    ]
+
+
+def _known(file: DataFile, before: DataFile | None) -> DataFile:
+    """A file as the other version knew it: by its place in the order of commits."""
+    return before if before is not None and before.deletes == file.deletes else file
+
+
+def _info(actions: Commit) -> Mapping[str, Any]:
+    return next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+
+
+def _removes_memory(actions: Commit) -> bool:
+    said = (action["domainMetadata"] for action in actions if "domainMetadata" in action)
+    return any(d["domain"] in DOMAINS and d.get("removed") for d in said)
+
+
+def _is_of_trinity(number: int, actions: Commit) -> bool:
+    """True for a commit of Trinity's, by whichever classes; other engines may add a file anew with its tags."""
+    if is_of_trinity(actions):
+        return True
+    if any(a["domainMetadata"]["domain"] in DOMAINS for a in actions if "domainMetadata" in a):
+        return True
+    return any((a["add"].get("tags") or {}).get(TAG_ORDER) == str(number) for a in actions if "add" in a)
+
+
+def _found(store: ObjectStore, table: str, number: int, actions: Commit) -> int:
+    """The newest version before a RESTORE that has the files which it brought back.
+
+    A RESTORE to a time says that time as its user wrote it, in a time zone of theirs. The log is walked back, and a
+    file that a commit added or removed is one more, or one less, in which that version differs.
+    """
+    differ = _toggled(set(), actions)
+    for version in range(number - 1, -1, -1):
+        if not differ:
+            return version
+        differ = _toggled(differ, read_commit(store, table, version))
+    raise TrinityError("BAD_DATA", f"Table '{table}': no version of its log has the files of the RESTORE {number}.")
+
+
+def _toggled(differ: set[tuple[Any, ...]], actions: Commit) -> set[tuple[Any, ...]]:
+    gone, come = ({_key(a[kind]) for a in actions if kind in a} for kind in ("remove", "add"))
+    return differ ^ gone ^ come
+
+
+def _key(file: Mapping[str, Any]) -> tuple[Any, ...]:
+    vector = file.get("deletionVector") or {}
+    return file["path"], vector.get("storageType"), vector.get("pathOrInlineDv"), vector.get("offset")

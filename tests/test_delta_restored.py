@@ -1,0 +1,169 @@
+"""Delta's RESTORE by other engines: what Trinity keeps beside the rows is that of the version that is restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import trinity
+from tests.support.adapter import compact
+from tests.support.delta_lake import commit_file, restore_by_others
+from trinity import Column, TrinityError
+from trinity.storage import ObjectStore
+from trinity.table import Table
+from trinity_delta.checkpoint import write_checkpoint
+
+Rows = list[tuple[str, int, str]]
+Restore = Callable[[Table, int], None]
+
+
+def rows(*given: tuple[str, int, str]) -> pa.Table:
+    names = ("id", "ts", "v")
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in given])
+
+
+def shown(table: Table, version: int | None = None) -> Rows:
+    return sorted((r["id"], r["ts"], r["v"]) for r in table.to_arrow(version=version).to_pylist())
+
+
+@pytest.fixture
+def seats(warehouse: Path) -> Iterator[Table]:
+    """Version 1 has a and b; 2 deletes a; of 3, a compaction, a's tombstone lies in the sidecar. No Spark is needed."""
+    with trinity.connect(warehouse) as session:
+        columns = [Column("id", "string"), Column("ts", "bigint"), Column("v", "string"), Column("gone", "boolean")]
+        options = {"watermark-key": "ts", "tombstone-key": "gone"}
+        table = session.create_table("delta.default.seats", columns, primary_key=["id"], properties=options)
+        table.upsert(rows(("a", 5, "a"), ("b", 5, "b")))
+        table.upsert(pa.table({"id": ["a"], "ts": [6], "gone": [True]}))
+        fold(table, dead=("a", 6))
+        assert shown(table) == [("b", 5, "b")]
+        yield table
+
+
+def fold(table: Table, *, dead: tuple[str, int]) -> None:
+    """A full compaction, in this process: what is live, and one tombstone aside."""
+    aside = {"id": dead[0], "ts": dead[1], "gone": True}
+    live = [{"id": key, "ts": ts, "v": v} for key, ts, v in shown(table)]
+    compact(table.connector, table.handle, live, [aside])()
+
+
+def elsewhere(table: Table) -> Table:
+    """The table as a process sees it that remembers nothing of it."""
+    warehouse = Path(table.location).parents[2]
+    return trinity.connect(warehouse).table(str(table.name))
+
+
+def checkpoint(table: Table, version: int) -> None:
+    """A checkpoint as others make it, too: of domain metadata it has what is newest in the log."""
+    store = ObjectStore(table.location)
+    write_checkpoint(store, "t", version, 0, store.names("_delta_log"))
+
+
+def by_number(table: Table, to: int) -> None:
+    restore_by_others(table.handle, to)
+
+
+def by_time(table: Table, to: int) -> None:
+    restore_by_others(table.handle, to, timestamp="1999-12-31 in some time zone")
+
+
+ways = pytest.mark.parametrize("restore", [by_number, by_time])
+between = pytest.mark.parametrize("checkpointed", [False, True], ids=["commits", "checkpoint"])
+
+
+@ways
+@between
+def test_rows_that_come_back_are_live_again(seats: Table, restore: Restore, checkpointed: bool) -> None:
+    restore(seats, 1)
+    if checkpointed:
+        checkpoint(seats, 4)
+    for table in (seats, elsewhere(seats)):
+        assert shown(table) == [("a", 5, "a"), ("b", 5, "b")]
+    seats.upsert(rows(("a", 3, "late"), ("c", 1, "c")))
+    if checkpointed:  # Trinity's own commit has said what is in force
+        checkpoint(seats, 5)
+    wanted = [("a", 5, "a"), ("b", 5, "b"), ("c", 1, "c")]
+    assert shown(seats) == wanted
+    assert shown(elsewhere(seats)) == wanted
+    fold(elsewhere(seats), dead=("nobody", 1))
+    assert shown(seats) == wanted
+    assert [shown(seats, v) for v in (1, 2, 3, 4)] == [wanted[:2], [("b", 5, "b")], [("b", 5, "b")], wanted[:2]]
+
+
+@ways
+@between
+def test_a_tombstone_that_comes_back_holds_again(seats: Table, restore: Restore, checkpointed: bool) -> None:
+    seats.connector.metadata.truncate(seats.handle)
+    restore(seats, 3)
+    if checkpointed:
+        checkpoint(seats, 5)
+    for number, table in enumerate((elsewhere(seats), seats)):
+        table.upsert(rows(("a", 4, "late"), ("c", number, "c")))
+        assert shown(table) == [("b", 5, "b"), ("c", number, "c")]
+    if checkpointed:
+        checkpoint(seats, 7)
+        assert shown(elsewhere(seats)) == [("b", 5, "b"), ("c", 1, "c")]
+
+
+def test_to_and_fro(seats: Table) -> None:
+    """A RESTORE of a RESTORE, and a commit that only alters the table."""
+    by_number(seats, 1)
+    by_number(seats, 3)
+    by_number(seats, 4)
+    assert shown(elsewhere(seats)) == [("a", 5, "a"), ("b", 5, "b")]
+    by_time(seats, 5)
+    checkpoint(seats, 7)
+    late = elsewhere(seats)
+    late.upsert(rows(("a", 4, "late")))
+    assert shown(late) == [("b", 5, "b")]
+
+
+def test_transactions_stay_recorded(seats: Table) -> None:
+    """As Delta's own do: what was written once under a number is not written again, be it restored away."""
+    assert not seats.upsert(rows(("t", 9, "t")), txn=("app", 7)).skipped
+    by_number(seats, 3)
+    assert shown(seats) == [("b", 5, "b")]
+    assert elsewhere(seats).upsert(rows(("t", 9, "t")), txn=("app", 7)).skipped
+    assert not seats.upsert(rows(("t", 9, "t")), txn=("app", 8)).skipped
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_version_that_the_log_has_lost_is_refused(seats: Table) -> None:
+    by_number(seats, 1)
+    checkpoint(seats, 4)
+    for version in range(4):
+        commit_file(seats.handle, version).unlink()
+    table = elsewhere(seats)
+    for call in (lambda: shown(table), lambda: table.upsert(rows(("c", 1, "c"))), table.splits):
+        with pytest.raises(TrinityError, match=r"the log was cleaned up.*RESTORE TABLE") as refused:
+            call()
+        assert refused.value.code == "NOT_SUPPORTED"
+    assert len(list(Path(seats.location, "_delta_log").glob("*.json"))) == 1
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("to_a_time", [pytest.param(False, marks=pytest.mark.full), True])
+def test_as_spark_restores(seats: Table, to_a_time: bool) -> None:
+    spark, name = seats.session.spark, f"delta.`{seats.location}`"
+    seats.connector.metadata.truncate(seats.handle)
+    [at] = [r.timestamp for r in spark.sql(f"DESCRIBE HISTORY {name}").collect() if r.version == 3]
+    to = f"TIMESTAMP AS OF '{at}'" if to_a_time else "VERSION AS OF 3"
+    spark.sql(f"RESTORE TABLE {name} TO {to}")
+    spark.sql(f"INSERT INTO {name} (id, ts, v) VALUES ('a', 4, 'late'), ('c', 1, 'c')")
+    for table in (seats, elsewhere(seats)):
+        assert shown(table) == [("b", 5, "b"), ("c", 1, "c")]
+    seats.delete("id = 'c'")
+    spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 1")
+    assert shown(elsewhere(seats)) == [("a", 5, "a"), ("b", 5, "b")]
+    seats.upsert(rows(("b", 6, "b2")))
+    told = seats.changes(3).collect()
+    assert sorted((r.id, r.v, r._change_type) for r in told if r._commit_version > 7) == [
+        ("a", "a", "insert"),
+        ("b", "b", "update_preimage"),
+        ("b", "b2", "update_postimage"),
+    ]
+    seats.compact(full=True)
+    assert shown(seats) == [("a", 5, "a"), ("b", 6, "b2")]
