@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
+from trinity.cdc.json_text import text_of
+from trinity.cdc.log_positions import binlog_position, sql_server_lsn
 from trinity.cdc.messages import Changes, Invalid, image, judged, parsed, position_or_failing, row_versions
+from trinity.cdc.numbers import decimal_of, integer_of
 from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, fields_of
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
@@ -34,8 +37,9 @@ Position = Literal[
 ``source.scn`` DECIMAL(38,0) Oracle's; ``binlog`` STRING is MySQL's, made of ``source.file``, ``source.pos`` and
 ``source.row``. The others are times, BIGINT: of the change in the source, or of its capture.
 """
+_LSN: Final = ("source.commit_lsn", "source.change_lsn")
 _TYPES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("source.commit_lsn", "source.change_lsn", "binlog"), "STRING"),
+    **dict.fromkeys((*_LSN, "binlog"), "STRING"),
     "source.scn": "DECIMAL(38,0)",
 }
 """Position -> type, where it is not BIGINT."""
@@ -239,8 +243,12 @@ def _at(position: str | None, places: Mapping[str, str]) -> str:
     if position is None:
         return "CAST(NULL AS BIGINT)"
     if position == "binlog":
-        pos, row = (f"lpad(coalesce({places[f'source.{n}']}, '0'), 20, '0')" for n in ("pos", "row"))
-        found = f"concat({places['source.file']}, ':', {pos}, ':', {row})"
+        file, *rest = (text_of(places[f"source.{name}"]) for name in ("file", "pos", "row"))
+        found = binlog_position(file, *rest)
+    elif position in _LSN:
+        found = sql_server_lsn(text_of(places[position]))
+    elif position == "source.scn":
+        found = decimal_of(text_of(places[position]), 38, 0)
     else:
-        found = f"try_cast({places[position]} AS {_TYPES.get(position, 'BIGINT')})"
+        found = integer_of(text_of(places[position]), "BIGINT")
     return position_or_failing(found, position, _TYPES.get(position, "BIGINT"))

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.cdc.form import Form
+from trinity.cdc.json_text import marked, text_of, valid
+from trinity.cdc.numbers import integer_of
 from trinity.cdc.values import Encoding, failing
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
 from trinity.merge.quoting import quoted, text_literal
-from trinity.spi import Column, parse_type
+from trinity.spi import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,16 +34,15 @@ __all__ = [
 Invalid = Literal["refuse", "drop"]
 """The fate of a message that is no change of a row: an error, or none."""
 
-_BROKEN: Final = "m._trinity_broken IS NOT NULL"
-"""Spark SQL: true for a text that is no JSON, or has another type where the tool has its own fields."""
-_OBJECT: Final = r"^\s*\{"
-"""Pattern of a text that may be a JSON object."""
-_SHOWN: Final = 200
-"""Characters of a message that an error shows."""
+_WHY: Final = ", since it is not one JSON object, or has a key twice in one"
+_BEGINNING: Final = "left(text, 200)"
+"""Spark SQL: as much of a message as an error shows."""
 
 
 def parsed(messages: DataFrame, column: str, fields: str) -> DataFrame:
-    """The messages: ``text`` STRING, and ``m``, a STRUCT of fields.
+    """The messages: ``text`` STRING; ``m``, a STRUCT of fields, marked as :mod:`~trinity.cdc.json_text` says.
+
+    ``m`` is NULL for a text that is not one JSON object, or has another type where the tool has its own fields.
 
     Args:
         messages: the messages.
@@ -58,13 +59,14 @@ def parsed(messages: DataFrame, column: str, fields: str) -> DataFrame:
     if known[column.lower()] not in ("string", "binary"):
         message = f"Column '{column}' is {known[column.lower()]}; the messages are JSON text, STRING or BINARY."
         raise TrinityError("TYPE_MISMATCH", message)
-    schema = text_literal(f"STRUCT<{fields}, _trinity_broken: STRING>")
-    options = "map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_trinity_broken')"
+    schema = text_literal(f"STRUCT<m: STRUCT<{fields}>, _trinity_broken: STRING>")
+    options = "map('allowSingleQuotes', 'false', 'columnNameOfCorruptRecord', '_trinity_broken')"
     with pinned(messages.sparkSession):
         texts = messages.selectExpr(f"CAST({quoted(column)} AS STRING) AS text")
-        # of a text that is no object from_json makes no struct at all, or several
-        given = f"IF(text RLIKE {text_literal(_OBJECT)}, text, '{{}}')"
-        return texts.selectExpr("text", f"from_json({given}, {schema}, {options}) AS m")
+        texts = texts.selectExpr("text", f"{marked('text')} AS marked")
+        read = f"from_json(concat('{{\"m\":', marked, '}}'), {schema}, {options})"
+        found = texts.selectExpr("text", f"{valid('marked')} AS valid", f"{read} AS r")
+        return found.selectExpr("text", "IF(valid AND r._trinity_broken IS NULL, r.m, NULL) AS m")
 
 
 def judged(cases: Sequence[tuple[str, str | None]], tool: str, invalid: Invalid) -> str:
@@ -75,11 +77,17 @@ def judged(cases: Sequence[tuple[str, str | None]], tool: str, invalid: Invalid)
         tool: the tool that errors name.
         invalid: the fate of the others.
     """
-    says = f"{text_literal(f'The message is no change of a row as {tool} writes it: ')}, left(text, {_SHOWN})"
-    other = "CAST(NULL AS STRING)" if invalid == "drop" else failing("BAD_DATA", says, "STRING")
+    other, broken = (
+        _no_change(f"The message is no change of a row as {tool} writes it{why}: ", invalid) for why in ("", _WHY)
+    )
     whens = (f"WHEN {condition} THEN {text_literal(kind) if kind else 'NULL'}" for condition, kind in cases)
     none = "WHEN text IS NULL OR trim(text) = 'null' THEN NULL"
-    return f"CASE {none} WHEN {_BROKEN} THEN {other} {' '.join(whens)} ELSE {other} END"
+    return f"CASE {none} WHEN m IS NULL THEN {broken} {' '.join(whens)} ELSE {other} END"
+
+
+def _no_change(says: str, invalid: Invalid) -> str:
+    failure = failing("BAD_DATA", f"{text_literal(says)}, {_BEGINNING}", "STRING")
+    return "CAST(NULL AS STRING)" if invalid == "drop" else failure
 
 
 def image(columns: Sequence[Column], encoding: Encoding, given: Mapping[str, str], there: str) -> str:
@@ -104,22 +112,19 @@ def replaced(column: Column, old: str, new: str) -> str:
         new: Spark SQL of the field after the update.
     """
     name = text_literal(column.name)
-    text = f"element_at({old}, {name})"
-    if parse_type(column.type).nested:
-        text = f"from_json({text}, {text_literal(spark_type(column.type))})"
-    return f"IF(coalesce(map_contains_key({old}, {name}), false), {text}, {new})"
+    return f"IF(coalesce(map_contains_key({old}, {name}), false), element_at({old}, {name}), {new})"
 
 
 def position_of(field: str | None) -> str:
     """Spark SQL: a number of the message ``m`` as the position of a change; a message without it fails."""
     if field is None:
         return "CAST(NULL AS BIGINT)"
-    return position_or_failing(f"try_cast(m.{quoted(field)} AS BIGINT)", field, "BIGINT")
+    return position_or_failing(integer_of(text_of(f"m.{quoted(field)}"), "BIGINT"), field, "BIGINT")
 
 
 def position_or_failing(value: str, position: str, kind: str) -> str:
     """Spark SQL: a position of a type, which fails where the message does not say it."""
-    says = f"'The message has no {position}; name another position: ', left(text, {_SHOWN})"
+    says = f"'The message has no {position}; name another position: ', {_BEGINNING}"
     return f"coalesce({value}, {failing('BAD_DATA', says, kind)})"
 
 
@@ -170,7 +175,7 @@ def _versions(form: Form) -> str:
 
 def _present(kind: str, side: str) -> str:
     """Spark SQL: a row kind, or the failure of a change that lacks this image of its row."""
-    says = f"'The message lacks the row {side} the change: ', left(text, {_SHOWN})"
+    says = f"'The message lacks the row {side} the change: ', {_BEGINNING}"
     return f"IF({side} IS NULL, {failing('BAD_DATA', says, 'STRING')}, {kind})"
 
 

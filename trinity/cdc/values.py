@@ -1,29 +1,26 @@
 """Values in JSON messages as values of columns, in Spark SQL.
 
-A scalar is read from its JSON text, so that it is what the message says and not what a JSON reader makes of it: a
-number keeps all its digits, and an integer never passes for a time of an unknown unit. Spark's from_json reads arrays,
-maps and structs.
+A value is what the message says or an error, at every depth: a number keeps all its digits, an integer never passes for
+a time of an unknown unit, and nothing is rounded, cut off or made up to fit a type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
+from trinity.cdc.json_text import is_array, is_object, shown, text_of
+from trinity.cdc.numbers import decimal_of, floating_of, integer_of, let
+from trinity.cdc.scalars import TimeUnit, boolean_of, bytes_of, date_of, decimal_of_bytes, time_of, timestamp_of
 from trinity.engine.spark.types import spark_type
 from trinity.merge.quoting import quoted, text_literal
 from trinity.spi import Column, DataType, parse_type
 
 __all__ = ["DecimalForm", "Encoding", "TimeUnit", "failing", "fields_of"]
 
-TimeUnit = Literal["milliseconds", "microseconds", "nanoseconds"]
-"""Unit of an integer that is a time, counted from 1970-01-01 00:00 UTC."""
 DecimalForm = Literal["number", "base64"]
 """A decimal as a number, or a text of one; or as its unscaled value, big-endian bytes in base64."""
-
-_COMPLEX: Final = ("array", "map", "struct")
-_INTEGER: Final = r"'^[+-]?[0-9]+$'"
 
 
 @dataclass(frozen=True)
@@ -42,48 +39,18 @@ class Encoding:
     days: bool = False
     latin1: bool = False
 
-    def value(self, column: Column, given: str) -> str:
-        """Spark SQL: the value of a column, out of the field of :func:`fields_of`; NULL for NULL.
+    def value(self, column: Column, field: str) -> str:
+        """Spark SQL: the value of a column, out of its field (:func:`fields_of`); NULL for NULL.
 
-        A value that does not fit fails by TYPE_MISMATCH, naming column and value.
+        A value that does not fit fails by TYPE_MISMATCH, naming the column, the place in it, and the value.
         """
-        kind = parse_type(column.type)
-        shown = spark_type(column.type)
-        if kind.name in (*_COMPLEX, "string", "char", "varchar"):
-            return given
-        found, hint = self._scalar(column.name, kind, shown, given)
-        head = text_literal(f"Column '{column.name}': ")
-        message = f"concat({head}, left({given}, 60), {text_literal(hint)})"
-        wrong = failing("TYPE_MISMATCH", message, shown)
-        return f"coalesce({found}, IF({given} IS NULL, CAST(NULL AS {shown}), {wrong}))"
-
-    def _scalar(self, name: str, kind: DataType, shown: str, given: str) -> tuple[str, str]:
-        """The value, NULL where it does not fit; and what the message says then, behind the value."""
-        plain, no = f"try_cast({given} AS {shown})", f" is no {shown}."
-        if kind.name == "binary":
-            text = f"CAST({given} AS STRING)"
-            return f"encode({text}, 'ISO-8859-1')" if self.latin1 else f"try_to_binary({text}, 'base64')", no
-        if kind.name == "decimal" and self.decimals == "base64":
-            return _unscaled(given, kind), f"{no[:-1]} in base64; where it is a number, give decimals='number'."
-        if kind.name == "decimal":
-            return plain, f"{no[:-1]}; where it is in base64, give decimals='base64'."
-        if kind.name == "date":
-            text = f"try_cast(rtrim('Z', {given}) AS DATE)"
-            whole = f"date_from_unix_date(try_cast({given} AS INT))" if self.days else "CAST(NULL AS DATE)"
-            return f"IF({given} RLIKE {_INTEGER}, {whole}, {text})", no
-        if kind.name in ("timestamp", "timestamp_ntz"):
-            unit = self.timestamps if isinstance(self.timestamps, str) else (self.timestamps or {}).get(name)
-            whole = f"CAST(NULL AS {shown})" if unit is None else _since_epoch(given, kind, unit)
-            hint = no if unit else f"{no[:-1]}; where it is an integer, give its unit by timestamps."
-            return f"IF({given} RLIKE {_INTEGER}, {whole}, {plain})", hint
-        return plain, no
+        unit = self.timestamps if isinstance(self.timestamps, str) else (self.timestamps or {}).get(column.name)
+        return _Reading(self, column.name, unit).value(parse_type(column.type), field, "''", 0)
 
 
 def fields_of(columns: Sequence[Column]) -> str:
-    """The columns as fields of a STRUCT in a schema for from_json: scalars as their JSON text."""
-    return ", ".join(
-        f"{quoted(c.name)}: {spark_type(c.type) if parse_type(c.type).name in _COMPLEX else 'STRING'}" for c in columns
-    )
+    """The columns as fields of a STRUCT in a schema for from_json, each a STRING."""
+    return ", ".join(f"{quoted(c.name)}: STRING" for c in columns)
 
 
 def failing(code: str, message: str, kind: str) -> str:
@@ -97,28 +64,92 @@ def failing(code: str, message: str, kind: str) -> str:
     return f"CAST(raise_error(concat_ws('', '{code}: ', {message})) AS {kind})"
 
 
-def _since_epoch(given: str, kind: DataType, unit: TimeUnit) -> str:
-    whole = f"try_cast({given} AS BIGINT)"
-    if unit == "milliseconds":
-        micros = f"try_multiply({whole}, 1000L)"
-    else:
-        # by / it would be a DOUBLE, which has not enough digits
-        micros = f"({whole} - pmod({whole}, 1000)) DIV 1000" if unit == "nanoseconds" else whole
-    if kind.name == "timestamp":
-        return f"timestamp_micros({micros})"
-    return f"timestampadd(MICROSECOND, {micros}, TIMESTAMP_NTZ '1970-01-01 00:00:00')"
+@dataclass(frozen=True)
+class _Reading:
+    """Reads the values of one column; ``unit`` is that of integers which are times."""
+
+    encoding: Encoding
+    column: str
+    unit: TimeUnit | None
+
+    def value(self, kind: DataType, field: str, path: str, depth: int) -> str:
+        """Spark SQL: a value, out of its field.
+
+        Args:
+            kind: the type.
+            field: its field.
+            path: Spark SQL of the value's place in the column: empty, or as ``[2].name``.
+            depth: the number of containers around it.
+        """
+        if kind.name in ("string", "char", "varchar"):
+            return shown(field)
+        if kind.nested:
+            found, hint = self._container(kind, field, path, depth), "."
+        else:
+            found, hint = self._scalar(kind, field)
+        typed = spark_type(str(kind))
+        place = text_literal("Column '" + self.column) + f", {path}, " + text_literal("': ")
+        said = f"{place}, left({shown(field)}, 60), {text_literal(f' is no {typed}{hint}')}"
+        wrong = failing("TYPE_MISMATCH", said, typed)
+        return f"coalesce({found}, IF({field} IS NULL, CAST(NULL AS {typed}), {wrong}))"
+
+    def _scalar(self, kind: DataType, field: str) -> tuple[str, str]:
+        """The value, NULL where it does not fit; and what the message says behind the type then."""
+        text, hint = text_of(field), "."
+        match kind.name:
+            case "boolean":
+                found = boolean_of(field)
+            case "float" | "double":
+                found = floating_of(text, kind.name)
+            case "decimal" if self.encoding.decimals == "base64":
+                found = decimal_of_bytes(field, kind)
+                hint = " in base64; where it is a number, give decimals='number'."
+            case "decimal":
+                found = decimal_of(text, *kind.arguments)
+                hint = "; where it is in base64, give decimals='base64'."
+            case "date":
+                found = date_of(field, self.encoding.days)
+            case "timestamp" | "timestamp_ntz":
+                found = timestamp_of(field, kind.name, self.unit)
+                hint = "." if self.unit else "; where it is an integer, give its unit by timestamps."
+            case "time":
+                found = time_of(field, spark_type("time"))
+            case "binary":
+                found = bytes_of(field, self.encoding.latin1)
+            case _:
+                found = integer_of(text, kind.name)
+        return found, hint
+
+    def _container(self, kind: DataType, field: str, path: str, depth: int) -> str:
+        """An ARRAY, MAP or STRUCT, NULL for what is none."""
+        if kind.name == "array":
+            item, number = f"v{depth}", f"i{depth}"
+            each = self.value(kind.children[0], item, f"concat({path}, '[', {number}, ']')", depth + 1)
+            items = f"transform({_read(field, 'ARRAY<STRING>')}, ({item}, {number}) -> {each})"
+            return f"IF({is_array(field)}, {items}, NULL)"
+        found = self._struct(kind, field, path, depth) if kind.name == "struct" else self._map(kind, field, path, depth)
+        return f"IF({is_object(field)}, {found}, NULL)"
+
+    def _struct(self, kind: DataType, field: str, path: str, depth: int) -> str:
+        struct, values = f"v{depth}", []
+        for name, child in zip(kind.fields, kind.children, strict=True):
+            place = f"concat({path}, {text_literal('.' + name)})"
+            values += [text_literal(name), self.value(child, f"{struct}.{quoted(name)}", place, depth + 1)]
+        fields = _read(field, f"STRUCT<{', '.join(f'{quoted(name)}: STRING' for name in kind.fields)}>")
+        return let(struct, fields, f"named_struct({', '.join(values)})")
+
+    def _map(self, kind: DataType, field: str, path: str, depth: int) -> str:
+        """A map; NULL where two of its keys are one in its type, as ``1`` and ``01``."""
+        entry, entries = f"v{depth}", f"e{depth}"
+        place = f"concat({path}, '[', {text_of(f'{entry}.key')}, ']')"
+        sides = (
+            self.value(c, f"{entry}.{n}", place, depth + 1)
+            for c, n in zip(kind.children, ("key", "value"), strict=True)
+        )
+        read = f"transform(map_entries({_read(field, 'MAP<STRING,STRING>')}), {entry} -> struct({', '.join(sides)}))"
+        differ = f"size(array_distinct(transform({entries}, {entry} -> {entry}.col1))) = size({entries})"
+        return let(entries, read, f"IF({differ}, map_from_entries({entries}), NULL)")
 
 
-def _unscaled(given: str, kind: DataType) -> str:
-    """A decimal out of the big-endian two's complement of its unscaled value, in base64."""
-    scale = kind.arguments[1] if len(kind.arguments) > 1 else 0
-    whole = "DECIMAL(38,0)"
-    octet = f"CAST(conv(hex(substring(b, i, 1)), 16, 10) AS {whole})"
-    first = f"CAST(IF(hex(substring(b, 1, 1)) >= '80', -1, 0) AS {whole})"
-    number = f"aggregate(sequence(1, length(b)), {first}, (n, i) -> CAST(n * 256 + {octet} AS {whole}))"
-    digits = f"lpad(CAST(abs(n) AS STRING), greatest(length(CAST(abs(n) AS STRING)), {scale + 1}), '0')"
-    pointed = f"concat(IF(n < 0, '-', ''), left({digits}, length({digits}) - {scale}), '.', right({digits}, {scale}))"
-    found = f"try_cast({pointed} AS DECIMAL({','.join(map(str, kind.arguments))}))"
-    # a list of one, or of none, so that the bytes and the number have names
-    octets = f"filter(array(try_to_binary({given}, 'base64')), b -> length(b) > 0)"
-    return f"get(transform(transform({octets}, b -> {number}), n -> {found}), 0)"
+def _read(field: str, kind: str) -> str:
+    return f"from_json({field}, {text_literal(kind)}, map('columnNameOfCorruptRecord', '_trinity_broken'))"
