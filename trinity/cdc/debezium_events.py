@@ -13,7 +13,7 @@ from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.json_text import text_of
 from trinity.cdc.log_positions import binlog_position, sql_server_lsn
-from trinity.cdc.messages import Changes, Invalid, image, judged, parsed, position_or_failing, row_versions
+from trinity.cdc.messages import Changes, Invalid, image, judged, parsed, position_or_failing, row_versions, unlocated
 from trinity.cdc.numbers import decimal_of, integer_of
 from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, fields_of
 from trinity.engine.spark.settings import pinned
@@ -35,7 +35,8 @@ Position = Literal[
 
 ``source.lsn`` BIGINT is PostgreSQL's; ``source.commit_lsn`` and ``source.change_lsn`` STRING are SQL Server's;
 ``source.scn`` DECIMAL(38,0) Oracle's; ``binlog`` STRING is MySQL's, made of ``source.file``, ``source.pos`` and
-``source.row``. The others are times, BIGINT: of the change in the source, or of its capture.
+``source.row``, so that file 1000000 comes behind 999999. The others are times, BIGINT: of the change in the source, or
+of its capture.
 """
 _LSN: Final = ("source.commit_lsn", "source.change_lsn")
 _TYPES: Final[Mapping[str, str]] = {
@@ -46,6 +47,8 @@ _TYPES: Final[Mapping[str, str]] = {
 UNAVAILABLE: Final = "__debezium_unavailable_value"
 """Debezium's default for ``unavailable.value.placeholder``."""
 _SOURCE: Final = ("lsn", "ts_ms", "ts_us", "ts_ns", "scn", "commit_lsn", "change_lsn", "file", "pos", "row")
+_BARE_UPDATE: Final = "kind = '+U' AND e.before IS NULL"
+_FLAT_UPDATE: Final = "e.__op = 'u'"
 _TIMES: Final = ("ts_ms", "ts_us", "ts_ns")
 
 
@@ -72,7 +75,8 @@ def debezium(
     ``c`` and ``r`` become ``+I``, ``u`` ``+U``, ``d`` ``-D``; a ``u`` that changes the key ``-D`` and ``+I``.
 
     Args:
-        messages: the messages, in the order of their topic where that matters.
+        messages: the messages, in the order of their topic where that matters. With Kafka's column ``key``, an update
+            that lacks the row before it is refused when that lacks a column of the rows' key: the row may have moved.
         rows: columns of the rows, or the table that they are for. A column that a message lacks is NULL.
         key: key columns; the table's without it.
         column: the column with the messages, STRING or BINARY; the envelope, or ``payload`` with it.
@@ -97,7 +101,7 @@ def debezium(
     columns = row_columns(rows, form, [*own.values()])
     _check_own(own, columns, position)
     encoding = Encoding(timestamps, decimals, days=True)
-    changes = _enveloped(_Reading(messages, column, columns, encoding, position, invalid))
+    changes = _enveloped(_Reading(messages, column, columns, form.key, encoding, position, invalid))
     return row_versions(Changes(changes, columns, placeholder, own), form)
 
 
@@ -148,7 +152,7 @@ def debezium_flat(
     columns = row_columns(rows, form, [*own.values()])
     _check_own(own, columns, position)
     encoding = Encoding(timestamps, decimals, days=True)
-    changes = _flat(_Reading(messages, column, columns, encoding, position, invalid))
+    changes = _flat(_Reading(messages, column, columns, form.key, encoding, position, invalid))
     return row_versions(Changes(changes, columns, placeholder, own), form)
 
 
@@ -159,6 +163,7 @@ class _Reading:
     messages: DataFrame
     column: str
     columns: Sequence[Column]
+    key: Sequence[str]
     encoding: Encoding
     position: str | None
     invalid: Invalid
@@ -167,6 +172,23 @@ class _Reading:
         """Spark SQL: a row out of a STRUCT of its fields."""
         given = {c.name: f"{of}.{quoted(c.name)}" for c in self.columns}
         return image(self.columns, self.encoding, given, f"{of} IS NOT NULL")
+
+    def kind(self, update: str) -> str:
+        """Spark SQL: the row kind ``kind``; or the failure of an update that may have moved its row unseen.
+
+        Without the row before it, only the message's key in Kafka, where it is there, says what the update kept.
+
+        Args:
+            update: Spark SQL of a condition: an update without the row before it.
+        """
+        names = "json_object_keys(key)"
+        wrapped = f"array_contains({names}, 'schema') AND array_contains({names}, 'payload')"
+        names = f"IF({wrapped}, json_object_keys(get_json_object(key, '$.payload')), {names})"
+        lacks = " ".join(
+            f"WHEN NOT array_contains({names}, {text_literal(name)}) THEN {unlocated(name, 'the key of the message')}"
+            for name in self.key
+        )
+        return f"IF({update} AND CASE {lacks} ELSE false END, NULL, kind)"
 
 
 def _enveloped(reading: _Reading) -> DataFrame:
@@ -180,10 +202,10 @@ def _enveloped(reading: _Reading) -> DataFrame:
     read = parsed(reading.messages, reading.column, f"{fields}, payload: STRUCT<{fields}>")
     with pinned(reading.messages.sparkSession):
         event = _unwrapped("m.op", ("op", "before", "after", "source", *_TIMES))
-        events = read.selectExpr("text", "m", event).selectExpr("text", "m", f"{kind} AS kind", "e")
+        events = read.selectExpr("text", "key", "m", event).selectExpr("text", "key", "m", f"{kind} AS kind", "e")
         return events.where("kind IS NOT NULL").selectExpr(
             "text",
-            "kind",
+            f"{reading.kind(_BARE_UPDATE)} AS kind",
             f"{reading.image('e.before')} AS before",
             f"{reading.image('e.after')} AS after",
             f"{_at(reading.position, places)} AS at",
@@ -208,9 +230,12 @@ def _flat(reading: _Reading) -> DataFrame:
     with pinned(reading.messages.sparkSession):
         names = [*(c.name for c in reading.columns), *added]
         event = _unwrapped("coalesce(m.__op, m.__deleted)", names) if wrapped else "m AS e"
-        events = read.selectExpr("text", "m", event).selectExpr("text", "m", f"{kind} AS kind", "e")
+        events = read.selectExpr("text", "key", "m", event).selectExpr("text", "key", "m", f"{kind} AS kind", "e")
         found = events.where("kind IS NOT NULL").selectExpr(
-            "text", "kind", f"{reading.image('e')} AS after", f"{_at(reading.position, places)} AS at"
+            "text",
+            f"{reading.kind(_FLAT_UPDATE)} AS kind",
+            f"{reading.image('e')} AS after",
+            f"{_at(reading.position, places)} AS at",
         )
         return found.selectExpr("text", "kind", "after AS before", "after", "at")
 

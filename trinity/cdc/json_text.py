@@ -41,7 +41,7 @@ def valid(text: str) -> str:
     It must be read as a field of an object as well: no text ends an array here and an object there, to go on behind it.
     """
     whole = f"try_parse_json(concat('[', {text}, ',0]'))"
-    return f"(is_valid_utf8({text}) AND coalesce(try_variant_get({whole}, '$[1]', 'int') = 0, false))"
+    return f"coalesce(try_variant_get({whole}, '$[1]', 'int') = 0, false)"
 
 
 def is_number(field: str) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "position_or_failing",
     "replaced",
     "row_versions",
+    "unlocated",
 ]
 
 Invalid = Literal["refuse", "drop"]
@@ -40,9 +41,10 @@ _BEGINNING: Final = "left(text, 200)"
 
 
 def parsed(messages: DataFrame, column: str, fields: str) -> DataFrame:
-    """The messages: ``text`` STRING; ``m``, a STRUCT of fields, marked as :mod:`~trinity.cdc.json_text` says.
+    """The messages: ``text`` STRING; ``m``, a STRUCT of fields, marked as :mod:`~trinity.cdc.json_text` says; ``key``.
 
-    ``m`` is NULL for a text that is not one JSON object, or has another type where the tool has its own fields.
+    ``m`` is NULL for a text that is not one JSON object, or has another type where the tool has its own fields. ``key``
+    is the message's key in Kafka, STRING; NULL where there is none.
 
     Args:
         messages: the messages.
@@ -62,11 +64,12 @@ def parsed(messages: DataFrame, column: str, fields: str) -> DataFrame:
     schema = text_literal(f"STRUCT<m: STRUCT<{fields}>, _trinity_broken: STRING>")
     options = "map('allowSingleQuotes', 'false', 'columnNameOfCorruptRecord', '_trinity_broken')"
     with pinned(messages.sparkSession):
-        texts = messages.selectExpr(f"CAST({quoted(column)} AS STRING) AS text")
-        texts = texts.selectExpr("text", f"{marked('text')} AS marked")
+        key = "key" if column.lower() != "key" and known.get("key") in ("string", "binary") else "NULL"
+        texts = messages.selectExpr(f"CAST({quoted(column)} AS STRING) AS text", f"CAST({key} AS STRING) AS key")
+        texts = texts.selectExpr("text", "key", f"{marked('text')} AS marked")
         read = f"from_json(concat('{{\"m\":', marked, '}}'), {schema}, {options})"
-        found = texts.selectExpr("text", f"{valid('marked')} AS valid", f"{read} AS r")
-        return found.selectExpr("text", "IF(valid AND r._trinity_broken IS NULL, r.m, NULL) AS m")
+        found = texts.selectExpr("text", "key", f"is_valid_utf8(text) AND {valid('marked')} AS valid", f"{read} AS r")
+        return found.selectExpr("text", "key", "IF(valid AND r._trinity_broken IS NULL, r.m, NULL) AS m")
 
 
 def judged(cases: Sequence[tuple[str, str | None]], tool: str, invalid: Invalid) -> str:
@@ -163,7 +166,7 @@ def _versions(form: Form) -> str:
     keys = [(f"before.{quoted(name)}", f"after.{quoted(name)}") for name in form.key]
     differ = " OR ".join(f"NOT ({old} <=> {new})" for old, new in keys)
     known = " AND ".join(f"{old} IS NOT NULL" for old, _ in keys)
-    moved = f"(kind = '+U' AND after IS NOT NULL AND {known} AND ({differ}))"
+    moved = f"(kind = '+U' AND {_old_key(form.key)} AND after IS NOT NULL AND {known} AND ({differ}))"
     deleted, updated = (_present(kind, "before") for kind in ("'-D'", "'-U'"))
     old = f"CASE WHEN kind = '-D' THEN {deleted} WHEN {moved} THEN '-D'"
     if form.preimages:
@@ -171,6 +174,27 @@ def _versions(form: Form) -> str:
     new = f"CASE WHEN kind = '-D' THEN NULL WHEN {moved} THEN '+I' ELSE {_present('kind', 'after')} END"
     both = f"named_struct('kind', {old} END, 'row', before), named_struct('kind', {new}, 'row', after)"
     return f"filter(array({both}), v -> v.kind IS NOT NULL)"
+
+
+def _old_key(names: Sequence[str]) -> str:
+    """Spark SQL: true; or the failure of an update whose old row lacks a column of the key, and so a row that stays."""
+    lacks = [(n, f"before.{quoted(n)} IS NULL AND after.{quoted(n)} IS NOT NULL") for n in names]
+    whens = " ".join(f"WHEN {lack} THEN {unlocated(name, 'the row before the update')}" for name, lack in lacks)
+    return f"CASE WHEN before IS NULL OR after IS NULL THEN true {whens} ELSE true END"
+
+
+def unlocated(name: str, where: str) -> str:
+    """Spark SQL: the failure of an update that does not say which row it changes, as a BOOLEAN.
+
+    Args:
+        name: a column of the key.
+        where: what lacks it.
+    """
+    says = (
+        f"Key column '{name}': {where} lacks it, so an older row of another '{name}' might stay; let the source log "
+        "whole rows (PostgreSQL: REPLICA IDENTITY FULL): "
+    )
+    return failing("BAD_DATA", f"{text_literal(says)}, {_BEGINNING}", "BOOLEAN")
 
 
 def _present(kind: str, side: str) -> str:

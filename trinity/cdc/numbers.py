@@ -8,10 +8,11 @@ from trinity.merge.quoting import text_literal
 
 __all__ = ["decimal_of", "floating_of", "integer_of", "let", "matches", "whole"]
 
-_PARTS: Final = r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?"
-"""Pattern of a number: sign, digits before the point, digits behind it, exponent."""
 _INTEGER: Final = "[+-]?[0-9]+"
-_ZERO: Final = r"[+-]?[0.]*(?:[eE].*)?"
+_NUMBER: Final = r"[+-]?(?=\.?[0-9])[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?"
+_POWER: Final = r"[+-]?(?=\.?[0-9])[0-9]*\.?[0-9]*[eE][+-]?0*[0-9]{1,3}"
+"""Pattern of a number with an exponent, of at most three digits: Java's decimals need as much memory as it is large."""
+_ZERO: Final = r"[+-]?(?=\.?0)[0.]*(?:[eE].*)?"
 _NO_NUMBER: Final = r"[+-]?(?:[iI]nf(?:inity)?|INF(?:INITY)?)|[nN]a[nN]|NAN"
 _EXACT: Final = {"float": 7, "double": 15}
 """Digits of integers that are all among a type's numbers."""
@@ -36,14 +37,23 @@ def let(name: str, value: str, body: str) -> str:
 
 def integer_of(text: str, kind: str) -> str:
     """Spark SQL: an integer type's value. ``1e2`` and ``100.0`` are 100; ``1.5`` is none."""
-    return f"IF({matches(text, _INTEGER)}, try_cast({text} AS {kind}), try_cast({_plain(text, 19, 0)} AS {kind}))"
+    return f"try_cast(IF({matches(text, _INTEGER)}, {text}, CAST({decimal_of(text, 19, 0)} AS STRING)) AS {kind})"
 
 
 def decimal_of(text: str, precision: int, scale: int) -> str:
     """Spark SQL: a DECIMAL, never rounded: ``1.250`` is a DECIMAL(3,2), ``1.255`` is none."""
     kind = f"DECIMAL({precision},{scale})"
-    fits = matches(text, rf"[+-]?0*[0-9]{{0,{precision - scale}}}(?:\.[0-9]{{0,{scale}}}0*)?")
-    return f"try_cast(IF({fits}, {text}, {_plain(text, precision, scale)}) AS {kind})"
+    value, zero = f"try_cast({text} AS {kind})", f"CAST(0 AS {kind})"
+    plain = matches(text, rf"[+-]?0*[0-9]{{0,{precision - scale}}}(?:\.[0-9]{{0,{scale}}}0*)?")
+    # what rounding makes of a number has other digits, be it 0, which has none
+    kept = f"{_significant(text)} = {_significant(f'CAST({value} AS STRING)')}"
+    power = f"CASE WHEN {matches(text, _ZERO)} THEN {zero} WHEN {matches(text, _POWER)} AND {kept} THEN {value} END"
+    return f"IF({plain}, {value}, {power})"
+
+
+def _significant(text: str) -> str:
+    """Spark SQL: a number's digits without the zeros around them."""
+    return f"trim(BOTH '0' FROM regexp_replace({text}, '[eE].*|[^0-9]', ''))"
 
 
 def floating_of(text: str, kind: str) -> str:
@@ -54,25 +64,7 @@ def floating_of(text: str, kind: str) -> str:
     """
     value = f"try_cast({text} AS {kind})"
     integer = f"try_cast({text} AS BIGINT)"
-    kept = f"coalesce({value} < {_BEYOND} AND try_cast({value} AS BIGINT) = {integer}, {integer} IS NULL)"
+    kept = f"({integer} IS NULL OR ({value} < {_BEYOND} AND try_cast({value} AS BIGINT) = {integer}))"
     exact = f"(length({text}) <= {_EXACT[kind]} OR NOT {matches(text, _INTEGER)} OR {kept})"
     near = f"abs({value}) < CAST('Infinity' AS {kind}) AND ({value} <> 0 OR {matches(text, _ZERO)})"
-    number = f"({matches(text, _PARTS)} AND {near} AND {exact})"
-    return f"IF({number} OR {matches(text, _NO_NUMBER)}, {value}, NULL)"
-
-
-def _plain(text: str, precision: int, scale: int) -> str:
-    """Spark SQL: a number without exponent and needless zeros; NULL where it does not fit a DECIMAL."""
-    pattern = text_literal(whole(_PARTS))
-    sign, before, behind, exponent = (f"regexp_extract({text}, {pattern}, {n})" for n in (1, 2, 3, 4))
-    power = f"CAST(try_cast(IF({exponent} = '', '0', {exponent}) AS INT) AS BIGINT)"
-    # digits without the zeros around them, and the power of ten of the last one
-    digits = f"named_struct('all', ltrim('0', concat({before}, {behind})), 'power', {power} - length({behind}))"
-    cut = "named_struct('digits', rtrim('0', d.all), 'power', d.power + length(d.all) - length(rtrim('0', d.all)))"
-    fits = f"-n.power <= {scale} AND length(n.digits) + n.power <= {precision - scale}"
-    padded = "lpad(n.digits, CAST(greatest(length(n.digits), 1 - n.power) AS INT), '0')"
-    places = "CAST(-n.power AS INT)"
-    pointed = f"concat(left({padded}, length({padded}) - {places}), '.', right({padded}, {places}))"
-    written = f"IF(n.power >= 0, concat(n.digits, repeat('0', CAST(n.power AS INT))), {pointed})"
-    found = f"CASE WHEN n.digits = '' THEN '0' WHEN {fits} THEN concat({sign}, {written}) END"
-    return f"IF({matches(text, _PARTS)}, {let('d', digits, let('n', cut, found))}, NULL)"
+    return f"IF(({matches(text, _NUMBER)} AND {near} AND {exact}) OR {matches(text, _NO_NUMBER)}, {value}, NULL)"

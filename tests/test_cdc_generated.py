@@ -1,0 +1,130 @@
+"""Generated change messages against exact fractions: a value is what the message says, or the message is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from fractions import Fraction
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+
+from tests.support.cdc_generator import TOOLS, message
+from tests.support.cdc_model import COLUMNS, Refusal, rows_of
+from trinity import Column, Session, TrinityError, cdc
+from trinity.calls.spark import spark_errors
+
+_READ: Final = {"debezium": cdc.debezium, "maxwell": cdc.maxwell, "canal": cdc.canal}
+_SHOWN: Final = {
+    "da": "CAST(da AS STRING)", "ts": "unix_micros(ts)", "by": "hex(by)", "f": "CAST(f AS DOUBLE)",
+    "tn": "timestampdiff(MICROSECOND, TIMESTAMP_NTZ '1970-01-01 00:00:00', tn)",
+}  # fmt: skip
+
+
+def found(session: Session, tool: str, texts: list[str], invalid: str = "refuse") -> list[tuple[Any, ...]]:
+    """The rows of messages, by Trinity."""
+    frame: DataFrame = session.spark.createDataFrame(pa.table({"value": pa.array(texts, pa.string())})).coalesce(1)
+    columns = [Column(name, kind) for name, kind in COLUMNS.items()]
+    rows = _READ[tool](frame, columns, ["k"], invalid=invalid)  # type: ignore[operator]
+    with spark_errors():
+        return [tuple(row) for row in rows.selectExpr(*(f"{_SHOWN.get(n, n)} AS {n}" for n in COLUMNS)).collect()]
+
+
+def equal(one: Any, other: Any) -> bool:
+    """True for the same value: a NaN is one, 0.0 is not -0.0, a number is a fraction."""
+    if isinstance(other, float):
+        return isinstance(one, float) and repr(one) == repr(other)
+    if isinstance(other, Fraction):
+        return one is not None and Fraction(one) == other
+    if isinstance(other, list | tuple):
+        return one is not None and len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(other, dict):
+        return isinstance(one, dict) and one.keys() == other.keys() and all(equal(one[n], v) for n, v in other.items())
+    return type(one) is type(other) and bool(one == other)
+
+
+def outcome(session: Session, tool: str, text: str, invalid: str) -> str | list[tuple[Any, ...]]:
+    """The rows of one message, or the code of its refusal."""
+    try:
+        return found(session, tool, [text], invalid)
+    except TrinityError as error:
+        return error.code
+
+
+def model(tool: str, text: str) -> tuple[str | list[tuple[Any, ...]], bool]:
+    """The rows of a message, or the code of its refusal; and whether it is one that can be dropped."""
+    try:
+        return rows_of(tool, text), False
+    except Refusal as refusal:
+        return refusal.code, refusal.dropped
+
+
+def check_one(session: Session, tool: str, text: str) -> None:
+    """Checks a message by itself, with both fates of what is no change."""
+    told, dropped = model(tool, text)
+    for invalid, wanted in (("refuse", told), ("drop", [] if dropped else told)):
+        rows = outcome(session, tool, text, invalid)
+        assert equal(rows, wanted), f"{replay(tool, text)}: {rows} instead of {wanted}"
+
+
+def replay(tool: str, text: str) -> str:
+    """A line for ``FOUND``."""
+    return f"\n    ({tool!r}, {text!r}),\n{json.dumps(text)}"
+
+
+def check(session: Session, tool: str, texts: list[str], singly: int) -> None:
+    """Checks messages: the good ones at once, those that are dropped at once, and some of the others one by one."""
+    outcomes = [(text, *model(tool, text)) for text in texts]
+    good = [(text, told) for text, told, _ in outcomes if not isinstance(told, str)]
+    dropped = [text for text, _, drop in outcomes if drop]
+    refused = [text for text, told, drop in outcomes if isinstance(told, str) and not drop]
+    try:
+        rows = found(session, tool, [text for text, _ in good] + dropped, "drop")
+    except TrinityError:
+        rows = []
+    told = [(row, text) for text, own in good for row in own]
+    wrong = [text for row, (mine, text) in zip(rows, told, strict=False) if not equal(row, mine)]
+    if len(rows) != len(told) or wrong:
+        if wrong and len(rows) == len(told):
+            check_one(session, tool, wrong[0])
+        if len(texts) > 1:
+            half = len(texts) // 2
+            check(session, tool, texts[:half], 0)
+            check(session, tool, texts[half:], 0)
+        for text in texts[:1]:
+            check_one(session, tool, text)
+        raise AssertionError("the messages are right one by one, and wrong together")
+    for text in (refused + dropped[:singly])[:singly]:
+        check_one(session, tool, text)
+
+
+FOUND: Final[list[tuple[str, str]]] = []
+"""Messages that were once misread."""
+
+
+@pytest.mark.parametrize(("tool", "text"), FOUND)
+def test_what_was_misread_once(session: Session, tool: str, text: str) -> None:
+    check_one(session, tool, text)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_generated_messages(session: Session, tool: str) -> None:
+    draw = random.Random(f"{tool} 0")
+    check(session, tool, [message(draw, tool) for _ in range(300)], 3)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("tool", TOOLS)
+def test_many_generated_messages(session: Session, tool: str, seed: int) -> None:
+    draw = random.Random(f"{tool} {seed}")
+    check(session, tool, [message(draw, tool) for _ in range(4000)], 25)
+
+
+def test_the_model_itself_tells_messages_apart() -> None:
+    draw = random.Random("model")
+    outcomes = [model(tool, message(draw, tool))[0] for tool in TOOLS for _ in range(500)]
+    told = [given if isinstance(given, str) else "rows" for given in outcomes]
+    assert all(told.count(code) > 100 for code in ("rows", "BAD_DATA", "TYPE_MISMATCH"))
