@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
-from trinity.cdc.messages import Changes, Invalid, image, judged, parsed, position_of, replaced, row_versions
+from trinity.cdc.messages import Changes, Invalid, image_before, judged, parsed, position_of, row_versions
 from trinity.cdc.values import Encoding, fields_of
 from trinity.engine.spark.settings import pinned
-from trinity.merge.quoting import quoted
 from trinity.spi import Column
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def canal(
     """
     form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
     columns = row_columns(rows, form)
-    return row_versions(Changes(_changes(messages, column, columns, position, invalid), columns), form)
+    return row_versions(Changes(_changes(messages, column, columns, position, invalid), columns, _ENCODING), form)
 
 
 def _changes(
@@ -82,8 +81,6 @@ def _changes(
         "Canal",
         invalid,
     )
-    new = {c.name: f"data.{quoted(c.name)}" for c in columns}
-    old = {c.name: replaced(c, "old", new[c.name]) for c in columns}
     with pinned(messages.sparkSession):
         read = parsed(messages, column, f"{fields}, old: ARRAY<MAP<STRING, STRING>>")
         told = read.selectExpr("text", "m", f"{kind} AS kind").where("kind IS NOT NULL")
@@ -92,8 +89,8 @@ def _changes(
         return each.selectExpr(
             "text",
             "kind",
-            f"{image(columns, _ENCODING, old, 'data IS NOT NULL')} AS before",
-            f"{image(columns, _ENCODING, new, 'data IS NOT NULL')} AS after",
+            f"{image_before(columns, 'old', 'data')} AS before",
+            "data AS after",
             f"{position_of(position)} AS at",
         )
 

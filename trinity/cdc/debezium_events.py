@@ -13,7 +13,7 @@ from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.json_text import text_of
 from trinity.cdc.log_positions import binlog_position, sql_server_lsn
-from trinity.cdc.messages import Changes, Invalid, image, judged, parsed, position_or_failing, row_versions, unlocated
+from trinity.cdc.messages import Changes, Invalid, judged, parsed, position_or_failing, row_versions, unlocated
 from trinity.cdc.numbers import decimal_of, integer_of
 from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, fields_of
 from trinity.engine.spark.settings import pinned
@@ -101,8 +101,8 @@ def debezium(
     columns = row_columns(rows, form, [*own.values()])
     _check_own(own, columns, position)
     encoding = Encoding(timestamps, decimals, days=True)
-    changes = _enveloped(_Reading(messages, column, columns, form.key, encoding, position, invalid))
-    return row_versions(Changes(changes, columns, placeholder, own), form)
+    changes = _enveloped(_Reading(messages, column, columns, form.key, position, invalid))
+    return row_versions(Changes(changes, columns, encoding, placeholder, own), form)
 
 
 @public
@@ -152,8 +152,8 @@ def debezium_flat(
     columns = row_columns(rows, form, [*own.values()])
     _check_own(own, columns, position)
     encoding = Encoding(timestamps, decimals, days=True)
-    changes = _flat(_Reading(messages, column, columns, form.key, encoding, position, invalid))
-    return row_versions(Changes(changes, columns, placeholder, own), form)
+    changes = _flat(_Reading(messages, column, columns, form.key, position, invalid))
+    return row_versions(Changes(changes, columns, encoding, placeholder, own), form)
 
 
 @dataclass(frozen=True)
@@ -164,14 +164,8 @@ class _Reading:
     column: str
     columns: Sequence[Column]
     key: Sequence[str]
-    encoding: Encoding
     position: str | None
     invalid: Invalid
-
-    def image(self, of: str) -> str:
-        """Spark SQL: a row out of a STRUCT of its fields."""
-        given = {c.name: f"{of}.{quoted(c.name)}" for c in self.columns}
-        return image(self.columns, self.encoding, given, f"{of} IS NOT NULL")
 
     def kind(self, update: str) -> str:
         """Spark SQL: the row kind ``kind``; or the failure of an update that may have moved its row unseen.
@@ -206,8 +200,8 @@ def _enveloped(reading: _Reading) -> DataFrame:
         return events.where("kind IS NOT NULL").selectExpr(
             "text",
             f"{reading.kind(_BARE_UPDATE)} AS kind",
-            f"{reading.image('e.before')} AS before",
-            f"{reading.image('e.after')} AS after",
+            "e.before AS before",
+            "e.after AS after",
             f"{_at(reading.position, places)} AS at",
         )
 
@@ -234,7 +228,7 @@ def _flat(reading: _Reading) -> DataFrame:
         found = events.where("kind IS NOT NULL").selectExpr(
             "text",
             f"{reading.kind(_FLAT_UPDATE)} AS kind",
-            f"{reading.image('e')} AS after",
+            "e AS after",
             f"{_at(reading.position, places)} AS at",
         )
         return found.selectExpr("text", "kind", "after AS before", "after", "at")

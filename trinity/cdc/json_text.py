@@ -15,7 +15,7 @@ from typing import Final
 
 from trinity.merge.quoting import text_literal
 
-__all__ = ["is_array", "is_number", "is_object", "is_text", "marked", "shown", "text_of", "valid"]
+__all__ = ["beginning", "is_array", "is_number", "is_object", "is_text", "marked", "shown", "text_of", "valid"]
 
 # Possessive quantifiers throughout: Java's matcher neither goes back nor recurses, however long a text is.
 _REST: Final = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
@@ -76,6 +76,11 @@ def shown(field: str) -> str:
         f"CASE left({field}, 1) WHEN '#' THEN substring({field}, 2) WHEN '[' THEN {whole} WHEN '{{' THEN {whole} "
         f"ELSE {field} END"
     )
+
+
+def beginning(field: str) -> str:
+    """Spark SQL: as much of a field as an error shows, without the marks."""
+    return _replaced(f"left({field}, 60)", '^#|"#([0-9-][^"]*)"', "$1")
 
 
 def _replaced(text: str, pattern: str, replacement: str) -> str:

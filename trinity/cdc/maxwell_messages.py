@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.calls import public
 from trinity.cdc.form import Rows, form_of, row_columns
-from trinity.cdc.messages import Changes, Invalid, image, judged, parsed, position_of, replaced, row_versions
+from trinity.cdc.messages import Changes, Invalid, image_before, judged, parsed, position_of, row_versions
 from trinity.cdc.values import Encoding, fields_of
 from trinity.engine.spark.settings import pinned
-from trinity.merge.quoting import quoted
 from trinity.spi import Column
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def maxwell(
     """
     form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
     columns = row_columns(rows, form)
-    return row_versions(Changes(_changes(messages, column, columns, position, invalid), columns), form)
+    return row_versions(Changes(_changes(messages, column, columns, position, invalid), columns, Encoding()), form)
 
 
 def _changes(
@@ -77,15 +76,13 @@ def _changes(
         "Maxwell",
         invalid,
     )
-    new = {c.name: f"m.data.{quoted(c.name)}" for c in columns}
-    old = {c.name: replaced(c, "m.old", new[c.name]) for c in columns}
     with pinned(messages.sparkSession):
         told = parsed(messages, column, fields).selectExpr("text", "m", f"{kind} AS kind")
         return told.where("kind IS NOT NULL").selectExpr(
             "text",
             "kind",
-            f"{image(columns, Encoding(), old, 'm.data IS NOT NULL')} AS before",
-            f"{image(columns, Encoding(), new, 'm.data IS NOT NULL')} AS after",
+            f"{image_before(columns, 'm.old', 'm.data')} AS before",
+            "m.data AS after",
             f"{position_of(position)} AS at",
         )
 

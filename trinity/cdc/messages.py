@@ -14,7 +14,7 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
 from trinity.merge.quoting import quoted, text_literal
-from trinity.spi import Column
+from trinity.spi import Column, parse_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Changes",
     "Invalid",
-    "image",
+    "image_before",
     "judged",
     "parsed",
     "position_of",
     "position_or_failing",
-    "replaced",
     "row_versions",
     "unlocated",
 ]
@@ -93,29 +92,19 @@ def _no_change(says: str, invalid: Invalid) -> str:
     return "CAST(NULL AS STRING)" if invalid == "drop" else failure
 
 
-def image(columns: Sequence[Column], encoding: Encoding, given: Mapping[str, str], there: str) -> str:
-    """Spark SQL: a row, as a STRUCT of its columns.
+def image_before(columns: Sequence[Column], old: str, new: str) -> str:
+    """Spark SQL: the fields of a row before an update.
 
     Args:
         columns: the columns.
-        encoding: how values are written.
-        given: column -> Spark SQL of its field.
-        there: Spark SQL of a condition without which there is no row.
-    """
-    values = (f"{text_literal(c.name)}, {encoding.value(c, given[c.name])}" for c in columns)
-    return f"IF({there}, named_struct({', '.join(values)}), NULL)"
-
-
-def replaced(column: Column, old: str, new: str) -> str:
-    """Spark SQL: the field of a column before an update.
-
-    Args:
-        column: the column.
         old: Spark SQL of a MAP<STRING, STRING> of the fields that were changed, as they were; NULL for none.
-        new: Spark SQL of the field after the update.
+        new: Spark SQL of the fields after the update, a STRUCT; NULL for none.
     """
-    name = text_literal(column.name)
-    return f"IF(coalesce(map_contains_key({old}, {name}), false), element_at({old}, {name}), {new})"
+    fields = []
+    for column in columns:
+        name, now = text_literal(column.name), f"{new}.{quoted(column.name)}"
+        fields.append(f"{name}, IF(map_contains_key({old}, {name}), element_at({old}, {name}), {now})")
+    return f"IF({new} IS NULL OR {old} IS NULL, {new}, named_struct({', '.join(fields)}))"
 
 
 def position_of(field: str | None) -> str:
@@ -136,15 +125,17 @@ class Changes:
     """Changes of rows.
 
     Attributes:
-        rows: ``text``, ``kind`` (``+I``, ``+U`` or ``-D``), ``before`` and ``after``, images of the row, of which an
+        rows: ``text``, ``kind`` (``+I``, ``+U`` or ``-D``), ``before`` and ``after``, the row's fields, of which an
             insert lacks the first, a delete the second, and an update may lack the first; ``at``, its position.
-        columns: those of an image.
+        columns: the columns that the fields are for.
+        encoding: how values are written in them.
         placeholder: the text that stands for a value that the tool does not know; None where there is none.
         own: column that may hold it -> the watermark column of its own.
     """
 
     rows: DataFrame
     columns: Sequence[Column]
+    encoding: Encoding
     placeholder: str | None = None
     own: Mapping[str, str] = field(default_factory=dict)
 
@@ -155,23 +146,41 @@ def row_versions(changes: Changes, form: Form) -> DataFrame:
     An update that changes the key is a ``-D`` of the old one and a ``+I`` of the new one; every other one its new row.
     """
     with pinned(changes.rows.sparkSession):
-        found = changes.rows.where("kind IS NOT NULL").selectExpr("at", f"inline({_versions(form)})")
+        found = changes.rows.where("kind IS NOT NULL").selectExpr("*", f"{_moved(changes, form)} AS moved")
+        found = found.selectExpr("at", f"inline({_versions(form)})")
+        # each step names what the next one uses several times, so that expressions stay small: Spark plans every node
+        numbered = [*enumerate(changes.columns)]
+        fields = [f"row.{quoted(c.name)} AS field{n}" for n, c in numbered]
+        found = found.selectExpr("at", "kind", *fields)
+        texts = [f"{text_of(f'field{n}')} AS text{n}" for n, c in numbered if not parse_type(c.type).nested]
+        found = found.selectExpr("*", *texts)
+        row = (f"{text_literal(c.name)}, {changes.encoding.value(c, f'field{n}', f'text{n}')}" for n, c in numbered)
+        found = found.selectExpr("at", "kind", f"named_struct({', '.join(row)}) AS row")
         values = [f"{_value(changes, column)} AS {quoted(column.name)}" for column in changes.columns]
         owns = [_own_watermark(changes, column) for column in changes.columns if column.name in changes.own]
         return found.selectExpr(*values, *form.marks("at", "kind"), *owns)
 
 
+def _moved(changes: Changes, form: Form) -> str:
+    """Spark SQL: true for an update that changes the key; one that may do so unseen fails."""
+    columns = {c.name.lower(): c for c in changes.columns}
+    differ = []
+    for column in (columns[name.lower()] for name in form.key):
+        old, new = (f"{side}.{quoted(column.name)}" for side in ("before", "after"))
+        values = (changes.encoding.value(column, side) for side in (old, new))
+        differ.append(f"(NOT ({old} <=> {new}) AND NOT ({' <=> '.join(values)}))")
+    known = " AND ".join(f"before.{quoted(name)} IS NOT NULL" for name in form.key)
+    both = "kind = '+U' AND before IS NOT NULL AND after IS NOT NULL"
+    return f"({both} AND {_old_key(form.key)} AND {known} AND ({' OR '.join(differ)}))"
+
+
 def _versions(form: Form) -> str:
-    """Spark SQL: an ARRAY of the row versions of a change, each its row kind and its row."""
-    keys = [(f"before.{quoted(name)}", f"after.{quoted(name)}") for name in form.key]
-    differ = " OR ".join(f"NOT ({old} <=> {new})" for old, new in keys)
-    known = " AND ".join(f"{old} IS NOT NULL" for old, _ in keys)
-    moved = f"(kind = '+U' AND {_old_key(form.key)} AND after IS NOT NULL AND {known} AND ({differ}))"
+    """Spark SQL: an ARRAY of the row versions of a change, each its row kind and its row's fields."""
     deleted, updated = (_present(kind, "before") for kind in ("'-D'", "'-U'"))
-    old = f"CASE WHEN kind = '-D' THEN {deleted} WHEN {moved} THEN '-D'"
+    old = f"CASE WHEN kind = '-D' THEN {deleted} WHEN moved THEN '-D'"
     if form.preimages:
         old += f" WHEN kind = '+U' THEN {updated}"
-    new = f"CASE WHEN kind = '-D' THEN NULL WHEN {moved} THEN '+I' ELSE {_present('kind', 'after')} END"
+    new = f"CASE WHEN kind = '-D' THEN NULL WHEN moved THEN '+I' ELSE {_present('kind', 'after')} END"
     both = f"named_struct('kind', {old} END, 'row', before), named_struct('kind', {new}, 'row', after)"
     return f"filter(array({both}), v -> v.kind IS NOT NULL)"
 
@@ -180,7 +189,7 @@ def _old_key(names: Sequence[str]) -> str:
     """Spark SQL: true; or the failure of an update whose old row lacks a column of the key, and so a row that stays."""
     lacks = [(n, f"before.{quoted(n)} IS NULL AND after.{quoted(n)} IS NOT NULL") for n in names]
     whens = " ".join(f"WHEN {lack} THEN {unlocated(name, 'the row before the update')}" for name, lack in lacks)
-    return f"CASE WHEN before IS NULL OR after IS NULL THEN true {whens} ELSE true END"
+    return f"CASE {whens} ELSE true END"
 
 
 def unlocated(name: str, where: str) -> str:

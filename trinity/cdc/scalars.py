@@ -24,25 +24,24 @@ _LATIN1: Final = r"[\x{0}-\x{ff}]*+"
 _BASE64: Final = "(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?"
 
 
-def boolean_of(field: str) -> str:
+def boolean_of(text: str) -> str:
     """Spark SQL: a BOOLEAN: ``true``, ``false``, 1, 0, also as text."""
-    text = f"lower({text_of(field)})"
-    return f"CASE WHEN {text} IN ('true', '1') THEN true WHEN {text} IN ('false', '0') THEN false END"
+    return f"CASE WHEN lower({text}) IN ('true', '1') THEN true WHEN lower({text}) IN ('false', '0') THEN false END"
 
 
-def date_of(field: str, days: bool) -> str:
+def date_of(field: str, text: str, days: bool) -> str:
     """Spark SQL: a DATE in ISO 8601; with ``days`` also a number, of days from 1970-01-01."""
-    number = f"date_from_unix_date({integer_of(text_of(field), 'INT')})" if days else "CAST(NULL AS DATE)"
-    text = f"IF({matches(field, _DAY + _MIDNIGHT)}, try_cast(rtrim('Z', {field}) AS DATE), NULL)"
-    return f"IF({is_number(field)}, {number}, {text})"
+    number = f"date_from_unix_date({integer_of(text, 'INT')})" if days else "CAST(NULL AS DATE)"
+    day = f"IF({matches(field, _DAY + _MIDNIGHT)}, try_cast(rtrim('Z', {field}) AS DATE), NULL)"
+    return f"IF({is_number(field)}, {number}, {day})"
 
 
-def timestamp_of(field: str, kind: str, unit: TimeUnit | None) -> str:
+def timestamp_of(field: str, text: str, kind: str, unit: TimeUnit | None) -> str:
     """Spark SQL: a TIMESTAMP or TIMESTAMP_NTZ in ISO 8601; a number if there is a unit. Both are cut to microseconds.
 
     A TIMESTAMP_NTZ has no offset but that of UTC, which Debezium writes where a time has no zone.
     """
-    number = f"CAST(NULL AS {kind})" if unit is None else _since_epoch(text_of(field), kind, unit)
+    number = f"CAST(NULL AS {kind})" if unit is None else _since_epoch(text, kind, unit)
     rest = f"(?:[T ]{_CLOCK}.*)?" if kind == "timestamp" else f"(?:[T ]{_CLOCK}{_UTC})?"
     return f"IF({is_number(field)}, {number}, IF({matches(field, _DAY + rest)}, try_cast({field} AS {kind}), NULL))"
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trinity.cdc.json_text import is_array, is_object, shown, text_of
+from trinity.cdc.json_text import beginning, is_array, is_object, shown, text_of
 from trinity.cdc.numbers import decimal_of, floating_of, integer_of, let
 from trinity.cdc.scalars import TimeUnit, boolean_of, bytes_of, date_of, decimal_of_bytes, time_of, timestamp_of
 from trinity.engine.spark.types import spark_type
@@ -39,13 +39,18 @@ class Encoding:
     days: bool = False
     latin1: bool = False
 
-    def value(self, column: Column, field: str) -> str:
+    def value(self, column: Column, field: str, text: str | None = None) -> str:
         """Spark SQL: the value of a column, out of its field (:func:`fields_of`); NULL for NULL.
 
         A value that does not fit fails by TYPE_MISMATCH, naming the column, the place in it, and the value.
+
+        Args:
+            column: the column.
+            field: its field.
+            text: a name for the field's text (:func:`~trinity.cdc.json_text.text_of`), which is short to plan.
         """
         unit = self.timestamps if isinstance(self.timestamps, str) else (self.timestamps or {}).get(column.name)
-        return _Reading(self, column.name, unit).value(parse_type(column.type), field, "''", 0)
+        return _Reading(self, column.name, unit).value(parse_type(column.type), field, "''", 0, text)
 
 
 def fields_of(columns: Sequence[Column]) -> str:
@@ -72,7 +77,7 @@ class _Reading:
     column: str
     unit: TimeUnit | None
 
-    def value(self, kind: DataType, field: str, path: str, depth: int) -> str:
+    def value(self, kind: DataType, field: str, path: str, depth: int, text: str | None = None) -> str:
         """Spark SQL: a value, out of its field.
 
         Args:
@@ -80,25 +85,26 @@ class _Reading:
             field: its field.
             path: Spark SQL of the value's place in the column: empty, or as ``[2].name``.
             depth: the number of containers around it.
+            text: its field's text, where that has a name.
         """
         if kind.name in ("string", "char", "varchar"):
             return shown(field)
         if kind.nested:
             found, hint = self._container(kind, field, path, depth), "."
         else:
-            found, hint = self._scalar(kind, field)
+            found, hint = self._scalar(kind, field, text or text_of(field))
         typed = spark_type(str(kind))
         place = text_literal("Column '" + self.column) + f", {path}, " + text_literal("': ")
-        said = f"{place}, left({shown(field)}, 60), {text_literal(f' is no {typed}{hint}')}"
+        said = f"{place}, {beginning(field)}, {text_literal(f' is no {typed}{hint}')}"
         wrong = failing("TYPE_MISMATCH", said, typed)
         return f"coalesce({found}, IF({field} IS NULL, CAST(NULL AS {typed}), {wrong}))"
 
-    def _scalar(self, kind: DataType, field: str) -> tuple[str, str]:
+    def _scalar(self, kind: DataType, field: str, text: str) -> tuple[str, str]:
         """The value, NULL where it does not fit; and what the message says behind the type then."""
-        text, hint = text_of(field), "."
+        hint = "."
         match kind.name:
             case "boolean":
-                found = boolean_of(field)
+                found = boolean_of(text)
             case "float" | "double":
                 found = floating_of(text, kind.name)
             case "decimal" if self.encoding.decimals == "base64":
@@ -108,9 +114,9 @@ class _Reading:
                 found = decimal_of(text, *kind.arguments)
                 hint = "; where it is in base64, give decimals='base64'."
             case "date":
-                found = date_of(field, self.encoding.days)
+                found = date_of(field, text, self.encoding.days)
             case "timestamp" | "timestamp_ntz":
-                found = timestamp_of(field, kind.name, self.unit)
+                found = timestamp_of(field, text, kind.name, self.unit)
                 hint = "." if self.unit else "; where it is an integer, give its unit by timestamps."
             case "time":
                 found = time_of(field, spark_type("time"))
