@@ -65,10 +65,17 @@ def parsed(messages: DataFrame, column: str, fields: str) -> DataFrame:
     with pinned(messages.sparkSession):
         key = "key" if column.lower() != "key" and known.get("key") in ("string", "binary") else "NULL"
         texts = messages.selectExpr(f"CAST({quoted(column)} AS STRING) AS text", f"CAST({key} AS STRING) AS key")
-        texts = texts.selectExpr("text", "key", f"{marked('text')} AS marked")
+        texts = _once(texts, text="text", key="key", marked=marked("text"))
         read = f"from_json(concat('{{\"m\":', marked, '}}'), {schema}, {options})"
-        found = texts.selectExpr("text", "key", f"is_valid_utf8(text) AND {valid('marked')} AS valid", f"{read} AS r")
+        found = _once(texts, text="text", key="key", valid=f"is_valid_utf8(text) AND {valid('marked')}", r=read)
         return found.selectExpr("text", "key", "IF(valid AND r._trinity_broken IS NULL, r.m, NULL) AS m")
+
+
+def _once(rows: DataFrame, **columns: str) -> DataFrame:
+    """A projection that is evaluated once a row: Spark copies a plain one into each predicate above it."""
+    return rows.selectExpr(
+        f"inline(array(named_struct({', '.join(f'{text_literal(n)}, {c}' for n, c in columns.items())})))"
+    )
 
 
 def judged(cases: Sequence[tuple[str, str | None]], tool: str, invalid: Invalid) -> str:
