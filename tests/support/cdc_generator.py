@@ -21,7 +21,7 @@ _WORDS: Final = (
     *("0000-00-00", "\\", '"', "\\u0023", "null"),
 )
 _NO_JSON: Final = (
-    *("NaN", "Infinity", "-Infinity", "01", "+1", ".5", "5.", "1e", "0x1F", "'a'", "tru", "1 2", "--1", "undefined"),
+    *("NaN", "Infinity", "-Infinity", "01", "+1", ".5", "5.", "1e", "0x1F", "'a'", "nul", "1 2", "--1", "undefined"),
     *("1.2.3", ""),
 )
 
