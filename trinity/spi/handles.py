@@ -278,6 +278,7 @@ class CommitResult:
     skipped: bool = False
 
 
+@public
 @dataclass(frozen=True)
 class LostCommit:
     """A commit that a repair takes back.
@@ -293,6 +294,7 @@ class LostCommit:
     damaged: bool = True
 
 
+@public
 @dataclass(frozen=True)
 class RepairResult(CommitResult):
     """Result of ``session.repair``: ``skipped`` when nothing was damaged.
