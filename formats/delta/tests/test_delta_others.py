@@ -123,12 +123,14 @@ def test_another_engine_writes(lake: DeltaConnector, table: TableHandle, spark: 
     assert ids(lake, table) == [1, 2, 8]
 
 
-def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
-    spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.feature.variantType' = 'supported')")
+def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: TableHandle) -> None:
+    protocol = last_action(table, "protocol")
+    features = {kind: [*protocol.get(kind, ()), "notKnownYet"] for kind in ("readerFeatures", "writerFeatures")}
+    commit_by_others(table, {"protocol": {**protocol, "minReaderVersion": 3, **features}})
     for call in (lambda: lake.metadata.get_splits(table), lambda: lake.metadata.begin_insert(table)):
         code, message = code_of(call)
         assert code == "NOT_SUPPORTED"
-        assert "variantType" in message
+        assert "notKnownYet" in message
     assert lake.metadata.get_splits(dataclasses.replace(table, version=0)).version == 0
 
 
