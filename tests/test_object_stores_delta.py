@@ -255,7 +255,7 @@ def described(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for action in actions:
         if (metadata := action.get("metaData")) is not None:
-            own = ("trinity.definition", "delta.autoOptimize.autoCompact")
+            own = ("trinity.definition", "trinity.table", "delta.autoOptimize.autoCompact")
             settings = {key: text for key, text in metadata["configuration"].items() if key not in own}
             kept = {key: value for key, value in metadata.items() if key not in ("id", "createdTime")}
             found.append({**kept, "schemaString": json.loads(metadata["schemaString"]), "configuration": settings})
