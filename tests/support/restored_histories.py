@@ -1,0 +1,289 @@
+"""Histories of a keyed table that others put back: RESTORE, rollback, folders from a backup, copies and clones.
+
+A history is a list of steps ``[name, number, number]``, whose numbers choose rows, keys and versions. It is drawn from
+a seed, printed by a failure, and played again by ``Restored.play``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import trinity
+from tests.support.iceberg import pyiceberg
+from trinity import Session, TrinityError, cdc
+from trinity.table import Table
+
+__all__ = ["FORMATS", "History", "Restored", "Step", "drawn"]
+
+Step = tuple[str, int, int]
+History = list[Step]
+
+FORMATS: Final = ("parquet", "delta", "iceberg")
+WEIGHTS: Final = {
+    "upsert": 10, "delete": 3, "compact": 5, "checkpoint": 1, "reopen": 1, "follow": 4,
+    "put_back": 2, "restore": 5, "copy": 1,
+}  # fmt: skip
+KEYS: Final = 5
+COLUMNS: Final = "id INT PRIMARY KEY, ts BIGINT, gone BOOLEAN, v STRING"
+OPTIONS: Final = "TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone')"
+TARGET: Final = "id INT PRIMARY KEY, ts BIGINT, gone BOOLEAN, v STRING, at BIGINT, kind STRING"
+TARGET_OPTIONS: Final = "TBLPROPERTIES ('watermark-key' = 'at', 'rowkind.field' = 'kind')"
+REFUSALS: Final = frozenset({"NOT_SUPPORTED", "BAD_DATA"})
+"""How a table says that it cannot be read or written as it was left."""
+
+
+def drawn(seed: int, length: int = 14) -> History:
+    """Return the history of a seed; whatever it draws, it restores something."""
+    chance = Random(seed)
+    names = chance.choices(list(WEIGHTS), list(WEIGHTS.values()), k=length)
+    names = ["upsert", "upsert", *names]
+    names[length // 2] = chance.choice(["restore", "put_back"])
+    return [(name, chance.randrange(1000), chance.randrange(1000)) for name in [*names, "upsert", "follow"]]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A row version that wins its key."""
+
+    ts: int
+    gone: bool
+    v: str
+
+
+State = dict[int, Version]
+
+
+@dataclass
+class Restored:
+    """A table under test, what it must hold, and a second table that follows it.
+
+    Args:
+        fmt: the format.
+        spark: the Spark session that all histories share.
+        folder: an empty folder.
+    """
+
+    fmt: str
+    spark: SparkSession
+    folder: Path
+    seen: Counter[str] = field(default_factory=Counter)
+    """How often each step was taken, and how often something was refused."""
+
+    def __post_init__(self) -> None:
+        self.home, self.backups = self.folder / "home", self.folder / "backups"
+        self.session = self._connect(self.home)
+        self.second = self._connect(self.home)  # which has the table as it was, in its caches
+        self.session.sql(f"CREATE TABLE t ({COLUMNS}) {OPTIONS}").collect()
+        self.state: State = {}
+        self.states: dict[Any, State] = {}
+        self.written = 0
+        self.followed: tuple[str, Any] | None = None
+        self.targets = 0
+        self.lost = False
+        """Whether the table went back since it was followed."""
+        self._committed()
+
+    @property
+    def table(self) -> Table:
+        return self.session.table("t")
+
+    def play(self, history: History) -> None:
+        """Take the steps, and compare after each one."""
+        try:
+            for number, (name, one, other) in enumerate(history):
+                self.seen[name] += 1
+                if getattr(self, name)(one, other) is False:
+                    break
+                self._compare(f"step {number}, {name}")
+            else:
+                self._finish()
+        except Exception as error:
+            error.add_note(f"{self.fmt} {json.dumps(history)}")
+            raise
+        finally:
+            self.session.close()
+            self.second.close()
+
+    # -- Trinity's steps ------------------------------------------------------------------------------------
+
+    def upsert(self, one: int, other: int) -> None:
+        self.state = self._upsert(self.table, self.state, one, other)
+        self._committed()
+
+    def _upsert(self, table: Table, state: State, one: int, other: int) -> State:
+        chance, found = Random(one), dict(state)
+        rows = []
+        for key in chance.sample(range(KEYS), 1 + other % 3):
+            self.written += 1
+            version = Version(chance.randrange(8), chance.random() < 0.4, f"v{self.written}")
+            rows.append({"id": key, **version.__dict__})
+            if key not in found or version.ts >= found[key].ts:
+                found[key] = version
+        schema = pa.schema({"id": pa.int32(), "ts": pa.int64(), "gone": pa.bool_(), "v": pa.string()})
+        table.upsert(pa.Table.from_pylist(rows, schema))
+        return found
+
+    def delete(self, one: int, other: int) -> None:
+        key = one % KEYS
+        self.table.delete([key])
+        if key in self.state:
+            self.state = {**self.state, key: Version(self.state[key].ts, True, self.state[key].v)}
+        self._committed()
+
+    def compact(self, one: int, other: int) -> None:
+        self.table.compact(["full", "full", "full", "resolve", "minor"][one % 5])
+        self._committed()
+
+    def reopen(self, one: int, other: int) -> None:
+        self.session.close()
+        self.session = self._connect(self.home)
+
+    def follow(self, one: int, other: int) -> None:
+        """Follow the table: the target agrees with it, or says why it cannot; it may not once nothing was lost."""
+        if self.followed is None:
+            self.targets += 1
+            self.followed = f"followers.default.f{self.targets}", None
+            self.session.sql(f"CREATE TABLE {self.followed[0]} ({TARGET}) {TARGET_OPTIONS}").collect()
+        target = self.session.table(self.followed[0])
+        try:
+            cdc.follow(self.table, target, watermark="at")
+        except TrinityError as error:
+            if not self.lost or error.code not in {"INVALID_ARGUMENTS", *REFUSALS}:
+                raise
+            self.seen["follow refused"] += 1
+            self.followed = None
+        else:
+            rows = target.to_df().select("id", "ts", "v").collect()
+            assert sorted(map(tuple, rows)) == self._live(), "the follower"
+        self.lost = False
+
+    # -- others' steps --------------------------------------------------------------------------------------
+
+    def checkpoint(self, one: int, other: int) -> None:
+        """Have Delta write a checkpoint, in which no commit says any more what it was."""
+        if self.fmt == "delta":
+            logs = self.spark._jvm.org.apache.spark.sql.delta.DeltaLog  # type: ignore[union-attr]
+            logs.forTable(self.spark._jsparkSession, self.table.location).checkpoint()
+
+    def restore(self, one: int, other: int) -> bool | None:
+        """Put the table back by the format's own means."""
+        if self.fmt == "parquet":
+            return None
+        version = self._chosen(one)
+        if self.fmt == "delta":
+            self.spark.sql(f"RESTORE TABLE delta.`{self.table.location}` TO VERSION AS OF {version}").collect()
+        else:
+            self._roll_back(version)
+        self.state, self.lost = self.states[version], True
+        self._committed()
+        return self._usable("restore")
+
+    def _roll_back(self, version: int) -> None:
+        found = self._iceberg()
+        [snapshot] = [s for s in found.metadata.snapshots if s.sequence_number == version]
+        found.manage_snapshots().set_current_snapshot(snapshot.snapshot_id).commit()
+
+    def put_back(self, one: int, other: int) -> bool | None:
+        """Put the whole warehouse back from a backup; later versions are gone, and their numbers come again."""
+        version = self._chosen(one)
+        for opened in (self.session, self.second):
+            opened.close()
+        shutil.rmtree(self.home)
+        shutil.copytree(self.backups / str(version), self.home)
+        self.session = self._connect(self.home)
+        self.second = self._connect(self.home)
+        self.state, self.lost = self.states[version], True
+        self.states = {v: s for v, s in self.states.items() if v <= version}
+        for later in self.backups.iterdir():
+            if int(later.name) > version:
+                shutil.rmtree(later)
+        if self.fmt == "delta":  # which would go on with a log that is not there any more
+            self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+        return self._usable("put_back")
+
+    def copy(self, one: int, other: int) -> None:
+        """Copy the warehouse elsewhere and write there: the copy is right or refused, and the table as before."""
+        place = self.folder / f"copy{self.written}"
+        shutil.copytree(self.home, place)
+        before = dict(self.state)
+        with self._connect(place) as session:
+            table = session.table("t")
+            try:
+                assert self._rows(table) == self._live(), "a copy"
+                there = self._upsert(table, before, one, other)
+                assert self._rows(table) == self._live(there), "a copy that was written"
+            except TrinityError as error:
+                if error.code not in REFUSALS:
+                    raise
+                self.seen["copy refused"] += 1
+        shutil.rmtree(place)
+
+    # -- comparisons ----------------------------------------------------------------------------------------
+
+    def _usable(self, step: str) -> bool | None:
+        """Return False when the table says that it cannot be used as it was left."""
+        try:
+            self._rows(self.table)
+        except TrinityError as error:
+            if error.code not in REFUSALS:
+                raise
+            self.seen[f"{step} refused"] += 1
+            return False
+        return None
+
+    def _compare(self, when: str) -> None:
+        assert self._rows_here(self.table) == self._live(), f"{when}: the session"
+        assert self._rows_here(self.second.table("t")) == self._live(), f"{when}: another session"
+
+    def _finish(self) -> None:
+        """Compact, and compare with what the format's own reader shows."""
+        self.table.compact(full=True)
+        self._compare("after compaction")
+        assert self._rows(self.table) == self._live(), "a read of Spark's"
+        if self.fmt == "delta":
+            native = self.spark.read.format("delta").load(self.table.location).selectExpr("id", "ts", "v").collect()
+            assert sorted(map(tuple, native)) == self._live(), "Delta's own reader"
+        elif self.fmt == "iceberg":
+            rows = self._iceberg().scan().to_arrow().select(["id", "ts", "v"]).to_pylist()
+            assert sorted(tuple(row.values()) for row in rows) == self._live(), "PyIceberg"
+
+    def _iceberg(self) -> Any:
+        return pyiceberg(self.table)
+
+    def _rows_here(self, table: Table) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row.values()) for row in table.to_arrow(columns=["id", "ts", "v"]).to_pylist())
+
+    def _rows(self, table: Table) -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, table.to_df().select("id", "ts", "v").collect()))
+
+    def _live(self, state: State | None = None) -> list[tuple[Any, ...]]:
+        found = self.state if state is None else state
+        return sorted((key, w.ts, w.v) for key, w in found.items() if not w.gone)
+
+    # -- versions -------------------------------------------------------------------------------------------
+
+    def _chosen(self, number: int) -> Any:
+        known = sorted(self.states)
+        return known[number % len(known)]
+
+    def _committed(self) -> None:
+        """Remember what the version holds that a step has made, with a backup of it."""
+        version = self.table.splits().version
+        self.states[version] = dict(self.state)
+        place = self.backups / str(version)
+        if not place.exists():
+            shutil.copytree(self.home, place)
+
+    def _connect(self, home: Path) -> Session:
+        followers = {"connector": "parquet", "warehouse": str(self.folder / "followers")}
+        catalogs = {self.fmt: {"connector": self.fmt, "warehouse": str(home)}, "followers": followers}
+        return trinity.connect(spark=self.spark, catalogs=catalogs, catalog=self.fmt)

@@ -1,0 +1,18 @@
+"""Generated histories in which another engine changes nested fields of an Iceberg table (U7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.nested_histories import Nested, drawn
+
+
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n == 0 else pytest.mark.full) for n in range(24)])
+@pytest.mark.parametrize("external", [False, True])
+def test_nested_values_belong_to_the_ids_of_their_fields(
+    spark: SparkSession, tmp_path: Path, seed: int, external: bool
+) -> None:
+    Nested(spark, tmp_path, external).play(drawn(seed))
