@@ -61,7 +61,11 @@ __all__ = [
 ]
 
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
-_PRUNING: Final = "spark.sql.optimizer.nestedSchemaPruning.enabled"
+_BY_NAME_WITHIN: Final = (
+    "spark.sql.optimizer.nestedSchemaPruning.enabled",  # forgets the ids
+    "spark.sql.parquet.enableNestedColumnVectorizedReader",  # takes a field's type from another one of its old name
+)
+"""Settings by which Spark would find fields within columns by their names."""
 _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
 _NAME = "_trinity_name"
@@ -266,7 +270,8 @@ def _file_schema(spark: SparkSession, storage: pa.Schema) -> StructType:
         return schema
     spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
     if any(pa.types.is_nested(field.type) for field in storage):
-        spark.conf.set(_PRUNING, "false")  # by which Spark forgets the ids
+        for setting in _BY_NAME_WITHIN:
+            spark.conf.set(setting, "false")
     return StructType([_with_id(found, field) for found, field in zip(schema.fields, storage, strict=True)])
 
 
