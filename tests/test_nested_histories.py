@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from tests.support.nested_histories import Nested, drawn
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n == 0 else pytest.mark.full) for n in range(24)])
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("external", [False, True])
 def test_nested_values_belong_to_the_ids_of_their_fields(
     spark: SparkSession, tmp_path: Path, seed: int, external: bool

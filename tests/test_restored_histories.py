@@ -9,9 +9,8 @@ from pyspark.sql import SparkSession
 
 from tests.support.restored_histories import Restored, drawn
 
-NUMBERS = range(12)
 
-
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n == 0 else pytest.mark.full) for n in NUMBERS])
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(12))
 def test_a_table_that_was_put_back_is_as_it_was_then(spark: SparkSession, fmt: str, tmp_path: Path, seed: int) -> None:
     Restored(fmt, spark, tmp_path).play(drawn(seed))
