@@ -20,6 +20,7 @@ from tests.support.azure_server import AzureServer, running_azure_server
 from tests.support.bucket_lake import COLUMNS, SERVERS, BucketLake, bucket_lake, database_of
 from tests.support.google_server import GoogleServer, running_google_server
 from tests.support.object_store import ObjectServer, running_object_server
+from tests.support.pages import some
 from tests.support.postgres import RunningServer, running_server
 from tests.support.rest_catalog import fetch_rest_catalog, running_rest_catalog
 from tests.support.spark import spark
@@ -213,6 +214,15 @@ def orders(session: Session, fmt: str) -> Table:
         primary_key=["order_id"],
         properties={"watermark-key": "ts", "tombstone-key": "deleted"},
     )
+
+
+@pytest.fixture
+def pages(session: Session, fmt: str) -> Table:
+    """Four commits after the table was made: the rows 1, 2, 3, 4."""
+    table = session.create_table(f"{fmt}.default.pages", [Column("v", "int")])
+    for value in (1, 2, 3, 4):
+        table.append(some(value))
+    return table
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.pages import some
 from trinity import Column, Session, TrinityError
 from trinity.cli.main import app
 from trinity.spi import ConnectorContext, SinkId, TableDefinition
@@ -20,19 +20,6 @@ from trinity.storage import ObjectStore
 from trinity.table import Table
 
 DAY_S = 24 * 3600
-
-
-@pytest.fixture
-def pages(session: Session, fmt: str) -> Table:
-    """Four commits after the table was made: the rows 1, 2, 3, 4."""
-    table = session.create_table(f"{fmt}.default.pages", [Column("v", "int")])
-    for value in (1, 2, 3, 4):
-        table.append(some(value))
-    return table
-
-
-def some(*values: int) -> pa.Table:
-    return pa.table({"v": pa.array(values, pa.int32())})
 
 
 def values(table: Table, version: int | None = None) -> list[int]:

@@ -15,6 +15,7 @@ import pytest
 import trinity
 from tests.support.adapter import compact
 from tests.support.delta_lake import commit_by_others, commit_file, last_action, restore_by_others
+from tests.support.put_back import rewound, swapped
 from trinity import Column, Session, TrinityError
 from trinity.storage import ObjectStore
 from trinity.table import Table
@@ -260,19 +261,6 @@ def test_a_table_that_another_engine_replaced_keeps_no_tombstones(seats: Table) 
     table = elsewhere(seats)
     table.upsert(LATE)
     assert shown(table) == ["a"]
-
-
-def swapped(table: Table, copy: Path) -> None:
-    """Another folder in the place of the table's."""
-    shutil.rmtree(table.location)
-    copy.rename(table.location)
-
-
-def rewound(table: Table, copy: Path) -> None:
-    """The table as a file system rolls it back: what came since is gone, what was there is the same file."""
-    kept = {path.relative_to(copy) for path in copy.rglob("*")}
-    for path in [p for p in Path(table.location).rglob("*") if p.relative_to(table.location) not in kept]:
-        path.unlink()
 
 
 @pytest.mark.parametrize("put", [swapped, rewound])

@@ -7,30 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 import trinity
 from tests.support.foreign import refused
 from tests.support.iceberg import pyiceberg
-from trinity import Column, Session, TrinityError
+from tests.support.pages import some
+from trinity import Session, TrinityError
 from trinity.cli.main import app
 from trinity.storage import ObjectStore
 from trinity.table import Table
-
-
-@pytest.fixture
-def pages(session: Session, fmt: str) -> Table:
-    """Four commits after the table was made: the rows 1, 2, 3, 4."""
-    table = session.create_table(f"{fmt}.default.pages", [Column("v", "int")])
-    for value in (1, 2, 3, 4):
-        table.append(some(value))
-    return table
-
-
-def some(*values: int) -> pa.Table:
-    return pa.table({"v": pa.array(values, pa.int32())})
 
 
 def fresh(table: Table) -> Table:

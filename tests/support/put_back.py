@@ -11,7 +11,7 @@ from typing import Any
 
 from trinity import Table
 
-__all__ = ["Backup"]
+__all__ = ["Backup", "rewound", "swapped"]
 
 _ROW = "FROM iceberg_tables WHERE table_name = ?"
 
@@ -49,14 +49,11 @@ class Backup:
         Args:
             in_place: True to let the files be that are in the copy, and to delete the others.
         """
-        place = Path(self.table.location)
         if in_place:
-            for file in (f for f in place.rglob("*") if f.is_file()):
-                if not (self.folder / file.relative_to(place)).exists():
-                    file.unlink()
+            rewound(self.table, self.folder)
         else:
-            shutil.rmtree(place)
-            shutil.copytree(self.folder, place)
+            shutil.rmtree(self.table.location)
+            shutil.copytree(self.folder, self.table.location)
         if (catalog := _catalog(self.table)) is not None:
             with closing(sqlite3.connect(catalog)) as names, names:
                 names.execute(
@@ -64,6 +61,19 @@ class Backup:
                     "WHERE table_name = ?",
                     [*self.named, self.table.name.table],
                 )
+
+
+def swapped(table: Table, copy: Path) -> None:
+    """Put another folder in the place of the table's."""
+    shutil.rmtree(table.location)
+    copy.rename(table.location)
+
+
+def rewound(table: Table, copy: Path) -> None:
+    """Roll the table's folder back as a file system does: what came since is gone, what was there is the same file."""
+    place = Path(table.location)
+    for file in [f for f in place.rglob("*") if f.is_file() and not (copy / f.relative_to(place)).exists()]:
+        file.unlink()
 
 
 def _catalog(table: Table) -> Path | None:

@@ -22,12 +22,11 @@ from tests.support.iceberg import pyiceberg
 from trinity import Session, TrinityError, cdc
 from trinity.table import Table
 
-__all__ = ["FORMATS", "History", "Restored", "Step", "drawn"]
+__all__ = ["History", "Restored", "Step", "drawn"]
 
 Step = tuple[str, int, int]
 History = list[Step]
 
-FORMATS: Final = ("parquet", "delta", "iceberg")
 WEIGHTS: Final = {
     "upsert": 10, "delete": 3, "compact": 5, "checkpoint": 1, "reopen": 1, "follow": 4,
     "put_back": 2, "restore": 5, "copy": 1,

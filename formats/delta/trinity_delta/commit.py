@@ -62,7 +62,7 @@ def commit_change(
             return done
         if state.definition.external:
             _warn_of_others(table.location)
-        return change(state, OwnTransaction(newest, state, snapshots, [] if state.written else in_force(newest, state)))
+        return change(state, OwnTransaction(newest, state, snapshots, in_force(newest, state)))
 
     return commit_loop(table.location, attempt, commit_timeout_s(first.definition.properties))
 
@@ -106,5 +106,5 @@ def _of_delta(jvm: DeltaJvm, table: TableHandle, state: State) -> DeltaTransacti
         raise CommitRaced(f"'{table.location}' holds another table now")
     if state.version != started.read_version:
         raise CommitRaced(f"version {started.read_version} came while version {state.version} was read")
-    started.memory = [] if state.written else in_force(table, state)
+    started.memory = in_force(table, state)
     return started

@@ -95,7 +95,12 @@ def as_remembered(now: State, then: State, actions: Commit) -> State:
 
 
 def in_force(table: TableHandle, state: State) -> list[Action]:
-    """Return the domain metadata that says what a state remembers, for the commit that follows it."""
+    """Return the domain metadata that says what a state remembers, for the commit that follows it.
+
+    Nothing where the log says so already.
+    """
+    if state.written:
+        return []
     order = replace(state.order, through=state.version + 1)
     return [
         sidecar_list(state.sidecar, ObjectStore(table.location)),

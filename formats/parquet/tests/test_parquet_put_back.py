@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.put_back import rewound, swapped
 from trinity import Column, Session, TrinityError
 from trinity.table import Table
 
@@ -51,19 +52,6 @@ def copied(table: Table, name: str = "copy", *left_out: str) -> Path:
     folder = Path(table.location).with_name(name)
     shutil.copytree(table.location, folder, ignore=shutil.ignore_patterns(*left_out))
     return folder
-
-
-def swapped(table: Table, copy: Path) -> None:
-    """Another folder in the place of the table's."""
-    shutil.rmtree(table.location)
-    copy.rename(table.location)
-
-
-def rewound(table: Table, copy: Path) -> None:
-    """The table as a file system rolls it back: what came since is gone, what was there is the same file."""
-    kept = {path.relative_to(copy) for path in copy.rglob("*")}
-    for path in [p for p in Path(table.location).rglob("*") if p.relative_to(table.location) not in kept]:
-        path.unlink()
 
 
 put_back = pytest.mark.parametrize("put", [swapped, rewound])
