@@ -170,6 +170,49 @@ def test_a_store_that_shows_no_data_file_is_not_told_as_damage(
     assert plain.to_arrow().num_rows == 2
 
 
+def test_a_store_that_shows_no_data_file_of_a_log_is_told_by_the_process(
+    s3: Session, object_server: ObjectServer
+) -> None:
+    table = s3.create_table("keyed", COLUMNS, primary_key=["k"])
+    table.upsert(ROWS)
+    asking: list[str] = []
+
+    def hides(request: Request, ask: Any) -> Answer | None:
+        if ".parquet" not in request.path or request.method not in ("GET", "HEAD"):
+            return None
+        asking.append(request.headers["user-agent"])
+        return Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
+
+    with object_server.proxy.faulty(hides):
+        assert table.location in refusal("PERMISSION_DENIED", table.to_arrow)
+    assert asking
+    assert not [agent for agent in asking if "Hadoop" in agent]
+    assert table.to_arrow().num_rows == 2
+
+
+@pytest.mark.full
+def test_a_store_that_says_nothing_of_a_data_file_is_given_up(s3: Session, object_server: ObjectServer) -> None:
+    table = s3.create_table("keyed", COLUMNS, primary_key=["k"])
+    table.upsert(ROWS)
+    asked: list[str] = []
+    over = threading.Event()
+
+    def says_nothing(request: Request, ask: Any) -> Answer | None:
+        if ".parquet" not in request.path or request.method not in ("GET", "HEAD"):
+            return None
+        asked.append(request.path)
+        over.wait()
+        return LOST
+
+    with object_server.proxy.faulty(says_nothing):
+        try:
+            assert table.location in refusal("FILESYSTEM_ERROR", table.to_arrow)
+        finally:
+            over.set()
+    seconds_each = 5
+    assert 1 < len(asked) * seconds_each < 30
+
+
 # -- bad input --------------------------------------------------------------------------------------------
 
 

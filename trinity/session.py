@@ -299,11 +299,17 @@ class Session:
             TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
         """
         full = self._full(name)
-        if not self.external.forget(full):
-            from trinity.making import owned
+        if self.external.forget(full):
+            return
+        from trinity.making import owned
 
+        try:
             table = owned(lambda: self.table(full), "DROP TABLE")
-            table.connector.metadata.drop_table(table.handle)
+        except TrinityError:
+            if self.external.forget(full):  # another one has registered it since the first look
+                return
+            raise
+        table.connector.metadata.drop_table(table.handle)
 
     def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         """Go back to the newest version that can be read, of a table whose newest metadata is damaged.

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from trinity.spi import SparkRequirements
-from trinity.storage.store_kind import ATTEMPTS, SILENCE, Cause, StoreKind, patience
+from trinity.storage.store_kind import Cause, StoreKind, patience
 from trinity.storage.store_options import StoreOptions, invalid
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 AMAZON_SDK: Final = "2.29.52"
 """The version of Amazon's SDK for Java."""
 _HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
-S3A_PATIENCE: Final = {  # four times at most, each with five seconds without an answer; six where a store throttles
+S3A_PATIENCE: Final = {  # four times at most, six where a store throttles; S3A makes fifteen seconds of five
     "attempts.maximum": "0",  # of Amazon's client, within each of S3A's
     "retry.limit": "3",
     "retry.throttle.limit": "5",
@@ -35,6 +35,9 @@ S3A_PATIENCE: Final = {  # four times at most, each with five seconds without an
     "connection.establish.timeout": "5s",
 }
 """The patience of S3A, whose own is minutes, and days with a store that throttles."""
+_ARROW_SILENCE_S: Final = 5
+_ARROW_ATTEMPTS: Final = 4
+"""The patience of Arrow's client, which has no limit of time for all attempts: half a minute, with pauses between."""
 _CREDENTIALS: Final = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
 
 
@@ -227,8 +230,8 @@ def _filesystem(options: S3Options) -> FileSystem:
         scheme=address.scheme or "https",
         endpoint_override=f"{address.netloc}{address.path.rstrip('/')}" or None,
         force_virtual_addressing=options.virtual_hosted_style,
-        connect_timeout=5,
-        request_timeout=SILENCE.total_seconds(),
-        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        connect_timeout=_ARROW_SILENCE_S,
+        request_timeout=_ARROW_SILENCE_S,
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_ARROW_ATTEMPTS),
         allow_delayed_open=True,  # a small file is one request instead of three
     )

@@ -173,9 +173,9 @@ def _version(splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log
 
 
 def _found(spark: SparkSession | None, outlook: Outlook) -> dict[str, np.ndarray] | None:
-    """The bits that come to those of the earlier log; None when the search fails.
+    """The bits that come to those of the earlier log; None when a job that searches fails.
 
-    A file that cannot be read is for the plan to tell that reads it, and that one needs no Python on executors.
+    A join needs no Python on executors. Where the search runs in this process, its errors are those of the read.
     """
     splits, version = outlook.splits, outlook.version
     touched = may_share_keys(outlook.base, outlook.later, splits.definition)
@@ -196,11 +196,10 @@ def _found(spark: SparkSession | None, outlook: Outlook) -> dict[str, np.ndarray
         buckets,
         _stored_keys(version, outlook.only),
     )
-    try:
-        bits = opened(_searched(spark, search))
-    except (TrinityError, PySparkException) as error:
-        _log.info("'%s' is read by a join: %s", splits.definition.full_name, error)
+    fragments = _searched(spark, search, splits.definition.full_name)
+    if fragments is None:
         return None
+    bits = opened(fragments)
     return {files[number - LOG - 1].path: words for number, words in bits.items()}
 
 
@@ -210,15 +209,22 @@ def _stored_keys(version: _Version, keys: pa.Table | None) -> Keys | None:
     return None if keys is None else Keys.of(keys.cast(kinds), key)[0]
 
 
-def _searched(spark: SparkSession | None, search: Search) -> list[bytes]:
-    """The fragments of a search: by a job, or here where this process is all that there is of Spark, without one."""
+def _searched(spark: SparkSession | None, search: Search, table: str) -> list[bytes] | None:
+    """The fragments of a search: by a job, or here where this process is all that there is of Spark, without one.
+
+    None for a job that fails.
+    """
     stop = len(search.base) + 1
     if spark is None:
         return in_threads(search, min(pa.cpu_count(), stop), _kept_rows)
     tasks = min(parallelism(spark), stop)
     if is_alone(spark):
         return in_threads(search, tasks, _kept_rows)
-    return run_on_spark(search, spark.range(LOG, stop, 1, tasks))
+    try:
+        return run_on_spark(search, spark.range(LOG, stop, 1, tasks))
+    except (TrinityError, PySparkException) as error:
+        _log.info("'%s' is read by a join: %s", table, error)
+        return None
 
 
 def _kept_rows(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:
