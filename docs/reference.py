@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,6 @@ PACKAGES: Final = (
     "trinity_conformance",
 )
 """The packages that others may import from; a page each."""
-_PARTS: Final = ("trinity.table_columns",)
-"""Modules with a part of a public class, which is its base."""
 _WIDTH: Final = 100
 
 
@@ -46,12 +45,20 @@ def undocumented() -> list[str]:
     ]
 
 
+@cache
 def _loaded() -> dict[str, griffe.Module]:
     loader = griffe.GriffeLoader(search_paths=[ROOT, ROOT / "conformance"], docstring_parser="google")
     for package in dict.fromkeys(name.split(".")[0] for name in PACKAGES):
         loader.load(package)
     loader.resolve_aliases(external=False)
     return {name: loader.modules_collection[name] for name in PACKAGES}
+
+
+@cache
+def _public_classes() -> frozenset[str]:
+    """Return the full names of the classes that others may import."""
+    exported = ((module, str(name)) for module in _loaded().values() for name in module.exports or ())
+    return frozenset(_target(module[name]).path for module, name in exported)
 
 
 def _entries(module: griffe.Module) -> Iterator[tuple[str, Any]]:
@@ -68,12 +75,12 @@ def _target(found: Any) -> Any:
 
 
 def _methods(owner: griffe.Class) -> list[Any]:
-    """The public methods and properties of a class, in the order in which they are written.
+    """Return the public methods and properties of a class, in the order in which they are written.
 
-    Those of its bases have entries of their own, but for bases that nobody else can import.
+    Those of public bases have entries of their own; those of a base that nobody else can import are the class's.
     """
-    inner = [base for base in owner.mro() if base.module.path in _PARTS]
-    members = (_target(m) for part in (owner, *inner) for n, m in part.members.items() if not n.startswith("_"))
+    private = [base for base in owner.mro() if base.path not in _public_classes()]
+    members = (_target(m) for part in (owner, *private) for n, m in part.members.items() if not n.startswith("_"))
     return [m for m in members if m.is_function or "property" in m.labels]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,3 +23,28 @@ def test_every_public_name_has_a_docstring() -> None:
 def test_every_public_name_has_an_entry(package: str) -> None:
     entries = (FOLDER / f"{package}.md").read_text().splitlines()
     assert [name for name in importlib.import_module(package).__all__ if f"## {name}" not in entries] == []
+
+
+def exported(package: str) -> dict[str, type]:
+    """The classes that a package exports."""
+    module = importlib.import_module(package)
+    found = {name: getattr(module, name) for name in module.__all__}
+    return {name: value for name, value in found.items() if inspect.isclass(value)}
+
+
+def members(package: str) -> Iterator[str]:
+    """The public methods and properties of a package's classes, as ``Class.method``, but for those of public bases."""
+    public = {owner for other in PACKAGES for owner in exported(other).values()}
+    for name, owner in exported(package).items():
+        for base in owner.__mro__:
+            if (base is not owner and base in public) or not base.__module__.startswith("trinity"):
+                continue
+            for member, value in vars(base).items():
+                if not member.startswith("_") and (inspect.isroutine(value) or isinstance(value, property)):
+                    yield f"{name}.{member}"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_member_of_a_class_has_an_entry(package: str) -> None:
+    entries = (FOLDER / f"{package}.md").read_text().splitlines()
+    assert [name for name in members(package) if f"### {name}" not in entries] == []

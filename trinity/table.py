@@ -1,20 +1,24 @@
-"""A table: reads, appends, deletes, compaction and care."""
+"""A table: its reads, writes, columns and care."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trinity.calls import public
 from trinity.definition import altering, evolve
+from trinity.definition.checks import without_check
 from trinity.engine.changing.program import Counts, Expression
 from trinity.errors import TrinityError
 from trinity.merge import Properties
 from trinity.names import TableName
 from trinity.spi import (
+    Check,
+    Column,
     CommitResult,
     Connector,
     SplitSource,
@@ -23,10 +27,10 @@ from trinity.spi import (
     TransactionId,
     VacuumResult,
 )
-from trinity.table_columns import TableColumns
-from trinity.table_reads import TableReads
+from trinity.travel import splits_at
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -40,7 +44,7 @@ __all__ = ["Table"]
 
 
 @public
-class Table(TableReads, TableColumns):
+class Table:
     """One table of a session. Holds no state of its own: every call sees the newest version.
 
     Attributes:
@@ -79,6 +83,76 @@ class Table(TableReads, TableColumns):
         return dict(self.definition.properties)
 
     # -- reads ------------------------------------------------------------------------------------------
+
+    def to_df(
+        self,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        *,
+        where: str | None = None,
+    ) -> DataFrame:
+        """The merged rows: at most one per key, deleted keys left out; lazy, but for a look at the keys of a large log.
+
+        Of a table with ten thousand base rows and more, the places of the rows that win no key are found at once, by
+        a job over key and ordering columns, and remembered: what reads the rows is then a scan, and the next one, too.
+
+        Args:
+            version: a version of :meth:`history`.
+            timestamp: the newest version that was committed by then; ISO text (in the session's time zone unless
+                it says otherwise) or datetime.
+            where: a predicate on key columns, Spark SQL over bare names. It may leave out files and rows before
+                they are merged, which a filter on the result cannot (L9). Rows are filtered by it.
+
+        Raises:
+            TrinityError: SYNTAX_ERROR, NOT_SUPPORTED for what is no predicate; INVALID_ARGUMENTS for an unknown or
+                vacuumed version, naming the oldest readable one (L10); BAD_DATA naming a corrupt or missing file.
+        """
+        from trinity.engine.reading.merged_read import filtered_read
+
+        return filtered_read(self.session, splits_at(self, version, timestamp), where)
+
+    def explain(
+        self,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        *,
+        where: str | None = None,
+    ) -> str:
+        """The plan of :meth:`to_df` with these arguments in words: which files, and how; nothing is read.
+
+        Raises:
+            TrinityError: as :meth:`to_df`.
+        """
+        from trinity.engine.reading.merged_read import explained_read
+
+        return explained_read(self.session, splits_at(self, version, timestamp), where)
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        timestamp: str | dt.datetime | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """The merged rows as Arrow data in this process's memory, in no order.
+
+        Without a predicate no Spark is needed, and none started, as long as Trinity wrote the files and the engine
+        keeps rows whole; other tables are read by Spark.
+
+        Args:
+            columns: names of the columns, in any case; all by default.
+            where: as of :meth:`to_df`.
+            version: as of :meth:`to_df`.
+            timestamp: as of :meth:`to_df`.
+            limit: the most rows that are wanted; which ones is not said.
+
+        Raises:
+            TrinityError: as :meth:`to_df`, and COLUMN_NOT_FOUND.
+        """
+        from trinity.engine.reading.arrow_read import arrow_rows
+
+        return arrow_rows(self.session, splits_at(self, version, timestamp), columns, where, limit)
 
     def log(self, version: int | None = None) -> DataFrame:
         """The stored row versions with ``_commit_version`` BIGINT, ``_file``, ``_pos`` BIGINT and ``_tier``.
@@ -285,6 +359,67 @@ class Table(TableReads, TableColumns):
         from trinity.engine.appending.append import source_frame
 
         return MergeBuilder(self, source_frame(self.session.spark, source), on)
+
+    # -- columns and constraints ------------------------------------------------------------------------
+
+    def alter(self, *changes: evolve.Change) -> None:
+        """Makes changes of :mod:`trinity.definition.evolve` in their order, in one commit; older versions keep theirs.
+
+        Raises:
+            TrinityError: what a change, or the resulting definition (V1), refuses; the table is then as it was.
+        """
+        altering.alter(self, *changes)
+
+    def add_column(self, column: Column, after: str | None = None) -> None:
+        """Adds a nullable column; older rows read NULL there, also when a column of that name was dropped before.
+
+        Args:
+            column: the column.
+            after: the column behind which it goes, ``""`` for the first place; the last one when left out.
+
+        Raises:
+            TrinityError: see :func:`trinity.definition.evolve.added`.
+        """
+        altering.alter(self, lambda definition: evolve.added(definition, column, after))
+
+    def rename_column(self, old: str, new: str) -> None:
+        """Renames a column, in the key and in options too, as :func:`trinity.definition.evolve.rename_column` does."""
+        altering.alter(self, lambda definition: evolve.rename_column(definition, old, new))
+
+    def drop_column(self, name: str) -> None:
+        """Drops a column; older versions still have it. Raises as :func:`trinity.definition.evolve.dropped`."""
+        altering.alter(self, lambda definition: evolve.dropped(definition, name))
+
+    def widen_column(self, name: str, type: str) -> None:  # noqa: A002 - the SQL word
+        """Gives a column a wider type, as ``bigint`` for INT. Raises as :func:`trinity.definition.evolve.with_type`."""
+        altering.alter(self, lambda definition: evolve.with_type(definition, name, type))
+
+    def set_not_null(self, name: str, not_null: bool = True) -> None:
+        """Declares a column NOT NULL for rows to come, or takes that back.
+
+        Raises:
+            TrinityError: CONSTRAINT_VIOLATION for NULL there; and as :func:`trinity.definition.evolve.with_not_null`.
+        """
+        if not_null:
+            altering.set_not_null(self, name)
+        else:
+            altering.alter(self, partial(evolve.with_not_null, name=name, not_null=False))
+
+    def add_check(self, name: str, condition: str) -> None:
+        """Adds a CHECK constraint: no row for which it is false is stored from now on (M6).
+
+        Args:
+            name: of the constraint.
+            condition: Spark SQL over bare column names; NULL passes.
+
+        Raises:
+            TrinityError: CONSTRAINT_VIOLATION when a row fails it; and as :func:`trinity.definition.checks.with_check`.
+        """
+        altering.add_check(self, Check(name, condition))
+
+    def drop_check(self, name: str, *, if_exists: bool = False) -> None:
+        """Drops a CHECK constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""
+        altering.alter(self, lambda definition: without_check(definition, name, if_exists=if_exists))
 
     # -- care -------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ holds for the next one, too, of which only the keys of its new files are looked 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -26,6 +25,7 @@ from trinity.engine.reading.superseded import ASIDE, LOG, Search, Stored, in_thr
 from trinity.engine.spark.remote import is_alone, parallelism
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec
+from trinity.secrets import logger
 from trinity.spi import DataFile, Deletes, SplitSource, arrival_order
 from trinity.storage import Cache, Location
 
@@ -42,7 +42,7 @@ _ROWS_HELD: Final = 256 * 1024 * 1024
 """Bytes of keys and ordering columns that it keeps, where it searches itself: the next commit's keys meet them, too."""
 
 _File = tuple[str, Deletes | None]
-_log: Final = logging.getLogger(__name__)
+_log: Final = logger(__name__)
 
 
 @dataclass(frozen=True)

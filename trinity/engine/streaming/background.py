@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Final
@@ -11,13 +10,14 @@ from trinity.calls import as_trinity
 from trinity.engine.after_commit import compacted
 from trinity.engine.target import Target
 from trinity.merge.strength import Strength
+from trinity.secrets import logger
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["Compactor"]
 
-_log: Final = logging.getLogger("trinity.streaming")
+_log: Final = logger("trinity.streaming")
 
 
 _LEAST: Final = 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +15,7 @@ from trinity.engine.streaming.background import Compactor
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
+from trinity.secrets import logger
 from trinity.spi import CommitResult, TableDefinition, TransactionId, from_fragments
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["ApplyBatch", "Batches"]
 ApplyBatch = Callable[["DataFrame", TransactionId], tuple[CommitResult, str] | None]
 """Commits the rows of a batch with its ``txn``: the commit, and what the log says of it; None for no rows."""
 
-_log: Final = logging.getLogger("trinity.streaming")
+_log: Final = logger("trinity.streaming")
 _QUERY_ID: Final = "sql.streaming.queryId"
 """The local property of Spark's context by which a micro-batch knows its query."""
 
