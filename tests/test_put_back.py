@@ -49,7 +49,7 @@ WAYS = [
 @pytest.fixture
 def opened(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """A session that has no Spark, whatever runs in the process."""
-    monkeypatch.setattr("trinity_delta.logs._spark_runs", lambda: False)
+    monkeypatch.setattr("trinity.session.spark_runs", lambda: False)
     monkeypatch.setattr(answers, "reads_all_now", lambda spark: False)
     monkeypatch.setattr(Session, "spark", None)
     with trinity.connect(warehouse) as session:

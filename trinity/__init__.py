@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from trinity.builder import MergeBuilder
-from trinity.connecting import connect
-from trinity.engine.changing.program import Counts, Expression
-from trinity.engine.compacting.health import Health, TierSize
-from trinity.engine.compacting.upkeep import Upkeep
-from trinity.errors import ErrorCode, TrinityError
-from trinity.names import TableName
-from trinity.session import Session
-from trinity.spi import Check, Column, CommitResult, LostCommit, RepairResult, TransactionId, VacuumResult
-from trinity.table import Table
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from trinity import cdc, dbapi
     from trinity.applying import apply_changes, create_changes_target
+    from trinity.builder import MergeBuilder
+    from trinity.connecting import connect
+    from trinity.engine.changing.program import Counts, Expression
+    from trinity.engine.compacting.health import Health, TierSize
+    from trinity.engine.compacting.upkeep import Upkeep
+    from trinity.errors import ErrorCode, TrinityError
+    from trinity.names import TableName
+    from trinity.session import Session
+    from trinity.spi import Check, Column, CommitResult, LostCommit, RepairResult, TransactionId, VacuumResult
+    from trinity.table import Table
 
 __all__ = [
     "connect", "apply_changes", "create_changes_target",
@@ -30,14 +29,39 @@ __all__ = [
 
 __version__ = "0.1.0"
 
+_PLACES: Final = {
+    "applying": ("apply_changes", "create_changes_target"),
+    "builder": ("MergeBuilder",),
+    "connecting": ("connect",),
+    "engine.changing.program": ("Counts", "Expression"),
+    "engine.compacting.health": ("Health", "TierSize"),
+    "engine.compacting.upkeep": ("Upkeep",),
+    "errors": ("ErrorCode", "TrinityError"),
+    "names": ("TableName",),
+    "session": ("Session",),
+    "spi": ("Check", "Column", "CommitResult", "LostCommit", "RepairResult", "TransactionId", "VacuumResult"),
+    "table": ("Table",),
+}
+"""Module -> the names that it has for this one."""
+_PACKAGES: Final = ("cdc", "dbapi", "errors", "journal", "spi", "storage")
+
 if not TYPE_CHECKING:  # mypy would take any name for one of the module
 
     def __getattr__(name: str) -> object:
-        """Names that need more than the others are loaded when they are first named."""
-        import importlib
+        """Load a name, or a package, when it is first asked for.
 
-        if name in ("cdc", "dbapi"):
-            return importlib.import_module(f"trinity.{name}")
-        if name in ("apply_changes", "create_changes_target"):
-            return getattr(importlib.import_module("trinity.applying"), name)
+        Every import of a module below waits for this one: were these names loaded here, then two threads, of which one
+        imports this module and another one a module below, would wait for each other.
+        """
+        from importlib import import_module
+
+        if name in _PACKAGES:
+            return import_module(f"trinity.{name}")
+        for module, names in _PLACES.items():
+            if name in names:
+                globals()[name] = found = getattr(import_module(f"trinity.{module}"), name)
+                return found
         raise AttributeError(f"module 'trinity' has no attribute '{name}'")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
 from trinity.errors import TrinityError
-from trinity.merge import Properties, property_text
+from trinity.merge.options import Properties, property_text
 from trinity.session import Session, Statements
 
 if TYPE_CHECKING:

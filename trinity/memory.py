@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trinity.errors import TrinityError
-from trinity.spi.connector import Connector, ConnectorContext, Format
-from trinity.spi.handles import TableHandle
-from trinity.spi.schema import TableDefinition
+from trinity.spi import Connector, ConnectorContext, Format, TableDefinition, TableHandle
 from trinity.storage import (
     CommitRaced,
     ObjectStore,

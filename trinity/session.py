@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,9 @@ from trinity.catalogs import Catalogs
 from trinity.datasource.rendezvous import offer, withdraw
 from trinity.definition.columns import Columns, columns_of
 from trinity.definition.define import check_types, define_table
+from trinity.engine.spark.running import running_session, spark_runs
 from trinity.errors import TrinityError, nearest
-from trinity.merge import Properties, canonical_properties, duration_ms
+from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.secrets import keep
 from trinity.spi import Connector, ConnectorContext, RepairResult, TransactionId
@@ -76,7 +76,7 @@ class Session:
         self._spark = spark
         self._settings = spark_settings
         keep(spark_settings)
-        self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark), storage_options)
+        self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark, spark_runs), storage_options)
         from trinity.external import ExternalTables  # not before a session is made: importing trinity is light
 
         self.external = ExternalTables(self._catalogs, warehouse)
@@ -115,7 +115,7 @@ class Session:
     @property
     def timezone(self) -> str:
         """Spark's session time zone, by which a TIMESTAMP column takes a timestamp without zone."""
-        spark = self._spark or _running_spark()  # that one may lack what tables here need: it is asked for no more
+        spark = self._spark or running_session()  # that one may lack what tables here need: it is asked for no more
         settings = spark.conf if spark else self._settings
         return normal_zone(settings.get("spark.sql.session.timeZone") or "UTC")
 
@@ -395,10 +395,3 @@ def _schema_missing(name: TableName, schemas: list[str]) -> TrinityError:
         f"Catalog '{name.catalog}' has no schema '{name.schema}'.{nearest(name.schema, schemas)} "
         f"It has: {', '.join(schemas)}.",
     )
-
-
-def _running_spark() -> SparkSession | None:
-    """The Spark that this process has already, which a session then shares."""
-    pyspark = sys.modules.get("pyspark")
-    running = pyspark is not None and pyspark.SparkContext._active_spark_context is not None
-    return pyspark.sql.SparkSession.builder.getOrCreate() if pyspark and running else None

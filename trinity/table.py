@@ -14,7 +14,7 @@ from trinity.definition import altering, evolve
 from trinity.definition.checks import without_check
 from trinity.engine.changing.program import Counts, Expression
 from trinity.errors import TrinityError
-from trinity.merge import Properties
+from trinity.merge.options import Properties
 from trinity.names import TableName
 from trinity.spi import (
     Check,

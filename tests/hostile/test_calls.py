@@ -107,7 +107,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(spark, "local_spark", none)
-    monkeypatch.setattr(session, "_running_spark", lambda: None)
+    monkeypatch.setattr(session, "running_session", lambda: None)
     return Play(tmp_path, DataFrame())
 
 

@@ -18,7 +18,7 @@ from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import arrow_reader, is_spark_frame, source_frame
 from trinity.engine.changing.program import Expression
 from trinity.errors import TrinityError
-from trinity.merge import Properties
+from trinity.merge.options import Properties
 from trinity.session import Session
 from trinity.spi import Column, CommitResult, TransactionId
 from trinity.table import Table

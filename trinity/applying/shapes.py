@@ -8,7 +8,7 @@ from typing import Final
 
 from trinity.applying.words import END_AT, START_AT, Words
 from trinity.errors import TrinityError
-from trinity.merge import MergeEngine
+from trinity.merge.engine import MergeEngine
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec

@@ -118,7 +118,7 @@ class _Arguments:
     def _prepared(self) -> list[tuple[str, Check | None]]:
         parameters = inspect.signature(self._function).parameters.values()
         given = {p.name: p.annotation for p in parameters if p.annotation is not inspect.Parameter.empty}
-        checks = checks_of(given, _names(self._function))
+        checks = checks_of(given, _Names(self._function))
         by_kind = {p.kind: (p.name, checks.pop(p.name, None)) for p in parameters if p.kind in _FURTHER}
         self._rest = by_kind.get(inspect.Parameter.VAR_POSITIONAL, ("", None))
         self._options = by_kind.get(inspect.Parameter.VAR_KEYWORD, ("", None))[1]
@@ -131,11 +131,19 @@ def _called(function: Callable[..., Any]) -> str:
     return function.__qualname__.removesuffix(".__init__")
 
 
-def _names(function: Callable[..., Any]) -> dict[str, Any]:
+class _Names(dict[str, Any]):
     """Names in a function's annotations: its module's, and its package's for those of types alone."""
-    function = inspect.unwrap(function)  # another decorator's module knows none of them
-    package = sys.modules[function.__globals__["__package__"]]
-    return {**vars(package), **function.__globals__}
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        function = inspect.unwrap(function)  # another decorator's module knows none of them
+        super().__init__(function.__globals__)
+        self._package = sys.modules[function.__globals__["__package__"]]
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(self._package, name)  # which may load it only now
+        except AttributeError:
+            raise KeyError(name) from None
 
 
 _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -54,7 +54,7 @@ _WORDS: Final = {
 }
 
 
-def checks_of(annotations: Mapping[str, Any], names: dict[str, Any]) -> dict[str, Check]:
+def checks_of(annotations: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Check]:
     """Parameter -> check of its values, for those whose annotation says anything.
 
     Args:
@@ -68,12 +68,12 @@ def checks_of(annotations: Mapping[str, Any], names: dict[str, Any]) -> dict[str
     return {name: check for name, (check, _) in found.items() if check is not _anything}
 
 
-def _check(annotation: Any, names: dict[str, Any]) -> tuple[Check, str]:
+def _check(annotation: Any, names: Mapping[str, Any]) -> tuple[Check, str]:
     """The check of an annotation, and what it allows in words."""
     if isinstance(annotation, ForwardRef):
         annotation = annotation.__forward_arg__
     if isinstance(annotation, str):
-        annotation = eval(annotation, {**_SPARK, **names})
+        annotation = eval(annotation, dict(_SPARK), names)
     if annotation in _PLAIN:
         return _PLAIN[annotation]
     origin, arguments = get_origin(annotation), get_args(annotation)

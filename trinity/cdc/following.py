@@ -18,7 +18,7 @@ from trinity.engine.changing.statement import rerun
 from trinity.engine.feed.reached import Reached
 from trinity.engine.reading.lasting import lasting
 from trinity.errors import TrinityError
-from trinity.merge import merge_spec
+from trinity.merge.parse import merge_spec
 from trinity.spi import CommitResult, HistoryEntry, SplitSource
 from trinity.table import Table
 

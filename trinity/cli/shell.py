@@ -17,8 +17,8 @@ from trinity import dbapi
 from trinity.calls import as_trinity
 from trinity.cli.output import FORMATS, Format, write_rows
 from trinity.errors import TrinityError, nearest
+from trinity.journal import load_model
 from trinity.journal.binding import statements_in
-from trinity.journal.model import load_model
 
 __all__ = ["Shell", "interactive"]
 

@@ -21,7 +21,7 @@ from trinity.engine.feed.rounds import round_before
 from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge import ChangelogProducer, changelog_producer
+from trinity.merge.changelog import ChangelogProducer, changelog_producer
 from trinity.merge.quoting import quoted
 from trinity.names import TableName
 from trinity.spi import HistoryEntry, TableDefinition

@@ -12,7 +12,6 @@ import os
 import shutil
 import socket
 import socketserver
-import sys
 import tempfile
 import threading
 import weakref
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
+from trinity.engine.spark.running import running_context
 from trinity.errors import TrinityError
 from trinity.secrets import logger
 
@@ -76,8 +76,7 @@ def offer(session: Tables) -> None:
 
     The Spark of this process is told of it, if there is one; a session whose Spark cannot be told works without.
     """
-    pyspark = sys.modules.get("pyspark")
-    context = pyspark and pyspark.SparkContext._active_spark_context
+    context = running_context()
     with _lock:
         _forget(session)
         _sessions.append(weakref.ref(session))

@@ -8,7 +8,7 @@ from typing import Any
 from trinity.dbapi.connection import Connection
 from trinity.dbapi.errors import api
 from trinity.errors import TrinityError
-from trinity.journal.model import ModelSource, load_model
+from trinity.journal import ModelSource, load_model
 from trinity.secrets import keep
 
 __all__ = ["connect"]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from trinity.definition.checks import with_check
 from trinity.depth import room
 from trinity.errors import TrinityError
-from trinity.merge import MergeEngine, Properties, canonical_properties
+from trinity.merge.engine import MergeEngine
+from trinity.merge.options import Properties, canonical_properties
 from trinity.merge.parse import merge_spec
 from trinity.messages import shown_value
 from trinity.names import TableName, checked_name

@@ -10,7 +10,7 @@ from trinity.catalogs import Catalogs
 from trinity.errors import TrinityError, nearest
 from trinity.external.connector import ExternalConnector
 from trinity.external.registry import Registration, Registry
-from trinity.merge import Properties, canonical_properties, property_text
+from trinity.merge.options import Properties, canonical_properties, property_text
 from trinity.names import TableName
 from trinity.spi import Connector, TableDefinition, TableHandle
 from trinity.storage import Location, not_ours, split_key

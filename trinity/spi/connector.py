@@ -59,9 +59,11 @@ class ConnectorContext:
 
     Attributes:
         spark: the session's Spark, started by the first call.
+        spark_runs: True where the process has a Spark already, whose caches then know of tables. It starts none.
     """
 
     spark: Callable[[], SparkSession]
+    spark_runs: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)

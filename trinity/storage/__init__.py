@@ -4,7 +4,9 @@ With ``trinity.spi`` and ``trinity.errors`` all that an adapter may import. A fe
 of tables and catalogs, quoting, logs and messages that show no secrets (N4).
 """
 
-from trinity.merge import commit_timeout_s, duration_ms, quoted, statistics_columns
+from trinity.merge.options import commit_timeout_s, duration_ms
+from trinity.merge.quoting import quoted
+from trinity.merge.statistics import statistics_columns
 from trinity.options import CatalogOptions
 from trinity.secrets import logger, scrubbed_warnings, shown
 from trinity.storage.asking import asking_again

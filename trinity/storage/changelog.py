@@ -16,13 +16,12 @@ from trinity.secrets import logger
 from trinity.spi import Column, DataFile
 from trinity.storage.errors import AlreadyExists
 from trinity.storage.location import Location
+from trinity.storage.orphans import CHANGELOG
 from trinity.storage.parquet_sink import is_parquet
 from trinity.storage.store import Entry, ObjectStore
 
 __all__ = ["CHANGELOG", "Changelog", "KeptChanges"]
 
-CHANGELOG: Final = "_trinity/changelog"
-"""Folder of a table's changelog, below the table's."""
 _ENDING: Final = ".json"
 
 _log = logger(__name__)

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
-from trinity.merge import carried_columns, carried_marks, tombstone_marks
+from trinity.merge.carried import carried_columns, carried_marks
 from trinity.merge.parse import merge_spec
+from trinity.merge.tombstone import tombstone_marks
 from trinity.spi import (
     CARRIED,
     MergeSink,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
-from trinity.storage.changelog import CHANGELOG
 from trinity.storage.parquet_sink import is_parquet
 from trinity.storage.store import Entry, ObjectStore
 
-__all__ = ["check_present", "delete_around", "delete_orphans"]
+__all__ = ["CHANGELOG", "check_present", "delete_around", "delete_orphans"]
+
+CHANGELOG: Final = "_trinity/changelog"
+"""Folder of a table's changelog, below the table's: its files are in no version, and no orphans."""
 
 
 def delete_around(delete: Callable[[], list[Entry]], forget: Callable[[], bool]) -> list[Entry]:

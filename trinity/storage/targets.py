@@ -7,7 +7,8 @@ from collections.abc import Collection
 
 import pyarrow as pa
 
-from trinity.merge import statistics_columns, syncs_files
+from trinity.merge.options import syncs_files
+from trinity.merge.statistics import statistics_columns
 from trinity.spi import CommitResult, DataFile, TableDefinition, Tier, WriteTarget
 from trinity.storage.position_deletes import DeletesFragment
 

@@ -16,7 +16,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s
+from trinity.merge.options import commit_timeout_s
 from trinity.spi import (
     CommitResult,
     DataFile,

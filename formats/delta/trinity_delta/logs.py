@@ -7,7 +7,6 @@ it does not keep to. The rest is Delta's: changes of columns and settings, table
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Mapping
 
 from trinity.errors import TrinityError
@@ -61,12 +60,6 @@ class Logs:
 
     def forget(self, location: str) -> None:
         """Drops what a running Spark remembers of a table, which was dropped or is about to be made."""
-        if Location.of(location).on_disk and _spark_runs():
+        if Location.of(location).on_disk and self._context.spark_runs():
             with contextlib.suppress(TrinityError):  # one without Delta remembers nothing
                 self.jvm().forget(location)
-
-
-def _spark_runs() -> bool:
-    """True where the process has a Spark."""
-    pyspark = sys.modules.get("pyspark")
-    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None

@@ -19,10 +19,9 @@ from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.texts import as_stored, with_char
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
-from trinity.merge import quoted
 from trinity.merge.fold import is_deleted
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import text_literal
+from trinity.merge.quoting import quoted, text_literal
 from trinity.spi import Check, Operation, TableDefinition
 from trinity.sql.parsing.operands import compared_alone
 

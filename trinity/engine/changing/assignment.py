@@ -15,7 +15,7 @@ from trinity.engine.appending.casts import assignable, converts
 from trinity.engine.appending.run_sinks import REFUSAL
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
-from trinity.merge import quoted
+from trinity.merge.quoting import quoted
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataType, parse_given_type, parse_type
 

@@ -37,7 +37,7 @@ from trinity.engine.spark.remote import parallelism, plan_text
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge import quoted
+from trinity.merge.quoting import quoted
 from trinity.spi import (
     DataFile,
     MergeTableHandle,

@@ -12,10 +12,10 @@ from trinity.definition.checks import naming_checks
 from trinity.engine.appending.defaults import default_text
 from trinity.engine.changing.program import Case, Expression, Program, When
 from trinity.errors import TrinityError
-from trinity.merge import MergeEngine, MergeSpec
-from trinity.merge.engine import SequenceGroup
+from trinity.merge.engine import MergeEngine, SequenceGroup
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
+from trinity.merge.spec import MergeSpec
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
 

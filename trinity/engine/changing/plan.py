@@ -26,10 +26,10 @@ from trinity.engine.changing.three_valued import Use, three_valued_text
 from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
-from trinity.merge import MergeSpec
 from trinity.merge.fold import beats
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
+from trinity.merge.spec import MergeSpec
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
 from trinity.sql.parsing.operands import compared_alone

@@ -17,7 +17,7 @@ from trinity.engine.spark.class_lookups import without_call_sites
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge import commit_timeout_s
+from trinity.merge.options import commit_timeout_s
 from trinity.spi import SplitSource, TableDefinition, TransactionId
 from trinity.storage import statement_turn
 

@@ -20,9 +20,9 @@ from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import arrow_frame, spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge import MergeSpec
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
+from trinity.merge.spec import MergeSpec
 from trinity.spi import Column as TableColumn
 from trinity.spi import CommitResult, Operation, SplitSource, TableDefinition, TransactionId
 

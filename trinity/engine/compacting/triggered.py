@@ -11,8 +11,8 @@ from typing import Final
 
 from trinity.engine.compacting.health import due_commits, log_share
 from trinity.engine.target import Target
-from trinity.merge import CompactionTrigger
 from trinity.merge.strength import Strength
+from trinity.merge.triggers import CompactionTrigger
 
 __all__ = ["THREAD", "begin_when_due"]
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from trinity.calls import public
 from trinity.engine.compacting.health import Health
 from trinity.errors import TrinityError
-from trinity.merge import duration_ms
+from trinity.merge.options import duration_ms
 from trinity.merge.strength import Strength
 from trinity.names import TableName
 from trinity.spi import CommitResult, Connector, VacuumResult

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from trinity.engine.feed.changelog import prune
 from trinity.engine.target import Target
-from trinity.merge import duration_ms
+from trinity.merge.options import duration_ms
 from trinity.spi import VacuumResult
 from trinity.storage import not_ours
 

@@ -32,7 +32,8 @@ from trinity.engine.spark.texts import with_char
 from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge import ChangelogProducer, changelog_producer, quoted
+from trinity.merge.changelog import ChangelogProducer, changelog_producer
+from trinity.merge.quoting import quoted
 from trinity.spi import Column, HistoryEntry, TableDefinition
 from trinity.storage.changelog import KeptChanges
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from trinity.engine.feed.steps import keeps_rows
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
-from trinity.merge import ChangelogProducer, changelog_producer
+from trinity.merge.changelog import ChangelogProducer, changelog_producer
 from trinity.spi import HistoryEntry
 from trinity.storage import Entry, Location
 from trinity.storage.changelog import CHANGELOG, Changelog, KeptChanges

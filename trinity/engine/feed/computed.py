@@ -18,7 +18,7 @@ from trinity.engine.feed.moments import appended_pairs
 from trinity.engine.feed.rounds import Round, rounds
 from trinity.engine.feed.steps import Step, runs, steps
 from trinity.engine.target import Target
-from trinity.merge import ChangelogProducer
+from trinity.merge.changelog import ChangelogProducer
 from trinity.spi import TableDefinition
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trinity.merge.functions.sketches import BITMAP_UNIONS
+from trinity.merge.bitmap_unions import BITMAP_UNIONS
 from trinity.merge.spec import MergeSpec
 
 if TYPE_CHECKING:

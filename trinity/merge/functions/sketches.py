@@ -14,13 +14,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from trinity.errors import ErrorCode, TrinityError
+from trinity.merge.bitmap_unions import BITMAP_UNIONS
 from trinity.merge.functions.base import AggregateFunction, Field, aggregated
 from trinity.spi import DataType
 
-__all__ = ["BITMAP_UNIONS", "HllSketch", "RoaringBitmap32", "RoaringBitmap64", "ThetaSketch"]
-
-BITMAP_UNIONS: Mapping[str, str] = {"rbm32": "_trinity_rbm32_union", "rbm64": "_trinity_rbm64_union"}
-"""Function -> the Spark function that unites an ARRAY<BINARY> of its bitmaps."""
+__all__ = ["HllSketch", "RoaringBitmap32", "RoaringBitmap64", "ThetaSketch"]
 
 
 class _Serialized(AggregateFunction):

@@ -1,0 +1,37 @@
+"""The Spark that runs in this process, if one does: whoever started it, and whatever other threads do meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+__all__ = ["running_context", "running_session", "spark_runs"]
+
+
+def running_context() -> SparkContext | None:
+    """Return the context of this process; None without one, also while another thread imports pyspark or starts Spark.
+
+    Spark Connect has no context: its Spark runs elsewhere.
+    """
+    # a module that is still imported lacks names, and a context that is still made its JVM's side
+    context_type = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    context: SparkContext | None = getattr(context_type, "_active_spark_context", None)
+    return context if getattr(context, "_jsc", None) is not None else None
+
+
+def running_session() -> SparkSession | None:
+    """Return the session that this process's Spark gives to whoever asks; None without a Spark."""
+    if running_context() is None:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()
+
+
+def spark_runs() -> bool:
+    """Return True where this process has a Spark."""
+    return running_context() is not None
