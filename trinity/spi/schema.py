@@ -62,6 +62,8 @@ class Column:
             another one where that was taken. None: its name.
         within: ids of the fields within a nested type, each before those within it, in a format whose other engines may
             rename, drop and add such fields. Not part of :meth:`TableDefinition.to_dict`.
+        required: paths of what is NOT NULL within a nested type, as ``("a", "element", "b")``: names of fields, and
+            ``element``, ``key`` and ``value``. Other engines say it. Not part of :meth:`TableDefinition.to_dict`.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Column:
     field_id: int | None = None
     stored: str | None = None
     within: tuple[int, ...] = field(default=(), compare=False)
+    required: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
 
     @property
     def hidden(self) -> bool:
@@ -88,6 +91,12 @@ class Column:
         """The field id, by which the column is known under whatever name; of one without, its name without case."""
         return self.name.lower() if self.field_id is None else self.field_id
 
+    def demands_beyond(self, other: Column | None) -> list[str]:
+        """What is NOT NULL of this column, or within it, and not of another one, as dotted paths."""
+        within = [path for path in self.required if other is None or path not in other.required]
+        itself = [()] if not self.nullable and (other is None or other.nullable) else []
+        return [".".join((self.name, *path)) for path in (*itself, *within)]
+
     def to_arrow(self) -> pa.Field:
         """The Arrow field of this column's values in memory."""
         return pa.field(self.name, arrow_type(self.type), self.nullable)
@@ -100,7 +109,7 @@ def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
 
 
 def _column_dict(column: Column) -> dict[str, Any]:
-    return {name: value for name, value in asdict(column).items() if name != "within"}
+    return {name: value for name, value in asdict(column).items() if name not in ("within", "required")}
 
 
 @public
@@ -174,8 +183,8 @@ class TableDefinition:
 
     def demands_beyond(self, other: TableDefinition) -> list[str]:
         """NOT NULL columns and CHECK constraints that another definition does not have, as SQL for people."""
-        before = {c.identity: c.nullable for c in other.columns}
-        filled = [c.name for c in self.columns if not c.nullable and before.get(c.identity, True)]
+        before = {c.identity: c for c in other.columns}
+        filled = [path for c in self.columns for path in c.demands_beyond(before.get(c.identity))]
         checks = [f"CHECK ({check.expression})" for check in self.checks if check not in other.checks]
         return [*(f"{name} NOT NULL" for name in filled), *checks]
 

@@ -60,6 +60,7 @@ from trinity.storage.position_deletes import (
 )
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
 from trinity.storage.repairs import newest_readable, only_told, repair_result
+from trinity.storage.required import REQUIRED
 from trinity.storage.row_changes import (
     KEEPS_ROWS,
     ROW_ID,
@@ -102,6 +103,7 @@ __all__ = [
     "PYICEBERG_PREFIXES",
     "READ_BY_ID",
     "READ_OPTIONS",
+    "REQUIRED",
     "ROW_ID",
     "WORKER_OPTIONS",
     "AlreadyExists",

@@ -28,6 +28,7 @@ from trinity.storage.grants import is_granted
 from trinity.storage.location import Location
 from trinity.storage.naming import stored_name, stored_schema
 from trinity.storage.renewing import with_renewed_keys
+from trinity.storage.required import as_in_file, file_schema
 from trinity.storage.store import ObjectStore
 
 __all__ = [
@@ -116,7 +117,7 @@ class ParquetPageSink(PageSink):
     def __init__(self, target: WriteTarget, sink: SinkId, file: SinkFile | None = None) -> None:
         self._target = target
         self._sink = sink
-        self._schema = stored_schema(target.storage)
+        self._schema = file_schema(stored_schema(target.storage))
         self._file = file = file or SinkFile()
         self._store = ObjectStore(target.folder)
         self._name = "/".join(filter(None, [file.folder, file_name(target, sink, file)]))
@@ -202,7 +203,7 @@ class ParquetPageSink(PageSink):
         if not self._pages:
             return
         table = self._stamped(pa.Table.from_batches(self._pages, self._target.storage))
-        table = table.rename_columns(self._schema.names)
+        table = as_in_file(table.rename_columns(self._schema.names), self._schema)
         self._pages, self._rows, self._bytes = [], 0, 0
         with file_errors(self.path):
             if self._writer is None:

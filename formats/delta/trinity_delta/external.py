@@ -25,7 +25,7 @@ from trinity.spi import (
 from trinity.storage import FIELD_ID, Location, check_calendar, file_uri, foreign_definition, quoted
 from trinity_delta.actions import file_key
 from trinity_delta.features import CONDITIONAL_PUT
-from trinity_delta.fields import every_field, fields_of, mapping_mode, nested_not_null
+from trinity_delta.fields import every_field, fields_of, mapping_mode, required_within
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.log import is_restore
 from trinity_delta.schema import CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT
@@ -103,8 +103,7 @@ def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> Tabl
 
 
 def constraints(metadata: Mapping[str, Any]) -> Iterator[Check]:
-    """Delta's own CHECK constraints, which NULL does not meet, and what is NOT NULL within a column."""
-    yield from nested_not_null(fields_of(metadata))
+    """Delta's own CHECK constraints, which NULL does not meet."""
     settings = metadata["configuration"]
     for key in sorted(k for k in settings if k.startswith(CONSTRAINT)):
         yield Check(key.removeprefix(CONSTRAINT), f"coalesce(({settings[key]}), FALSE)", every=True)
@@ -279,7 +278,8 @@ def as_column(table: TableHandle, field: Mapping[str, Any], metadata: Mapping[st
     except TrinityError as error:
         what = f"the column '{name}', whose type Trinity does not have: {error.message}"
         raise refused(table, what) from error
-    column = Column(name, str(kind), field["nullable"], about.get(DEFAULT), about.get("comment"))
+    required = tuple(required_within(field["type"]))
+    column = Column(name, str(kind), field["nullable"], about.get(DEFAULT), about.get("comment"), required=required)
     return column if stored == name else replace(column, stored=stored)
 
 

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from trinity.spi import Check
-from trinity.storage import quoted
 from trinity_delta.schema import MODE, PHYSICAL
 
-__all__ = ["every_field", "fields_of", "mapping_mode", "nested_not_null", "schema_fault"]
+__all__ = ["every_field", "fields_of", "mapping_mode", "required_within", "schema_fault"]
 
 _PARTS: Final[Mapping[str, Mapping[str, bool | None]]] = {
     "array": {"elementType": None, "containsNull": True},
@@ -61,42 +59,21 @@ def schema_fault(metadata: Mapping[str, Any]) -> str | None:
     return None
 
 
-def nested_not_null(fields: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
-    """Return the conditions under which no value lacks what is NOT NULL within it; NULL around it meets them."""
-    for field in fields:
-        for path, condition in _demands(field["type"], quoted(field["name"]), 0):
-            name = f"{field['name']}{path}"
-            yield Check(f"{name} NOT NULL", condition, every=True)
+def required_within(kind: Any) -> Iterator[tuple[str, ...]]:
+    """Return the paths of what is NOT NULL within a type, as :attr:`~trinity.spi.Column.required` has them."""
+    for name, inner, nullable in () if isinstance(kind, str) else _parts(kind):
+        if not nullable:
+            yield (name,)
+        yield from ((name, *path) for path in required_within(inner))
 
 
-def _demands(kind: Any, value: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Return a path and a condition for each demand within a type.
-
-    Args:
-        kind: the type.
-        value: the Spark expression of a value of it.
-        depth: lambdas around the value.
-    """
-    if isinstance(kind, str):
-        return
-    if kind["type"] == "struct":
-        for field in kind["fields"]:
-            inner = f"{value}.{quoted(field['name'])}"
-            found = [*([] if field["nullable"] else [("", f"{inner} IS NOT NULL")])]
-            for path, condition in (*found, *_demands(field["type"], inner, depth)):
-                yield f".{field['name']}{path}", f"({value} IS NULL OR {condition})"
-        return
-    parts = [("element", value, kind.get("elementType"), kind.get("containsNull"))]
-    if kind["type"] == "map":
-        parts = [
-            ("key", f"map_keys({value})", kind["keyType"], True),  # no key is NULL anyway
-            ("value", f"map_values({value})", kind["valueType"], kind["valueContainsNull"]),
-        ]
-    for part, items, inner, nullable in parts:
-        item = f"item_{depth}"
-        found = [*([] if nullable else [("", f"{item} IS NOT NULL")])]
-        for path, condition in (*found, *_demands(inner, item, depth + 1)):
-            yield f".{part}{path}", f"forall({items}, {item} -> {condition})"
+def _parts(kind: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:
+    """Return what is right within a nested type: its name, its type, and True where it may be NULL."""
+    if kind["type"] == "array":
+        return [("element", kind["elementType"], kind["containsNull"])]
+    if kind["type"] == "map":  # no key is NULL anyway
+        return [("key", kind["keyType"], True), ("value", kind["valueType"], kind["valueContainsNull"])]
+    return [(field["name"], field["type"], field["nullable"]) for field in kind["fields"]]
 
 
 @lru_cache(maxsize=256)

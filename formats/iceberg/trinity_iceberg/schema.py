@@ -264,7 +264,8 @@ def _column(field: it.NestedField, known: Column | None, *, key: bool) -> Column
 def _foreign(field: it.NestedField) -> Column:
     number = None if field.name.startswith(HIDDEN_PREFIX) else field.field_id
     kind, within = str(trinity_type(field.field_type)), tuple(_ids(field.field_type))
-    return Column(field.name, kind, not field.required, None, field.doc, number, within=within)
+    required = tuple(_required(field.field_type))
+    return Column(field.name, kind, not field.required, None, field.doc, number, within=within, required=required)
 
 
 def _ids(kind: it.IcebergType) -> Iterator[int]:
@@ -272,6 +273,15 @@ def _ids(kind: it.IcebergType) -> Iterator[int]:
     for field in fields_within(kind):
         yield field.field_id
         yield from _ids(field.field_type)
+
+
+def _required(kind: it.IcebergType) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of what is NOT NULL within a type; no key of a map is NULL anyway."""
+    key = kind.key_id if isinstance(kind, it.MapType) else None
+    for field in fields_within(kind):
+        if field.required and field.field_id != key:
+            yield (field.name,)
+        yield from ((field.name, *path) for path in _required(field.field_type))
 
 
 def fields_within(kind: it.IcebergType) -> tuple[it.NestedField, ...]:

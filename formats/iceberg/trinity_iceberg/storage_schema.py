@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 
 from trinity.spi import STORED_NAME
-from trinity.storage import FIELD_ID, READ_BY_ID
+from trinity.storage import FIELD_ID, READ_BY_ID, REQUIRED
 from trinity_iceberg.schema import fields_within, ordered_fields, trinity_type
 
 __all__ = ["read_schema", "storage_schema"]
@@ -21,9 +21,12 @@ __all__ = ["read_schema", "storage_schema"]
 def storage_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema of the table's Parquet files, with field ids on every level.
 
-    PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types.
+    PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types. What is
+    required within a column is marked (:data:`~trinity.storage.REQUIRED`).
     """
-    return pa.schema([_arrow_field(f) for f in ordered_fields(schema)])
+    return pa.schema(
+        [pa.field(f.name, _arrow(f.field_type), not f.required, _numbered(f)) for f in ordered_fields(schema)]
+    )
 
 
 def read_schema(metadata: TableMetadata, schema: Schema) -> pa.Schema:
@@ -70,15 +73,19 @@ def _named(field: it.NestedField, within: int | None = None, column: int | None 
 
 
 def _arrow_field(field: it.NestedField) -> pa.Field:
-    kind = _arrow(field.field_type)
-    return pa.field(field.name, kind, not field.required, {FIELD_ID: str(field.field_id).encode()})
+    required = REQUIRED if field.required else {}
+    return pa.field(field.name, _arrow(field.field_type), metadata={**_numbered(field), **required})
+
+
+def _numbered(field: it.NestedField) -> dict[bytes, bytes]:
+    return {FIELD_ID: str(field.field_id).encode()}
 
 
 def _arrow(kind: it.IcebergType) -> pa.DataType:
     if isinstance(kind, it.ListType):
         return pa.list_(_arrow_field(kind.element_field))
     if isinstance(kind, it.MapType):
-        return pa.map_(_arrow_field(kind.key_field), _arrow_field(kind.value_field))
+        return pa.map_(_arrow_field(kind.key_field).with_nullable(False), _arrow_field(kind.value_field))
     if isinstance(kind, it.StructType):
         return pa.struct([_arrow_field(f) for f in kind.fields])
     return trinity_type(kind).to_arrow()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.appending.casts import assignable, cast_array
+from trinity.engine.appending.required import nulls_within
 from trinity.engine.target import Target
 from trinity.errors import TrinityError, nearest
 from trinity.merge.carried import ingested_columns
@@ -84,7 +85,7 @@ class PageConformer:
         """The page in storage form.
 
         Raises:
-            TrinityError: CONSTRAINT_VIOLATION (NULL in a key or NOT NULL column, text too long),
+            TrinityError: CONSTRAINT_VIOLATION (NULL in a key or NOT NULL column, or within one; text too long),
                 NUMERIC_VALUE_OUT_OF_RANGE, INVALID_ARGUMENTS (unknown row kind), naming column and value.
         """
         stored = pa.record_batch([self._fill(plan, page, checked=True) for plan in self.plans], schema=self.storage)
@@ -120,6 +121,13 @@ class PageConformer:
                 f"NULL value in {what} {self._where(plan)}; {array.null_count} such rows in one batch. "
                 "Give every row a value there.",
             )
+        for path in plan.column.required:
+            if count := nulls_within(array, path):
+                raise TrinityError(
+                    "CONSTRAINT_VIOLATION",
+                    f"NULL value in NOT NULL '{'.'.join((plan.column.name, *path))}' within {self._where(plan)}; "
+                    f"{count} such values in one batch. Give it a value wherever what is around it is not NULL.",
+                )
         if plan.type.name in ("char", "varchar"):
             self._check_length(plan, array)
         if plan.row_kind:

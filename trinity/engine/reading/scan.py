@@ -122,7 +122,13 @@ def native_rows(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
         spark, "Reading a table of another engine by its format's own reader", "read it by Spark's own catalog"
     )
     with _missing_file_named():
-        return native.rows(spark, files)
+        return _optional_within(native.rows(spark, files))
+
+
+def _optional_within(rows: DataFrame) -> DataFrame:
+    """The rows, all within a column nullable: pyspark makes no Arrow of NULL around what is not."""
+    fields = [StructField(f.name, f.dataType._as_nullable(), f.nullable, f.metadata) for f in rows.schema]
+    return rows if fields == rows.schema.fields else rows.to(StructType(fields))
 
 
 @contextmanager
