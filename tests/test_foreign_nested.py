@@ -17,6 +17,7 @@ from pyiceberg.types import IntegerType
 from tests.support.foreign import refused
 from tests.support.iceberg import iceberg_spark, pyiceberg
 from trinity import Column, Session
+from trinity.engine.spark.remote import plan_text
 from trinity.table import Table
 
 COLUMNS = [
@@ -42,6 +43,10 @@ CHANGED = {
 }
 """The first row after :func:`change`."""
 AFTER: list[dict[str, Any]] = [CHANGED, EMPTY, {**BARE, "st": {"z": None, "b": None}}]
+
+
+PRUNED = "spark.sql.optimizer.nestedSchemaPruning.enabled"
+VECTORIZED = "spark.sql.parquet.enableNestedColumnVectorizedReader"
 
 
 def make(session: Session, *key: str, properties: dict[str, str] | None = None) -> Table:
@@ -104,6 +109,48 @@ def test_what_rewrites_rows_keeps_their_values(session: Session, key: tuple[str,
     shown = iceberg_spark(session).sql("SELECT k, st, arr, m FROM iceberg.default.t").toArrow()
     assert in_order(shown) == AFTER
     assert in_order(table.to_df(version=start).toArrow()) == ROWS
+
+
+def made_anew(table: Table) -> None:
+    """Drop every field of some structs, and add fields of the same names: all by another engine."""
+    for holder, names in {("st",): "ab", ("arr", "element"): "xy", ("m", "value"): "pq"}.items():
+        with pyiceberg(table).update_schema() as schema:
+            schema.add_column((*holder, "new"), IntegerType())
+            for name in names:
+                schema.delete_column((*holder, name))
+        for name in names:
+            with pyiceberg(table).update_schema() as schema:
+                schema.add_column((*holder, name), IntegerType())
+        with pyiceberg(table).update_schema() as schema:
+            schema.delete_column((*holder, "new"))
+
+
+@pytest.mark.parametrize("pruned", ["true", "false"])
+def test_structs_stay_of_which_no_field_is_left(session: Session, pruned: str) -> None:
+    """Whatever the settings say, which stay as they are."""
+    conf, settings = session.spark.conf, {PRUNED: pruned, VECTORIZED: "true"}
+    table, other = make(session, "k"), session.create_table("iceberg.default.other", COLUMNS)
+    add(other, FULL)
+    made_anew(table)
+    part = {"x": None, "y": None}
+    full = {"st": {"a": None, "b": None}, "arr": [part, None], "m": [("u", {"p": None, "q": None})]}
+    rows = [{"k": 1, **full}, EMPTY, BARE]
+    before = {name: str(conf.get(name)) for name in settings}
+    try:
+        for name, value in settings.items():
+            conf.set(name, value)
+        frame = table.to_df()
+        assert in_order(frame.toArrow()) == in_order(table.to_arrow()) == rows
+        assert frame.where("st.a = 1 OR get(arr, 0).x = 3").select("st.a").collect() == []
+        assert {name: conf.get(name) for name in settings} == settings
+        whole = "st:struct<a:int,b:struct<c:string,d:int>>"
+        plan = plan_text(other.to_df().select("st.a"))
+        assert ("ReadSchema: struct<st:struct<a:int>>" in plan, whole in plan) == (pruned == "true", pruned == "false")
+    finally:
+        for name, value in before.items():
+            conf.set(name, value)
+    table.compact(full=True)
+    assert in_order(table.to_df().toArrow()) == rows
 
 
 @pytest.mark.parametrize("producer", ["none", "lookup", "input"])

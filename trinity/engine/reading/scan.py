@@ -1,6 +1,6 @@
 """Scans: a table's files as Spark DataFrames in storage form.
 
-The bucketed scan uses Spark's internal ``DataSource`` over py4j; it lives in this file alone.
+Bucketed scans and those by field id use Spark's internal ``DataSource`` over py4j; it lives in this file alone.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
 from trinity.engine.reading.arrow_fold import missing_file
+from trinity.engine.reading.by_id import file_schema, is_by_id, named, reading_session
 from trinity.engine.reading.deleted_rows import NOTHING_PASSED, without_deleted
 from trinity.engine.spark.granted import reach
 from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
@@ -35,14 +36,10 @@ from trinity.spi import (
     arrival_order,
 )
 from trinity.storage import (
-    FIELD_ID,
-    READ_BY_ID,
     READ_OPTIONS,
     ObjectStore,
     read_files,
-    spark_schema,
     stored_name,
-    stored_schema,
 )
 
 if TYPE_CHECKING:
@@ -60,12 +57,6 @@ __all__ = [
     "version_scan",
 ]
 
-_BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
-_BY_NAME_WITHIN: Final = (
-    "spark.sql.optimizer.nestedSchemaPruning.enabled",  # forgets the ids
-    "spark.sql.parquet.enableNestedColumnVectorizedReader",  # takes a field's type from another one of its old name
-)
-"""Settings by which Spark would find fields within columns by their names."""
 _FILE = "_trinity_file"
 _ORDINAL = "_trinity_ordinal"
 _NAME = "_trinity_name"
@@ -99,10 +90,17 @@ def plain_scan(
     if not files:
         return empty_scan(spark, storage)
     with _missing_file_named():
-        paths = [f.path for f in files]
-        way = reach(spark, paths)
-        rows = analysed(read_files(spark, paths, _file_schema(spark, storage), way.options, way.name))
-    return _named(without_deleted(spark, rows, files, passed), storage)
+        rows = _file_rows(spark, files, storage)
+    return named(without_deleted(spark, rows, files, passed), storage)
+
+
+def _file_rows(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
+    session = reading_session(spark, storage)
+    if session is not None and is_by_id(storage):
+        return _relation(spark, session, files, storage)
+    paths = [f.path for f in files]
+    way = reach(spark, paths)
+    return analysed(read_files(spark, paths, file_schema(storage), way.options, way.name))
 
 
 def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
@@ -249,10 +247,27 @@ def bucketed_scan(
     if is_remote(spark):
         return plain_scan(spark, files, storage)
     jvm: Any = spark._jvm
-    session: Any = spark._jsparkSession
     names = jvm.PythonUtils.toSeq([stored_name(storage, k) for k in key])
     spec = jvm.org.apache.spark.sql.catalyst.catalog.BucketSpec(buckets, names, names)
-    schema = jvm.org.apache.spark.sql.types.DataType.fromJson(_file_schema(spark, storage).json())
+    with _missing_file_named():
+        rows = _relation(spark, reading_session(spark, storage), files, storage, spec)
+    return named(without_deleted(spark, rows, files), storage)
+
+
+def _relation(
+    spark: SparkSession, session: Any, files: Sequence[DataFile], storage: pa.Schema, buckets: Any = None
+) -> DataFrame:
+    """Rows of some files as they have them.
+
+    Args:
+        spark: the session, in which the rows are to be queried.
+        session: Spark's own session by whose settings they are read.
+        files: to be read.
+        storage: the columns.
+        buckets: Spark's own ``BucketSpec`` of the files, if they have one.
+    """
+    jvm: Any = spark._jvm
+    schema = jvm.org.apache.spark.sql.types.DataType.fromJson(file_schema(storage).json())
     option, way = jvm.scala.Option, reach(spark, [f.path for f in files])
     source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
         session,
@@ -260,46 +275,9 @@ def bucketed_scan(
         jvm.PythonUtils.toSeq([way.name(f.path) for f in files]),
         option.apply(schema),
         jvm.PythonUtils.toSeq([]),
-        option.apply(spec),
+        option.apply(buckets),
         jvm.PythonUtils.toScalaMap({**READ_OPTIONS, **way.options}),
         option.empty(),
     )
-    with _missing_file_named():
-        rows = DataFrame(session.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
-    return _named(without_deleted(spark, rows, files), storage)
-
-
-def _file_schema(spark: SparkSession, storage: pa.Schema) -> StructType:
-    """The schema that Spark asks of files: their names, and ids where it is to go by these."""
-    schema = spark_schema(stored_schema(storage))
-    if not (storage.metadata or {}).items() & READ_BY_ID.items():
-        return schema
-    spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
-    if any(pa.types.is_nested(field.type) for field in storage):
-        for setting in _BY_NAME_WITHIN:
-            spark.conf.set(setting, "false")
-    return StructType([_with_id(found, field) for found, field in zip(schema.fields, storage, strict=True)])
-
-
-def _with_id(found: StructField, field: pa.Field) -> StructField:
-    """Return Spark's field with the id of the stored one, and those within it with theirs."""
-    number = (field.metadata or {}).get(FIELD_ID)
-    named = {"parquet.field.id": int(number)} if number is not None else None
-    return StructField(found.name, _with_ids(found.dataType, field.type), True, named)
-
-
-def _with_ids(found: DataType, stored: pa.DataType) -> DataType:
-    if isinstance(found, StructType):
-        return StructType([_with_id(f, stored.field(place)) for place, f in enumerate(found.fields)])
-    if isinstance(found, ArrayType):
-        return ArrayType(_with_ids(found.elementType, stored.value_type), True)
-    if isinstance(found, MapType):
-        return MapType(_with_ids(found.keyType, stored.key_type), _with_ids(found.valueType, stored.item_type), True)
-    return found
-
-
-def _named(rows: DataFrame, storage: pa.Schema) -> DataFrame:
-    """The rows under the names of the table's columns."""
-    if rows.columns == storage.names:
-        return rows
-    return rows.selectExpr(*[f"{quoted(f)} AS {quoted(c)}" for f, c in zip(rows.columns, storage.names, strict=True)])
+    ours: Any = spark._jsparkSession
+    return DataFrame(ours.baseRelationToDataFrame(source.resolveRelation(True, True)), spark)
