@@ -46,6 +46,9 @@ def told(what, work):
         code = error.code
     return f"{what} {code}"
 
+def beside(place):
+    return trinity.connect(catalogs={"new": {"connector": fmt, "warehouse": os.path.join(place, "new")}})
+
 def tried(cause, spoil):
     place = os.path.join(folder, cause)
     name, columns = f"{fmt}.default.t", [Column("k", "int"), Column("v", "string")]
@@ -58,6 +61,8 @@ def tried(cause, spoil):
         yield told("vacuum", lambda: table.vacuum("0 seconds"))
         yield told("create", lambda: session.create_table(f"{fmt}.default.u", columns))
         yield told("connect", lambda: trinity.connect(place).table(name).to_arrow())
+        yield told("new", lambda: trinity.connect(os.path.join(place, "new/w")))
+        yield told("first", lambda: beside(place).create_table("new.default.t", columns))
         yield told("drop", lambda: session.drop_table(name))
         mend(place)
         if cause != "nothing":
@@ -67,9 +72,10 @@ list(tried("nothing", lambda place, cause: None))  # what is imported late is no
 for cause in ("read-only", "closed"):
     print(cause, *tried(cause, spoil))
 """
+WRITES: Final = ("upsert", "vacuum", "create", "drop", "new", "first")
 CODES: Final = {
-    "read-only": {**dict.fromkeys(("upsert", "vacuum", "create", "drop"), "PERMISSION_DENIED"), "connect": "done"},
-    "closed": dict.fromkeys(("upsert", "vacuum", "create", "drop", "connect"), "PERMISSION_DENIED"),
+    "read-only": {**dict.fromkeys(WRITES, "PERMISSION_DENIED"), "connect": "done"},
+    "closed": dict.fromkeys((*WRITES, "connect"), "PERMISSION_DENIED"),
 }
 
 

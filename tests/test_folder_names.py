@@ -205,7 +205,7 @@ def test_no_table_is_made_where_others_have_files(session: Session, warehouse: P
 def test_a_folder_that_is_no_table_is_not_dropped(tmp_path: Path) -> None:
     folders = FolderCatalog("c", str(tmp_path / "w"), lambda folder: ObjectStore(folder).exists("table"))
     handle = folders.new_table("default", "t")
-    Path(handle.location).mkdir()
+    Path(handle.location).mkdir(parents=True)
     (Path(handle.location) / "theirs").write_text("kept")
     with refused("TABLE_NOT_FOUND"):
         folders.drop_table(handle)

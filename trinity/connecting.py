@@ -38,10 +38,10 @@ def connect(
     """Opens a session.
 
     Args:
-        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each; or
-            ``s3://bucket/path``, ``gs://bucket/path`` or ``abfss://container@account.dfs.core.windows.net/path``, for
-            ``parquet`` and ``delta`` alone, since a catalog of Iceberg's there needs an address, too
-            (docs/object-stores.md).
+        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``, one folder each, which their first
+            tables or schemas make; or ``s3://bucket/path``, ``gs://bucket/path`` or
+            ``abfss://container@account.dfs.core.windows.net/path``, for ``parquet`` and ``delta`` alone, since a
+            catalog of Iceberg's there needs an address, too (docs/object-stores.md).
         spark: the caller's Spark session; else one is started when first needed. One of Spark Connect has the catalogs
             ``parquet`` and ``iceberg`` in a folder (docs/clusters.md).
         catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``.
@@ -58,7 +58,7 @@ def connect(
     Raises:
         TrinityError: CONFIGURATION_INVALID for an unknown connector or option, or for a Spark that lacks what the
             catalogs need; NOT_SUPPORTED for a warehouse in a store that is not known, or that a catalog's format cannot
-            use; FILESYSTEM_ERROR or PERMISSION_DENIED when it cannot be reached or written.
+            use; FILESYSTEM_ERROR or PERMISSION_DENIED when it cannot be reached, read or made.
     """
     settings = {key: property_text(value) for key, value in (spark_settings or {}).items()}
     wanted: dict[str, dict[str, Any]] = {}

@@ -205,3 +205,11 @@ def test_a_name_that_a_service_knows_is_no_folder(
 def test_a_server_that_does_not_see_the_warehouse_is_refused(spark: SparkSession, tmp_path: Path, unseen: None) -> None:
     with refused("CONFIGURATION_INVALID", "does not see"):
         trinity.connect(tmp_path / "here", spark=spark)
+
+
+def test_a_warehouse_that_is_not_there_is_not_made_by_a_look(spark: SparkSession, tmp_path: Path) -> None:
+    with trinity.connect(tmp_path / "absent/w", spark=spark) as session:
+        assert session.sql("SHOW TABLES").collect() == []
+        assert not list(tmp_path.iterdir())
+        session.sql("CREATE TABLE t (k INT)")
+        assert session.sql("SELECT * FROM t").count() == 0

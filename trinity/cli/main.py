@@ -13,9 +13,12 @@ import typer
 from rich.console import Console
 
 from trinity.calls import as_trinity
+from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from trinity.session import Session
 
 __all__ = ["app"]
 
@@ -90,9 +93,8 @@ def tail(
 
     with _told(), suppress(KeyboardInterrupt):
         from trinity.cli.tail import followed, print_changes
-        from trinity.connecting import connect
 
-        with connect(warehouse) as session:
+        with _opened(warehouse) as session:
             found = session.table(table)
             start = found.splits().version if after is None else after
             for changes in followed(found, start, wait):
@@ -107,9 +109,8 @@ def health(
     """Print what a table's files are like, what a read costs, and which compaction helps."""
     with _told():
         from trinity.cli.upkeep import print_health
-        from trinity.connecting import connect
 
-        with connect(warehouse) as session:
+        with _opened(warehouse) as session:
             found = session.table(table)
             print_health(str(found.name), found.health(), Console())
 
@@ -126,9 +127,8 @@ def maintain(
     """
     with _told():
         from trinity.cli.upkeep import print_upkeep
-        from trinity.connecting import connect
 
-        with connect(warehouse) as session:
+        with _opened(warehouse) as session:
             done = session.maintain(schema, vacuum=vacuum)
         print_upkeep(done, Console())
     raise typer.Exit(1 if any(kept.error for kept in done) else 0)
@@ -142,11 +142,8 @@ def repair(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing, and tell what would be lost.")] = False,
 ) -> None:
     """Go back to the newest version of a table that can be read; what was committed after it is lost."""
-    with _told():
-        from trinity.connecting import connect
-
-        with connect(warehouse) as session:
-            done = session.repair(table, version=version, dry_run=dry_run)
+    with _told(), _opened(warehouse) as session:
+        done = session.repair(table, version=version, dry_run=dry_run)
     for commit in done.lost:
         typer.echo(f"lost: {commit.what}" if commit.damaged else f"lost, and may be whole: {commit.what}")
     says = "would be" if dry_run else "is"
@@ -211,6 +208,25 @@ def _print(rows: DataFrame, limit: int) -> None:
     console.print(table)
     if len(found) > limit:
         console.print(f"(the first {limit} rows; --limit shows more)")
+
+
+@contextmanager
+def _opened(warehouse: str) -> Iterator[Session]:
+    """A session on a warehouse that has to be there: what only reads would take one that is mistyped for empty.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID naming it; and as ``trinity.connect``.
+    """
+    from trinity.connecting import connect
+    from trinity.storage import ObjectStore
+
+    with connect(warehouse) as session:
+        found = ObjectStore(warehouse)
+        if not found.is_folder():
+            raise TrinityError(
+                "CONFIGURATION_INVALID", f"There is no warehouse '{found.root}'; give the folder of one by --warehouse."
+            )
+        yield session
 
 
 @contextmanager

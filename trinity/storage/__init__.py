@@ -38,7 +38,7 @@ from trinity.storage.grants import (
     with_grants,
 )
 from trinity.storage.graves import check_free, check_only_graves
-from trinity.storage.local_folders import bury, remove_empty, sweep
+from trinity.storage.local_folders import bury, check_warehouse, remove_empty, sweep
 from trinity.storage.local_hold import held
 from trinity.storage.local_sync import make_folder, sync_file, sync_folders
 from trinity.storage.location import Location, file_uri, in_bucket, is_absolute, local_path, path_sql, spark_path
@@ -154,6 +154,7 @@ __all__ = [
     "check_present",
     "check_replaced",
     "check_scope",
+    "check_warehouse",
     "checkpoint_step",
     "claim_bucket",
     "columns_in",

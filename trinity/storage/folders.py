@@ -13,7 +13,7 @@ from trinity.spi import TableHandle, VacuumResult
 from trinity.storage.commits import CommitRaced, commit_loop
 from trinity.storage.folder_names import NamedFolders
 from trinity.storage.graves import check_free, check_only_graves
-from trinity.storage.local_folders import bury, is_folder, make_new, remove_empty, sweep
+from trinity.storage.local_folders import bury, check_warehouse, is_folder, make_new, remove_empty, sweep
 from trinity.storage.local_hold import held
 from trinity.storage.local_sync import make_folder
 from trinity.storage.location import Location
@@ -67,8 +67,12 @@ class FolderCatalog:
 
     Args:
         catalog: the catalog's name, for handles and messages.
-        warehouse: folder of the catalog; made when missing.
+        warehouse: folder of the catalog; its first table or schema makes it.
         is_table: tells a table's folder from any other.
+
+    Raises:
+        TrinityError: PERMISSION_DENIED, FILESYSTEM_ERROR or CONFIGURATION_INVALID for a warehouse that can be neither
+            read nor made.
     """
 
     def __init__(self, catalog: str, warehouse: str, is_table: Callable[[Location], bool]) -> None:
@@ -76,22 +80,20 @@ class FolderCatalog:
         self.root = Location.of(warehouse)
         self._named = NamedFolders(self.root)
         self._is_table = is_table
-        try:
-            make_folder(self.root.join(DEFAULT_SCHEMA), sync=False)
-        except OSError as error:
-            raise TrinityError(
-                system_code(error), f"Warehouse folder '{self.root}' cannot be made or written: {error.strerror}."
-            ) from error
+        check_warehouse(self.root)
 
     def list_schemas(self) -> list[str]:
-        """Names of the schemas, sorted."""
-        return self._named.names(self.root, lambda _: True)
+        """Names of the schemas, sorted: ``default``, which needs no folder, and those that have one."""
+        return sorted({DEFAULT_SCHEMA, *self._named.names(self.root, lambda _: True)})
 
     def create_schema(self, schema: str) -> None:
         """Makes the folder. Raises SCHEMA_ALREADY_EXISTS, INVALID_ARGUMENTS (N1), FILESYSTEM_ERROR."""
+        if schema == DEFAULT_SCHEMA:
+            raise schema_taken(self.catalog, schema)
         folder = self._named.place(schema)
         self._named.keep(schema)
         try:
+            make_folder(self.root)
             make_new(folder)
         except FileExistsError as error:
             raise schema_taken(self.catalog, schema) from error
@@ -125,18 +127,17 @@ class FolderCatalog:
 
     def list_tables(self, schema: str) -> list[str]:
         """Names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
-        try:
-            return self._named.names(self.folder_of(schema), self._is_table)
-        except FileNotFoundError as error:  # another one has dropped the schema since
-            raise self._no_schema(schema) from error
+        found = self._named.names(self._named.place(schema), self._is_table)
+        self.folder_of(schema)  # after the look, since another one may drop it
+        return found
 
     def _no_schema(self, schema: str) -> TrinityError:
         return no_schema(self.catalog, schema, self.list_schemas())
 
     def folder_of(self, schema: str) -> Location:
-        """The folder of a schema. Raises SCHEMA_NOT_FOUND."""
+        """The folder of a schema; that of ``default`` may not be there yet. Raises SCHEMA_NOT_FOUND."""
         folder = self._named.place(schema)
-        if not is_folder(folder):
+        if schema != DEFAULT_SCHEMA and not is_folder(folder):
             raise self._no_schema(schema)
         return folder
 

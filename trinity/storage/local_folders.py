@@ -6,6 +6,7 @@ A folder that is renamed is a grave, which is out of sight and is removed later.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -14,7 +15,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["bury", "entries", "files_below", "folders_in", "is_folder", "make_new", "remove_empty", "sweep", "walk"]
+from trinity.errors import TrinityError, system_code
+
+__all__ = [
+    "bury",
+    "check_warehouse",
+    "entries",
+    "files_below",
+    "folders_in",
+    "is_folder",
+    "make_new",
+    "remove_empty",
+    "sweep",
+    "walk",
+]
 
 _GRAVE: Final = re.compile(r"\.dropped-[0-9a-f]{32}")
 
@@ -26,9 +40,41 @@ def is_folder(folder: Folder) -> bool:
     return os.path.isdir(folder)
 
 
+def check_warehouse(folder: Folder) -> None:
+    """Refuses a catalog's folder that can be neither read nor made. It makes none: the first table or schema does.
+
+    One that is missing in a folder that is there is refused when it is made: what lies beside it may be read.
+
+    Raises:
+        TrinityError: PERMISSION_DENIED; FILESYSTEM_ERROR where a file is in the way, or no folder can be;
+            CONFIGURATION_INVALID for a text that is no path.
+    """
+    path = Path(folder)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            path.stat()
+        nearest = next(found for found in (path, *path.parents) if os.path.lexists(found))
+        if not nearest.is_dir():
+            raise _said(errno.ENOTDIR)
+        needed = {path: os.R_OK | os.X_OK, path.parent: os.X_OK}.get(nearest, os.W_OK | os.X_OK)
+        if not os.access(nearest, needed, effective_ids=os.access in os.supports_effective_ids):
+            raise _said(errno.EACCES)
+    except ValueError as error:
+        raise TrinityError("CONFIGURATION_INVALID", f"Warehouse '{folder}' is no path of a folder: {error}.") from error
+    except OSError as error:
+        raise TrinityError(
+            system_code(error), f"Warehouse folder '{folder}' cannot be read or made: {error.strerror}."
+        ) from error
+
+
+def _said(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
 def folders_in(parent: Folder) -> Iterator[str]:
-    """The names of the folders in a folder, in no order."""
-    return (found.name for found in Path(parent).iterdir() if found.is_dir())
+    """The names of the folders in a folder, in no order; none where there is no folder."""
+    with contextlib.suppress(FileNotFoundError):
+        yield from (found.name for found in Path(parent).iterdir() if found.is_dir())
 
 
 def entries(folder: Folder) -> list[str]:

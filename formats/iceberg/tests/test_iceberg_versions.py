@@ -53,6 +53,7 @@ def test_time_travel_shows_the_columns_of_the_time(lake: IcebergConnector, table
     assert lake.metadata.get_splits(dataclasses.replace(table, version=1)).files == ()
 
 
+@pytest.mark.usefixtures("table")
 def test_a_table_without_any_snapshot_is_version_0(lake: IcebergConnector) -> None:
     lake._iceberg.create_table(("default", "foreign"), pa.schema([("a", pa.int64()), ("b", pa.string())]))
     handle = lake.metadata.get_table("default", "foreign")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from trinity.errors import TrinityError, first_line, system_code
+from trinity.errors import TrinityError, first_line
 from trinity.spi import (
     Connector,
     ConnectorContext,
@@ -19,8 +18,8 @@ from trinity.spi import (
     SparkRequirements,
     TableHandle,
 )
-from trinity.storage import HADOOP_S3, Location, ObjectStore, make_folder, scrubbed_warnings, shown
-from trinity_iceberg.options import DEFAULT_SCHEMA, DELEGATION, VENDED, IcebergOptions, folder_of, hands_out_keys
+from trinity.storage import HADOOP_S3, ObjectStore, check_warehouse, scrubbed_warnings, shown
+from trinity_iceberg.options import DELEGATION, VENDED, IcebergOptions, folder_of, hands_out_keys
 from trinity_iceberg.sink import IcebergSinkProvider
 from trinity_iceberg.trouble import is_denied
 
@@ -83,7 +82,7 @@ class IcebergConnector(Connector):
         self._iceberg.close()
 
     def spark_catalog_settings(self, name: str) -> dict[str, str]:
-        """Settings under which Spark's Iceberg runtime opens this same catalog.
+        """Settings under which Spark's Iceberg runtime opens this same catalog, whose SQLite file is made if need be.
 
         Args:
             name: name of the Spark catalog; for a SQL catalog the name of the PyIceberg catalog, because it is
@@ -110,11 +109,19 @@ class IcebergConnector(Connector):
                     f"Spark finds the tables of this SQL catalog only under the name '{own}', not '{name}': name the "
                     f"Spark catalog '{own}', or set 'catalog-name' to '{name}' before tables are made.",
                 )
+            self._make_file()
             settings |= {"type": "jdbc", **_jdbc(given["uri"]), "jdbc.schema-version": "V1", "clients": "1"}
         elif "uri" in given:
             settings["uri"] = given["uri"]
         prefix = f"spark.sql.catalog.{name}"
         return {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{k}": v for k, v in settings.items()}}
+
+    def _make_file(self) -> None:
+        """Makes SQLite's file, in a folder that SQLite's driver for JDBC would not make."""
+        from trinity_iceberg.sqlite_file import SqliteTables
+
+        if isinstance(self._iceberg, SqliteTables):
+            self._iceberg.make()
 
 
 def _kind(given: Mapping[str, Any]) -> dict[str, str]:
@@ -153,11 +160,12 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
                 f"Catalog '{catalog}': its warehouse folder '{folder}' has '{found[0]}' in its path, which "
                 "Iceberg's readers take for a part of a URI; choose another folder.",
             )
-        if not options.vended:  # there are keys for tables alone
-            _see_to(folder)
+        if folder.on_disk:
+            check_warehouse(folder)
+        elif not options.vended:  # there are keys for tables alone
+            ObjectStore(folder).is_folder()  # the bucket is there, and may be listed
     try:
-        from pyiceberg.exceptions import NamespaceAlreadyExistsError
-        from sqlalchemy.exc import IntegrityError
+        from trinity_iceberg.names import see_to_default
     except ImportError as error:
         raise TrinityError(
             "CONFIGURATION_INVALID",
@@ -168,12 +176,10 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
         try:
             with scrubbed_warnings():
                 opened = _opened(name, options)
-            if not opened.namespace_exists(DEFAULT_SCHEMA):
-                with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
-                    opened.create_namespace(DEFAULT_SCHEMA)
+            see_to_default(opened)
             return opened
         except Exception as error:
-            # two processes that open a new SQLite catalog at once both make its tables; the loser looks again
+            # two processes that open a new database at once both make its tables; the loser looks again
             if attempt < 2 and "already exists" in str(error):
                 time.sleep(0.05)
                 continue
@@ -192,7 +198,7 @@ def _opened(name: str, options: IcebergOptions) -> Catalog:
         return _vending(name, options)
     properties = options.properties()
     if properties.get("type") == "sql":
-        from trinity_iceberg.sql_tables import sql_tables
+        from trinity_iceberg.sqlite_file import sql_tables
 
         properties.pop("type")
         return sql_tables(name, properties)
@@ -208,23 +214,6 @@ def _vending(name: str, options: IcebergOptions) -> Catalog:
     for option in ("type", *(known for known in properties if known.lower() == DELEGATION.lower())):
         properties.pop(option, None)  # PyIceberg asks for keys by itself
     return VendingCatalog(name, options.place, **properties)
-
-
-def _see_to(folder: Location) -> None:
-    """Makes the warehouse's folder; asks a bucket whether it is there and may be listed.
-
-    Raises:
-        TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED naming it.
-    """
-    if not folder.on_disk:
-        ObjectStore(folder).is_folder()
-        return
-    try:
-        make_folder(folder, sync=False)
-    except OSError as error:
-        raise TrinityError(
-            system_code(error), f"Warehouse folder '{folder}' cannot be made or written: {error.strerror}."
-        ) from error
 
 
 class IcebergFormat(Format):

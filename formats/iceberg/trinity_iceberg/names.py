@@ -50,7 +50,7 @@ from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
 from trinity_iceberg.sql_tables import SqlTables
 from trinity_iceberg.trouble import catalog_errors
 
-__all__ = ["CatalogNames", "identifier_of", "schema_of"]
+__all__ = ["CatalogNames", "identifier_of", "schema_of", "see_to_default"]
 
 _SPECIAL: Final = re.compile(r"[.~]|^\s+|\s+\Z")
 
@@ -68,6 +68,13 @@ def schema_of(namespace: Sequence[str]) -> str:
     except UnicodeDecodeError:
         return found
     return schema if escaped(schema, _SPECIAL) == found else found
+
+
+def see_to_default(iceberg: Catalog) -> None:
+    """Makes the namespace ``default``, which every catalog has, unless it is there."""
+    if not iceberg.namespace_exists(DEFAULT_SCHEMA):
+        with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
+            iceberg.create_namespace(DEFAULT_SCHEMA)
 
 
 class CatalogNames:

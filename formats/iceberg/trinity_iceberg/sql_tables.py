@@ -7,7 +7,7 @@ is. Snapshots never change. So here those before the commit are passed by, and t
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
@@ -26,26 +26,20 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 from pyiceberg.typedef import Identifier
-from pyiceberg.utils.config import Config, merge_config
+from pyiceberg.utils.config import Config
 from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session
 
 from trinity.storage import Cache, Location, ObjectStore, Stat
 from trinity_iceberg.sql_limits import keep_limits
 
-__all__ = ["SqlTables", "sql_tables", "stat_of"]
+__all__ = ["SqlTables", "stat_of"]
 
 _KEPT: Final = 16
 _TEXTS: Final = 64 * 1024 * 1024
 """Bytes of snapshots as text that a process keeps."""
 _PLAIN: Final = (SetPropertiesUpdate, SetStatisticsUpdate, RemoveStatisticsUpdate)
 """Updates that look at no snapshot."""
-
-
-def sql_tables(name: str, properties: dict[str, Any]) -> SqlTables:
-    """A SQL catalog, by its properties and what PyIceberg's own configuration says of one of that name."""
-    merged: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, properties)
-    return SqlTables(name, **merged)
 
 
 class SqlTables(SqlCatalog):

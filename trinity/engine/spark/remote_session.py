@@ -120,13 +120,17 @@ class _Mark(NamedTuple):
 
 
 def _mark(folder: str) -> _Mark | None:
-    """Puts a mark, in a bucket one that stays; None where nothing can be put: nor will a table be changed there."""
+    """Puts a mark, in a bucket one that stays; None where nothing can be put: nor will a table be changed there.
+
+    Beside a folder that no table has made yet the mark is in the nearest one above that is there.
+    """
     store, text = ObjectStore(folder), uuid.uuid4().hex
     try:
         if not in_bucket(folder):
-            store.make_folder()
+            while not store.is_folder():
+                store = ObjectStore(store.location.parent)
             store.put(f".trinity-{text}", text.encode(), sync=False)
-            return _Mark(folder, f".trinity-{text}", text)
+            return _Mark(store.root, f".trinity-{text}", text)
         try:
             store.put_if_absent(_SEEN, text.encode(), commits=False)
         except AlreadyExists:
