@@ -120,7 +120,7 @@ def test_imports_run_in_no_circle(package: str) -> None:
 
 
 LAYERS: Final = (
-    ("hidden", "secrets", "zones"),
+    ("hidden", "secrets", "spark_names", "zones"),
     ("messages",),
     ("errors",),
     ("depth",),

@@ -34,6 +34,18 @@ def loaded(tree: ast.AST) -> Iterator[str]:
                 yield from loaded(node)
 
 
+def at_run_time(tree: ast.AST) -> Iterator[str]:
+    """What a module imports as it is loaded and later, but for types alone."""
+    for_types = {id(n) for part in ast.walk(tree) if _is_for_types(part) for n in ast.walk(part)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in for_types:
+            yield from loaded(ast.Module([node], []))
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
 def sources() -> dict[str, str]:
     """Module -> its text, for those of the product but the command line's, which is a program of one thread."""
     found = {}
@@ -48,18 +60,13 @@ def passed_by(texts: dict[str, str]) -> dict[str, list[str]]:
     """Module that its package loads -> modules elsewhere that import it by itself, now or later."""
     trees = {name: ast.parse(text) for name, text in texts.items()}
     loads = {name: set(loaded(tree)) & trees.keys() - {name} for name, tree in trees.items()}
-    named = {name: set(_anywhere(tree)) & trees.keys() for name, tree in trees.items()}
+    named = {name: set(at_run_time(tree)) & trees.keys() for name, tree in trees.items()}
     found: dict[str, list[str]] = {}
     for package in trees:
         for module in (other for other in reach(package, loads) if other.startswith(f"{package}.")):
             outside = [n for n in trees if module in named[n] and not f"{n}.".startswith(f"{package}.")]
             found |= {module: outside} if outside else {}
     return found
-
-
-def _anywhere(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        yield from loaded(ast.Module([node], [])) if isinstance(node, ast.Import | ast.ImportFrom) else ()
 
 
 def test_trinity_itself_loads_none_of_its_modules() -> None:
@@ -70,6 +77,29 @@ def test_trinity_itself_loads_none_of_its_modules() -> None:
 
 def test_what_a_package_loads_is_imported_from_the_package() -> None:
     assert passed_by(sources()) == {}
+
+
+OF_SPARK = {
+    "trinity.spark_names": "the place for it",
+    "trinity.calls.spark": "quietens pyspark's logger, around what Spark does",
+    "trinity.datasource.source": "Spark loads it, in processes of its own",
+    "trinity.engine.appending.run_sinks": "in a task of Spark's",
+    "trinity.engine.reading.bitmap_fold": "registers a function in a running Spark",
+    "trinity.engine.spark.class_lookups": "changes a Spark that was just started",
+    "trinity.engine.spark.classified": "while Spark is started, under its lock",
+    "trinity.engine.spark.local": "the same",
+}
+"""Modules that import pyspark by themselves, and why that is not its first import by one of several threads."""
+
+
+def test_pyspark_is_imported_in_one_place() -> None:
+    texts = {name: text for name, text in sources().items() if name.startswith("trinity.")}
+    found = {name for name, text in texts.items() if any(map(_is_of_spark, at_run_time(ast.parse(text))))}
+    assert found == set(OF_SPARK)
+
+
+def _is_of_spark(name: str) -> bool:
+    return name.partition(".")[0] == "pyspark"
 
 
 PAST = ("from p.inner import x", "import p.inner", "def f():\n    from p import inner", "class A:\n    import p.inner")
@@ -94,21 +124,59 @@ DOORS = (
 )  # fmt: skip
 
 
-def test_every_package_is_imported_by_a_thread_of_its_own() -> None:
+SPARK_DOORS = (
+    "import trinity.sql.statements", "import trinity.engine.reading.arrow_read",
+    "import trinity.engine.changing.writer_delete", "import trinity.engine.compacting.compact",
+    "import trinity.engine.feed.change_feed", "import trinity.applying.history",
+    "import trinity.journal.backends.warehouse.backend", "from trinity.spark_names import SparkContext",
+)  # fmt: skip
+"""What calls of a session load when they are made first, each of which needs pyspark."""
+
+
+@pytest.mark.parametrize("lines", [DOORS, SPARK_DOORS], ids=["without pyspark", "with pyspark"])
+def test_every_thread_imports_something_else_first(lines: tuple[str, ...]) -> None:
     """The first imports of a process, all at once."""
     code = f"""
-import sys, threading
-start, failed = threading.Barrier({len(DOORS)}), []
+import threading
+start, failed = threading.Barrier({len(lines)}), []
 def run(line):
     start.wait()
     try:
         exec(line)
     except BaseException as error:
         failed.append((line, repr(error)))
-threads = [threading.Thread(target=run, args=(line,)) for line in {DOORS}]
+threads = [threading.Thread(target=run, args=(line,)) for line in {lines}]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 print(failed)
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert found.strip() == "[]"
+    assert printed(code) == "[]"
+
+
+@pytest.mark.parametrize("first", ["pyspark", "pyspark.sql"])
+def test_pyspark_is_imported_by_a_thread_of_the_users_meanwhile(first: str) -> None:
+    """The other thread begins as soon as this one is within pyspark."""
+    code = f"""
+import sys, threading
+failed = []
+def run():
+    try:
+        import trinity.engine.reading.scan
+    except BaseException as error:
+        failed.append(repr(error))
+class Meanwhile:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pyspark.util":
+            sys.meta_path.remove(self)
+            other.start()
+other = threading.Thread(target=run)
+sys.meta_path.insert(0, Meanwhile())
+import {first}
+other.join()
+print(failed)
+"""
+    assert printed(code) == "[]"
+
+
+def printed(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()

@@ -7,11 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
-from pyspark.storagelevel import StorageLevel
-
 from trinity.applying.words import START_AT, Words, null_value
 from trinity.engine.appending.run_sinks import REFUSAL
 from trinity.engine.changing.assignment import assigned, check_boolean, types_of
@@ -21,6 +16,7 @@ from trinity.engine.spark.texts import as_stored
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
+from trinity.spark_names import Column, DataFrame, F, StorageLevel, StructType
 from trinity.spi import Column as TableColumn
 from trinity.spi import TableDefinition, parse_type
 

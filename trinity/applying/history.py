@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
-
 from trinity.applying.events import Events, held_events, typed_events
 from trinity.applying.intervals import History
 from trinity.applying.words import Words
@@ -18,6 +16,7 @@ from trinity.engine.reading.merged_read import logical, stored_winners
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
 from trinity.merge.quoting import quoted
+from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, CommitResult, ReadScope, TableDefinition, TransactionId, parse_type
 
 __all__ = ["apply_to_history"]

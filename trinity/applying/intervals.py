@@ -15,8 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from trinity.applying.events import ARRIVAL, DELETE, SEQUENCE
 from trinity.applying.words import END_AT, START_AT, Words
 from trinity.engine.appending.run_sinks import DELETED
@@ -24,6 +22,7 @@ from trinity.engine.feed.images import comparable_image, image
 from trinity.engine.spark.types import spark_type
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.tombstone import DELETE_KIND, HIDDEN_KIND
+from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, Column, TableDefinition, parse_type
 
 __all__ = ["History"]

@@ -40,13 +40,12 @@ def apply_as_upserts(
     """
     if not is_spark_frame(source):
         return append_rows(table, _stored_columns(table, source, words), txn, keyed=True)
-    from pyspark.sql import functions as F
-
     from trinity.applying.events import deleting, missing
     from trinity.calls.spark import spark_errors
     from trinity.engine.appending.run_sinks import REFUSAL
     from trinity.engine.spark.settings import pinned
     from trinity.engine.spark.types import spark_type
+    from trinity.spark_names import F
 
     with pinned(source.sparkSession), spark_errors():
         values = {name: F.col(quoted(name)) for name in words.columns}

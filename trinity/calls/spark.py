@@ -55,7 +55,7 @@ _CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
 
 def from_spark(error: PySparkException) -> TrinityError:
     """The TrinityError that says what Spark's error said; INVALID_ARGUMENTS where nothing closer fits."""
-    from pyspark.errors import ParseException
+    from trinity.spark_names import ParseException
 
     condition = error.getCondition() or ""
     message = _message(error)
@@ -86,7 +86,8 @@ def _message(error: PySparkException) -> str:
 def spark_errors() -> Iterator[None]:
     """Raises Spark's errors as TrinityError."""
     from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
+
+    from trinity.spark_names import PySparkException
 
     try:
         with quiet():

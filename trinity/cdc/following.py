@@ -124,7 +124,7 @@ class _Following:
 
     def _all(self, newest: SplitSource) -> DataFrame:
         """The rows of a version as a feed in which all of them came."""
-        from pyspark.sql import functions as F
+        from trinity.spark_names import F
 
         marks = {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
         return self.source.to_df(newest.version).withColumns({**marks, "_commit_timestamp": F.lit(None)})

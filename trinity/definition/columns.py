@@ -41,9 +41,8 @@ def _of_arrow(field: pa.Field) -> Column:
 
 
 def _of_spark(field: StructField) -> Column:
-    from pyspark.sql.types import CharType, StructType, VarcharType
-
     from trinity.engine.spark.types import arrow_schema
+    from trinity.spark_names import CharType, StructType, VarcharType
 
     comment = field.metadata.get("comment") if field.metadata else None
     if isinstance(field.dataType, CharType | VarcharType):

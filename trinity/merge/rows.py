@@ -53,6 +53,6 @@ def per_key(rows: AnyRows, key: Sequence[str], *aggregates: str) -> AnyRows:
     if isinstance(rows, SqlRows):
         grouped = rows.selectExpr(*columns, *aggregates)
         return replace(grouped, text=f"{grouped.text}\nGROUP BY {', '.join(columns)}")
-    from pyspark.sql import functions as F
+    from trinity.spark_names import F
 
     return rows.groupBy(*columns).agg(*[F.expr(text) for text in aggregates])

@@ -37,7 +37,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
     A timestamp without zone is a TIMESTAMP_NTZ. Pyspark by itself takes it for a TIMESTAMP, whose values move with the
     session's zone (N3).
     """
-    from pyspark.sql.pandas.types import from_arrow_schema
+    from trinity.spark_names import from_arrow_schema
 
     return from_arrow_schema(pa.schema([(f.name, f.type) for f in schema]), prefer_timestamp_ntz=True)
 

@@ -164,7 +164,7 @@ def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[byte
     if insert.definition.checks and not is_spark_frame(data):  # conditions are Spark's
         data = source_frame(table.session.spark, data)
     if is_spark_frame(data):
-        from pyspark.sql.types import StructType
+        from trinity.spark_names import StructType
 
         given = StructType([f for f in data.schema if f.name != REFUSAL])
         conformer = _conformer(table, insert, arrow_schema(given))

@@ -79,7 +79,7 @@ def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> D
         definition: the table.
         table: its full name, for messages.
     """
-    from pyspark.sql import functions as F
+    from trinity.spark_names import F
 
     names = [name for name in rows.columns if name != REFUSAL]
     given = {name.lower(): quoted(name) for name in names}

@@ -36,10 +36,9 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
     given = [c for c in definition.visible if c.default is not None and _plain_value(c) is _OTHER]
     if not given:
         return
-    from pyspark.sql import functions as F
-
     from trinity.calls.spark import spark_errors
     from trinity.engine.changing.assignment import assigned
+    from trinity.spark_names import F
 
     with spark_errors(), pinned(spark()):
         values = [default_text(column, spark) for column in given]
@@ -82,7 +81,7 @@ def default_values(columns: Iterable[Column], spark: Callable[[], SparkSession])
 def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
     if (known := _plain_value(column)) is not _OTHER:
         return known
-    from pyspark.errors import PySparkException
+    from trinity.spark_names import PySparkException
 
     try:
         kind = column.type if not column.type.startswith(("char", "varchar")) else "string"

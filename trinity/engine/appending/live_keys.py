@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.changing.plan import MERGE_ROW, MergePlan
 from trinity.engine.reading.merged_read import stored_winners
@@ -14,6 +11,7 @@ from trinity.errors import TrinityError
 from trinity.merge.fold import beats
 from trinity.merge.quoting import quoted
 from trinity.messages import shown_row
+from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Operation, SplitSource
 
 if TYPE_CHECKING:

@@ -6,16 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-from pyspark.sql.types import DataType as SparkType
-from pyspark.sql.types import DateType, NullType, NumericType, TimestampNTZType, TimestampType
-
 from trinity.engine.appending.casts import assignable, converts
 from trinity.engine.appending.run_sinks import REFUSAL
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
+from trinity.spark_names import Column, DateType, F, NullType, NumericType, TimestampNTZType, TimestampType
+from trinity.spark_names import DataType as SparkType
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataType, parse_given_type, parse_type
 

@@ -10,9 +10,6 @@ from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.storagelevel import StorageLevel
 
 from trinity.engine.appending.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.engine.appending.live_keys import check_keys
@@ -38,6 +35,7 @@ from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
+from trinity.spark_names import DataFrame, F, StorageLevel
 from trinity.spi import (
     DataFile,
     MergeTableHandle,

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from sqlglot import exp
 
 from trinity.depth import room
@@ -19,6 +17,7 @@ from trinity.engine.changing.assignment import types_of
 from trinity.engine.changing.conditions import Names
 from trinity.engine.changing.program import Expression, Program
 from trinity.errors import TrinityError
+from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition, parse_type
 
 __all__ = ["padded_program", "padded_text"]

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
 from trinity.definition.checks import naming_checks
 from trinity.engine.appending.defaults import default_text
 from trinity.engine.changing.program import Case, Expression, Program, When
@@ -16,6 +13,7 @@ from trinity.merge.engine import MergeEngine, SequenceGroup
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
 

@@ -12,9 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.appending.check_constraints import checked_changes
 from trinity.engine.appending.run_sinks import REFUSAL
 from trinity.engine.changing.assignment import assigned, check_boolean, types_of
@@ -30,6 +27,7 @@ from trinity.merge.fold import beats
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
 from trinity.sql.parsing.operands import compared_alone

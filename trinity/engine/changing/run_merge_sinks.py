@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_type
 
 from trinity.engine.appending.ingest import PageConformer
 from trinity.engine.appending.run_sinks import REFUSAL, map_in_arrow, raise_refusal, run_on_spark
@@ -24,6 +22,7 @@ from trinity.engine.changing.plan import MERGE_ROW
 from trinity.engine.changing.processors import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
 from trinity.errors import TrinityError
 from trinity.merge.quoting import quoted
+from trinity.spark_names import F, to_arrow_type
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
 from trinity.storage import spark_schema
 

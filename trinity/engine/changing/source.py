@@ -8,12 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.storagelevel import StorageLevel
-
 from trinity.engine.changing.equalities import Equality
 from trinity.engine.changing.program import Program, When
+from trinity.spark_names import Column, DataFrame, F, StorageLevel
 from trinity.spi import DataFile, TableDefinition, parse_type
 
 __all__ = ["Source", "held_source"]

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.changing.plan import MERGE_ROW, MergePlan
 from trinity.engine.changing.program import Program
 from trinity.engine.reading.merged_read import merged_read
@@ -15,6 +12,7 @@ from trinity.errors import TrinityError
 from trinity.merge.fold import is_deleted
 from trinity.merge.quoting import quoted
 from trinity.messages import shown_row
+from trinity.spark_names import DataFrame, F
 from trinity.spi import Operation, SplitSource
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
 
 from trinity.engine.appending.append import arrow_reader, is_spark_frame
 from trinity.engine.appending.ingest import StoredForm, plan_ingest
@@ -23,6 +22,7 @@ from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import Column, DataFrame
 from trinity.spi import Column as TableColumn
 from trinity.spi import CommitResult, Operation, SplitSource, TableDefinition, TransactionId
 

@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.appending.run_sinks import DELETED, RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.bucket_rewrite import base_by_bucket, rewritten_in_buckets
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
@@ -31,6 +28,7 @@ from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.merge.strength import Strength
+from trinity.spark_names import DataFrame, F
 from trinity.spi import (
     Bucket,
     ColumnStats,

@@ -6,8 +6,6 @@ import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from sqlglot import exp
 
 from trinity.depth import room
@@ -18,6 +16,7 @@ from trinity.engine.spark.frames import local_frame
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import DataFrame, F
 from trinity.spark_tree import spark_tree
 from trinity.spi import DataFile, SplitSource, TableDefinition
 

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.met_in_buckets import BucketMeeting, Written, in_buckets
@@ -33,6 +31,7 @@ from trinity.merge.engine import MergeEngine
 from trinity.merge.fold import beats
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import DataFrame, F
 from trinity.spi import (
     CommitResult,
     Connector,

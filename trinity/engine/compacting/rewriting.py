@@ -6,8 +6,6 @@ import time
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.compacting.partitions import by_partition
@@ -15,6 +13,7 @@ from trinity.engine.compacting.sizes import FILE_BYTES
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource
 
 __all__ = ["distributed", "highest_commit", "sidecar_schema", "with_tombstones"]

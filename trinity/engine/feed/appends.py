@@ -10,9 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.feed.picked_rows import pickable, picked_rows
 from trinity.engine.reading.arrival_order import POSITION_BITS
 from trinity.engine.reading.base_buckets import well_bucketed
@@ -22,6 +19,7 @@ from trinity.engine.reading.scan import bucketed_scan, plain_scan, tiers
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource
 
 if TYPE_CHECKING:

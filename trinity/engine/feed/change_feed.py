@@ -7,9 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.feed.changelog import found_changes
 from trinity.engine.feed.computed import Changes, computed_changes, steps_of
 from trinity.engine.feed.counted import counted_changes
@@ -34,6 +31,7 @@ from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.changelog import ChangelogProducer, changelog_producer
 from trinity.merge.quoting import quoted
+from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, HistoryEntry, TableDefinition
 from trinity.storage.changelog import KeptChanges
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.feed.images import AFTER, BEFORE, VERSION, differ, image
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.merged_read import merged_read
 from trinity.merge.quoting import quoted
+from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, SplitSource
 
 if TYPE_CHECKING:

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.feed.compared import compared_pairs
 from trinity.engine.feed.counted import counted_changes
 from trinity.engine.feed.images import VERSION, changed_rows, net_pairs, union
@@ -19,6 +16,7 @@ from trinity.engine.feed.rounds import Round, rounds
 from trinity.engine.feed.steps import Step, runs, steps
 from trinity.engine.target import Target
 from trinity.merge.changelog import ChangelogProducer
+from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition
 
 if TYPE_CHECKING:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.feed.images import CHANGE_TYPE, VERSION, comparable_image, image
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.merged_read import logical
 from trinity.engine.reading.scan import version_scan
 from trinity.merge.quoting import quoted
+from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, DataFile, SplitSource
 
 if TYPE_CHECKING:

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from trinity.engine.feed.within import value_by_id
 from trinity.engine.spark.types import spark_type
 from trinity.merge.quoting import quoted, text_literal
+from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, DataType, TableDefinition, parse_type
 
 if TYPE_CHECKING:

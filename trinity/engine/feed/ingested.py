@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-
 from trinity.engine.feed.images import CHANGE_TYPE, VERSION, values
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.merged_read import logical
@@ -14,6 +12,7 @@ from trinity.engine.reading.scan import plain_scan
 from trinity.merge.fold import is_deleted
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
+from trinity.spark_names import DataFrame
 from trinity.spi import CARRIED, Column, Tier
 
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.computed import all_rows
 from trinity.engine.feed.images import CHANGE_TYPE, VERSION, union, values
@@ -23,6 +21,7 @@ from trinity.engine.spark.remote import parallelism
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
 from trinity.merge.quoting import quoted
+from trinity.spark_names import DataFrame
 from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
 from trinity.storage.changelog import KeptChanges
 

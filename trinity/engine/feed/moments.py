@@ -12,8 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.feed.appends import FIRST, Appends
@@ -25,6 +23,7 @@ from trinity.engine.reading.merged_read import logical, with_key
 from trinity.engine.reading.scan import log_scan, tiers
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
+from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, SplitSource, arrival_order
 
 if TYPE_CHECKING:

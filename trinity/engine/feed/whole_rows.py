@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import DataFrame
-
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.feed.appends import FIRST, Appends
 from trinity.engine.feed.images import AFTER, BEFORE, VERSION, image
@@ -19,6 +17,7 @@ from trinity.engine.reading.merged_read import logical, with_key
 from trinity.engine.reading.scan import log_scan, tiers
 from trinity.merge.fold import ARRIVAL, is_deleted, taking_part, winner_first
 from trinity.merge.quoting import quoted
+from trinity.spark_names import DataFrame
 from trinity.spi import Column, arrival_order
 
 __all__ = ["whole_row_pairs"]

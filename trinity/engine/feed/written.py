@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from trinity.engine.appending.ingest import StoredForm, plan_ingest
 from trinity.engine.appending.run_sinks import AppendTask, run_on_spark
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
+from trinity.spark_names import DataFrame
 from trinity.spi import Column, DataFile, TableDefinition, from_fragments
 from trinity.storage import OWN_ENDING, ParquetSinkProvider, write_target
 

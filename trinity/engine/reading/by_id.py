@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from trinity.engine.spark.remote import is_remote
 from trinity.merge.quoting import quoted
+from trinity.spark_names import ArrayType, DataType, F, MapType, StructField, StructType
 from trinity.storage import FIELD_ID, READ_BY_ID, spark_schema, stored_schema
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.types import arrow_frame
 from trinity.merge.quoting import text_literal
+from trinity.spark_names import DataFrame
 from trinity.spi import DataFile, Deletes
 from trinity.storage import Cache
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from trinity.engine.appending.run_sinks import DELETED, LEFT
 from trinity.engine.reading.bitmap_fold import register_bitmap_unions
@@ -25,6 +23,7 @@ from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.quoting import quoted
 from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import DataFrame, F
 from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
 
 if TYPE_CHECKING:

@@ -9,8 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from sqlglot import exp
 
 from trinity.depth import room
@@ -38,6 +36,7 @@ from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.merge.rows import AnyRows, SqlRows
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import DataFrame, F
 from trinity.spark_tree import spark_tree
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, Column, DataFile, SplitSource, parse_type
 from trinity.sql.parsing.operands import compared_alone

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
 
 from trinity.engine.appending.run_sinks import run_on_spark
 from trinity.engine.reading.arrow_fold import narrow_rows
@@ -26,6 +25,7 @@ from trinity.engine.spark.remote import is_alone, parallelism
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec
 from trinity.secrets import logger
+from trinity.spark_names import PySparkException
 from trinity.spi import DataFile, Deletes, SplitSource, arrival_order
 from trinity.storage import Cache, Location
 

@@ -11,10 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
 
 from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
 from trinity.engine.reading.arrow_fold import missing_file
@@ -26,6 +22,7 @@ from trinity.engine.spark.types import arrow_frame
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec
+from trinity.spark_names import AnalysisException, DataFrame, F, StructField, StructType
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,

@@ -78,8 +78,7 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
             that does not answer, or a running or submitted Spark that lacks something.
     """
     with _starting:
-        from pyspark import SparkContext
-        from pyspark.sql import SparkSession
+        from trinity.spark_names import SparkContext, SparkSession
 
         if (server := remote_url(settings)) is not None:
             from trinity.engine.spark.remote_session import open_remote
@@ -129,7 +128,7 @@ def _with(settings: Mapping[str, str], stronger: Mapping[str, str]) -> dict[str,
 
 def _submitted_settings() -> dict[str, str]:
     """The settings that ``spark-submit`` has been given."""
-    from pyspark import SparkConf, SparkContext
+    from trinity.spark_names import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
     return dict(SparkConf().getAll())
@@ -198,7 +197,7 @@ def _check_java() -> None:
 
 
 def _start(settings: Mapping[str, str]) -> SparkSession:
-    from pyspark.sql import SparkSession
+    from trinity.spark_names import SparkSession
 
     spark = SparkSession.builder.config(map={"spark.app.name": "trinity", **settings}).getOrCreate()
     remember_classes(spark)
@@ -225,7 +224,9 @@ def _jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
 
 def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
     """Has spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
-    from pyspark import SparkConf, java_gateway
+    from pyspark import java_gateway
+
+    from trinity.spark_names import SparkConf
 
     launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
     wanted = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}

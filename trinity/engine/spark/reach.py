@@ -212,9 +212,9 @@ def _is_path(spark: SparkSession, parts: list[str]) -> bool:
 
 def _is_source(spark: SparkSession, name: str) -> bool:
     from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
 
     from trinity.calls.spark import quiet
+    from trinity.spark_names import PySparkException
 
     sources = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource  # type: ignore[union-attr]
     try:

@@ -86,7 +86,7 @@ def parallelism(spark: SparkSession) -> int:
 
 
 def _parts(spark: SparkSession) -> int:
-    from pyspark.sql import functions as F
+    from trinity.spark_names import F
 
     return spark.range(_MANY).select(F.spark_partition_id()).distinct().count()
 
@@ -96,9 +96,8 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
     if not is_remote(spark):
         session: Any = spark
         return bool(session._jsparkSession.sessionState().catalog().getTempView(name).isDefined())
-    from pyspark.errors import PySparkException
-
     from trinity.calls.spark import quiet
+    from trinity.spark_names import PySparkException
 
     try:
         with quiet():

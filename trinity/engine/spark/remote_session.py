@@ -57,7 +57,7 @@ def open_remote(url: str) -> SparkSession:
     Raises:
         TrinityError: CONFIGURATION_INVALID where nothing answers: pyspark would ask for ten minutes.
     """
-    from pyspark.sql import SparkSession
+    from trinity.spark_names import SparkSession
 
     parts = urlsplit(url)
     if parts.scheme == "sc":  # pyspark starts others itself
@@ -158,9 +158,8 @@ def _check_python(found: Mapping[str, Any]) -> None:
 
 def _check_spark(spark: SparkSession, mark: _Mark) -> None:
     """Has Spark itself read the mark, which a bucket shows it by a file system of Hadoop's."""
-    from pyspark.errors import PySparkException
-
     from trinity.calls.spark import from_spark, quiet
+    from trinity.spark_names import PySparkException
 
     why = "it finds another one of that name"
     try:
@@ -179,7 +178,7 @@ def _check_spark(spark: SparkSession, mark: _Mark) -> None:
 
 
 def _answer(spark: SparkSession, modules: list[str], marks: list[_Mark]) -> dict[str, Any]:
-    from pyspark.errors import PySparkException
+    from trinity.spark_names import PySparkException
 
     wanted = [tuple(mark) for mark in marks]
 

@@ -125,9 +125,8 @@ def several_rows(spark: SparkSession, text: str) -> bool:
 
 def is_own_function(spark: SparkSession, name: str) -> bool:
     """True when a name is of a function of Spark's own, and no other one of the session hides it."""
-    from pyspark.errors import PySparkException
-
     from trinity.calls.spark import quiet
+    from trinity.spark_names import PySparkException
 
     if not _NAME.fullmatch(name):
         return False

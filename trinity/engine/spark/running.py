@@ -27,7 +27,7 @@ def running_session() -> SparkSession | None:
     """Return the session that this process's Spark gives to whoever asks; None without a Spark."""
     if running_context() is None:
         return None
-    from pyspark.sql import SparkSession
+    from trinity.spark_names import SparkSession
 
     return SparkSession.builder.getOrCreate()
 

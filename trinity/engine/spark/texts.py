@@ -23,7 +23,7 @@ def as_stored(value: SparkColumn, column: Column) -> SparkColumn:
 
     Text that is too long stays as it is, for the sink to refuse.
     """
-    from pyspark.sql import functions as F
+    from trinity.spark_names import F
 
     kind = parse_type(column.type)
     if kind.name not in ("char", "varchar"):
@@ -40,7 +40,7 @@ def with_char(rows: DataFrame, columns: Iterable[Column]) -> DataFrame:
         rows: their CHAR columns are text, padded.
         columns: the table's; those that the rows lack do not matter.
     """
-    from pyspark.sql import functions as F
+    from trinity.spark_names import F
 
     kinds = {c.name: kind for c in columns if _has_char(kind := parse_type(c.type))}
     if kinds.keys().isdisjoint(rows.columns):

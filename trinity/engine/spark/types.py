@@ -39,9 +39,7 @@ def arrow_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
 def arrow_schema(rows: StructType) -> pa.Schema:
     """Spark's schema as Arrow's. Raises TYPE_MISMATCH, naming the column, for a type that no table has."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
+    from trinity.spark_names import PySparkException, StructType, to_arrow_schema
 
     found = []
     for field in rows.fields:
@@ -58,7 +56,7 @@ def arrow_schema(rows: StructType) -> pa.Schema:
 
 def _has_variant(kind: SparkType) -> bool:
     """True for VARIANT at any depth: Arrow has it as a struct of bytes, which is not what its owner meant."""
-    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+    from trinity.spark_names import ArrayType, MapType, StructType, VariantType
 
     if isinstance(kind, StructType):
         return any(_has_variant(field.dataType) for field in kind.fields)

@@ -83,7 +83,7 @@ def _writer(frame: DataFrame, options: StreamOptions) -> DataStreamWriter:
 
 def _observed(table: Target, frame: DataFrame) -> DataFrame:
     """The stream with the number of its rows and, if it has that column, its newest watermark in each progress."""
-    from pyspark.sql import functions as F
+    from trinity.spark_names import F
 
     metrics = [F.count(F.lit(1)).alias("rows")]
     spec = merge_spec(definition) if (definition := table.definition).keyed else None

@@ -162,7 +162,7 @@ def _not_ours(shown: str) -> TrinityError:
 
 
 def _is_sparks(session: Session, parts: Sequence[str]) -> bool:
-    from pyspark.errors import PySparkException
+    from trinity.spark_names import PySparkException
 
     try:
         with quiet():

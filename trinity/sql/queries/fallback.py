@@ -31,7 +31,8 @@ def names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[F
         refusal: what to raise when Spark cannot parse it either.
     """
     from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
+
+    from trinity.spark_names import PySparkException
 
     if is_remote(session.spark):
         raise refusal

@@ -109,7 +109,7 @@ def run_text(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VI
 
 def run_as_set(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:
     """Runs Spark SQL text under the user's own settings, as SET and RESET must, which change them."""
-    from pyspark.errors import PySparkException
+    from trinity.spark_names import PySparkException
 
     guard_statement(session, text)
     with spark_errors():

@@ -157,9 +157,8 @@ class Reads:
         return self._splits[table.name, wanted]
 
     def _read(self, splits: SplitSource, where: str | None) -> DataFrame:
-        from pyspark.errors import PySparkException
-
         from trinity.engine.reading.merged_read import merged_read
+        from trinity.spark_names import PySparkException
 
         if where is not None:
             try:

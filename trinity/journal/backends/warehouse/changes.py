@@ -54,7 +54,7 @@ def _with_clocks(rows: DataFrame) -> DataFrame:
 
     Pyspark by itself gives those of the process's zone.
     """
-    from pyspark.sql.types import StructType
+    from trinity.spark_names import StructType
 
     clocks = StructType.fromJson(json.loads(_INSTANT.sub(r'"\1":"timestamp_ntz"', rows.schema.json())))
     if clocks == rows.schema:
