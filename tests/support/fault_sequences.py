@@ -9,7 +9,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
 from random import Random
 from typing import Final
 
@@ -123,7 +122,7 @@ def hurried() -> Iterator[None]:
         _forget_clients()
         for name in ("SILENCE", "PATIENCE", "UNSURE", "FIRST_PAUSE", "LONGEST_PAUSE"):
             patch.setattr(store_kind, name, getattr(store_kind, name) / (20 if name == "UNSURE" else 10))
-        patch.setattr(s3, "SILENCE", timedelta(seconds=1))
+        patch.setattr(s3, "_ARROW_SILENCE_S", 1)
         try:
             yield
         finally:
