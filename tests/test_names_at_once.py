@@ -47,6 +47,7 @@ SCHEMAS: dict[str, Act] = {
 }
 TOLD = {
     "create": {"TABLE_ALREADY_EXISTS"},
+    "register": {"TABLE_ALREADY_EXISTS"},
     "create if not exists": set(),
     "drop": {"TABLE_NOT_FOUND"},
     "drop if exists": set(),
@@ -99,7 +100,8 @@ def check(kinds: list[str], told: list[str | None], *, was: bool, there: bool) -
     for kind, code in zip(kinds, told, strict=True):
         assert code is None or code in TOLD[kind], (kinds, told)
     done = Counter(kind for kind, code in zip(kinds, told, strict=True) if code is None)
-    made, dropped = done["create"] + done["create schema"], done["drop"] + done["drop schema"]
+    made = done["create"] + done["register"] + done["create schema"]
+    dropped = done["drop"] + done["drop schema"]
     if not {"create if not exists", "drop if exists"} & set(kinds):
         assert made - dropped == there - was, (kinds, told, was, there)
     elif set(kinds) <= {"create", "create if not exists"}:
@@ -145,17 +147,36 @@ def test_schemas_at_once(sessions: list[Session]) -> None:
                 assert len(sessions[0].list_tables("lake", name)) == made, (kinds, told)
 
 
-def test_registrations_at_once(tmp_path: Path) -> None:
+@pytest.fixture(params=["disk", "bucket"])
+def whole(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """A warehouse with the catalogs that can be there, which has a registry."""
+    if request.param == "disk":
+        return {"warehouse": str(tmp_path / "w")}
+    server = request.getfixturevalue("object_server")
+    return {"warehouse": request.getfixturevalue("place"), "storage_options": server.options}
+
+
+def others_folder(tmp_path: Path) -> Path:
+    """A folder of files that others wrote."""
     folder = tmp_path / "theirs"
     folder.mkdir()
     pq.write_table(pa.table({"k": [1]}), folder / "1.parquet")
-    acts: dict[str, Act] = {
-        "create": lambda session, name: session.register(name, "parquet", folder),
-        "create if not exists": lambda session, name: session.register(name, "parquet", folder, if_not_exists=True),
-        "drop": TABLES["drop"],
-        "drop if exists": TABLES["drop if exists"],
+    return folder
+
+
+def registering(folder: Path, *, if_not_exists: bool = False) -> Act:
+    """Registers files that others wrote."""
+    return lambda session, name: session.register(name, "parquet", folder, if_not_exists=if_not_exists)
+
+
+def test_registrations_at_once(whole: dict[str, Any], tmp_path: Path) -> None:
+    folder = others_folder(tmp_path)
+    acts = {
+        **TABLES,
+        "create": registering(folder),
+        "create if not exists": registering(folder, if_not_exists=True),
     }
-    opened = [trinity.connect(tmp_path / "w") for _ in range(SESSIONS)]
+    opened = [trinity.connect(**whole) for _ in range(SESSIONS)]
     for number, (pair, was) in enumerate(itertools.product(PAIRS, (False, True))):
         name = f"parquet.default.t{number}"
         if was:
@@ -167,32 +188,74 @@ def test_registrations_at_once(tmp_path: Path) -> None:
         session.close()
 
 
-def _in_a_process(settings: dict[str, Any], kind: str, name: str, ready: Any, told: Any) -> None:
-    with trinity.connect(catalogs={"lake": settings}) as session:
-        ready.wait()
-        try:
-            TABLES[kind](session, name)
-            told.put((kind, None))
-        except TrinityError as error:
-            told.put((kind, error.code))
+@pytest.mark.parametrize("catalog", ["parquet", "delta"])
+def test_a_table_is_made_and_another_registered_at_once(whole: dict[str, Any], tmp_path: Path, catalog: str) -> None:
+    """At most one of both has the name, and who has been told so; what lost has left nothing under the name."""
+    folder = others_folder(tmp_path)
+    acts = [TABLES["create"], registering(folder)]
+    opened = [trinity.connect(**whole) for _ in range(2)]
+    for number in range(12):
+        name = f"{catalog}.default.t{number}"
+        told = at_once([partial(act, session, name) for act, session in zip(acts, opened, strict=True)])
+        assert set(told) <= {None, "TABLE_ALREADY_EXISTS"}
+        made, registered = (code is None for code in told)
+        assert not (made and registered)
+        own = opened[0].connector(catalog).metadata.list_tables("default")
+        assert (f"t{number}" in own, opened[1].external.names(catalog, "default").count(f"t{number}")) == (
+            made,
+            registered,
+        )
+    for session in opened:
+        session.close()
+
+
+Round = tuple[str, tuple[str, str], bool]
+"""A name, what is done to it at once, and whether it was there."""
+
+
+def rounds() -> list[Round]:
+    """All pairs of what is done to names of tables, and of schemas."""
+    named = {"lake.default.t": [*TABLES, "register"], "s": [*SCHEMAS]}
+    pairs = [(start, pair) for start in named for pair in itertools.combinations_with_replacement(named[start], 2)]
+    found = enumerate(itertools.product(pairs, (False, True)))
+    return [(f"{start}{number}", pair, was) for number, ((start, pair), was) in found]
+
+
+def _in_a_process(catalogs: dict[str, Any], folder: Path, number: int, ready: Any, told: Any) -> None:
+    acts = {**TABLES, **SCHEMAS, "register": registering(folder)}
+    with trinity.connect(catalogs=catalogs, catalog="lake") as session:
+        session.connector("theirs")
+        for name, pair, _ in rounds():
+            kind = pair[number % 2]
+            ready.wait()
+            try:
+                acts[kind](session, name)
+                told.put((kind, None))
+            except Exception as error:
+                told.put((kind, error.code if isinstance(error, TrinityError) else repr(error)))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("pair", PAIRS, ids=" and ".join)
-def test_tables_at_once_by_processes(settings: dict[str, Any], pair: tuple[str, str]) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    with trinity.connect(catalogs={"lake": settings}) as session:
-        for was in (False, True):
-            name = f"lake.default.t{was:d}"
+def test_names_at_once_by_processes(settings: dict[str, Any], tmp_path: Path) -> None:
+    folder, spawn = others_folder(tmp_path), multiprocessing.get_context("spawn")
+    catalogs = {"lake": settings, "theirs": {"connector": "parquet", "warehouse": str(tmp_path / "beside")}}
+    ready, answers = spawn.Barrier(SESSIONS + 1, timeout=300), spawn.SimpleQueue()
+    running = [
+        spawn.Process(target=_in_a_process, args=(catalogs, folder, number, ready, answers), daemon=True)
+        for number in range(SESSIONS)
+    ]
+    for process in running:
+        process.start()
+    with trinity.connect(catalogs=catalogs, catalog="lake") as session:
+        metadata = session.connector("lake").metadata
+        for name, pair, was in rounds():
             if was:
-                session.create_table(name, COLUMNS)
-            kinds = [*pair] * 2
-            ready, answers = spawn.Barrier(len(kinds)), spawn.SimpleQueue()
-            running = [spawn.Process(target=_in_a_process, args=(settings, k, name, ready, answers)) for k in kinds]
-            for process in running:
-                process.start()
+                ({**TABLES, **SCHEMAS}["create schema" if pair[0] in SCHEMAS else "create"])(session, name)
+            ready.wait()
             told = [answers.get() for _ in running]
-            for process in running:
-                process.join()
-            there = name.rpartition(".")[2] in session.list_tables("lake", "default")
-            check([kind for kind, _ in told], [code for _, code in told], was=was, there=there)
+            known = metadata.list_schemas() if pair[0] in SCHEMAS else session.list_tables("lake", "default")
+            check(
+                [kind for kind, _ in told], [code for _, code in told], was=was, there=name.rpartition(".")[2] in known
+            )
+    for process in running:
+        process.join()

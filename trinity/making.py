@@ -12,9 +12,10 @@ from trinity.storage import not_ours, table_taken
 if TYPE_CHECKING:
     from trinity.engine.target import Target
 
-__all__ = ["made_or_found", "owned"]
+__all__ = ["made_alone", "made_or_found", "owned"]
 
 _T = TypeVar("_T")
+_Made = TypeVar("_Made", bound="Target")
 
 
 def made_or_found(
@@ -42,6 +43,22 @@ def made_or_found(
                 raise
         found = find()  # None where it was dropped since
     return found
+
+
+def made_alone(made: _Made, registered: Callable[[], object]) -> _Made:
+    """Return a new table; it is dropped where another one has registered a table of its name meanwhile.
+
+    Args:
+        made: the table.
+        registered: gives what the name is registered as, None for nothing.
+
+    Raises:
+        TrinityError: TABLE_ALREADY_EXISTS.
+    """
+    if registered() is not None:
+        made.connector.metadata.drop_table(made.handle)
+        raise table_taken(str(made.name))
+    return made
 
 
 def owned(find: Callable[[], Target], what: str) -> Target:

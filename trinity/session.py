@@ -164,9 +164,13 @@ class Session:
         """The table, or None."""
         from trinity.table import Table
 
+        registered = self.external.find(name)
+        return Table(self, name, *registered) if registered else self._in_catalog(name)
+
+    def _in_catalog(self, name: TableName) -> Table | None:
+        from trinity.table import Table
+
         connector = self.connector(name.catalog)
-        if registered := self.external.find(name):
-            return Table(self, name, *registered)
         handle = connector.metadata.get_table(name.schema, name.table)
         return Table(self, name, handle, connector) if handle else None
 
@@ -187,9 +191,11 @@ class Session:
                 TABLE_NOT_FOUND, with the nearest name.
         """
         full = self._full(name)
-        found = self.find_table(full)
+        return self._present(full, self.find_table(full))
+
+    def _present(self, name: TableName, found: Table | None) -> Table:
         if found is None:
-            raise self.table_missing(full)
+            raise self.table_missing(name)
         return found
 
     def table_missing(self, name: TableName) -> TrinityError:
@@ -230,7 +236,7 @@ class Session:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR.
         """
-        from trinity.making import made_or_found
+        from trinity.making import made_alone, made_or_found
         from trinity.table import Table
 
         full = self._full(name)
@@ -240,7 +246,8 @@ class Session:
             given, options = columns_of(columns), properties or {}
             definition = define_table(full, given, primary_key, partition_by, options, prefixes, checks or {})
             check_types(definition, lambda: self.spark)
-            return Table(self, full, connector.metadata.create_table(definition), connector)
+            made = Table(self, full, connector.metadata.create_table(definition), connector)
+            return made_alone(made, lambda: self.external.format_name(full))
 
         found = self._named(full)
         return made_or_found(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
@@ -299,17 +306,12 @@ class Session:
             TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a table that Trinity did not make.
         """
         full = self._full(name)
-        if self.external.forget(full):
-            return
-        from trinity.making import owned
+        if not self.external.forget(full):
+            from trinity.making import owned
 
-        try:
-            table = owned(lambda: self.table(full), "DROP TABLE")
-        except TrinityError:
-            if self.external.forget(full):  # another one has registered it since the first look
-                return
-            raise
-        table.connector.metadata.drop_table(table.handle)
+            # (one that another one registers meanwhile is not meant)
+            table = owned(lambda: self._present(full, self._in_catalog(full)), "DROP TABLE")
+            table.connector.metadata.drop_table(table.handle)
 
     def repair(self, name: TableName | str, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         """Go back to the newest version that can be read, of a table whose newest metadata is damaged.

@@ -1,19 +1,19 @@
 """The registry: what external and federated tables are registered as, one JSON file for each.
 
-A file is put if absent, so that two processes cannot take one name.
+A file is put if absent, so that two processes cannot take one name (:mod:`trinity.external.entries`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from trinity.errors import TrinityError
+from trinity.external.entries import SUFFIX, entries_of
 from trinity.merge.parse import merge_spec
 from trinity.spi import TableDefinition
 from trinity.storage import AlreadyExists, ObjectStore
@@ -25,7 +25,8 @@ __all__ = ["Registration", "Registry"]
 
 FOLDER: Final = "_trinity/external"
 _ASIDE: Final = "_trinity/aside"
-_SUFFIX: Final = ".json"
+_BESIDE: Final = ("name", "id")
+"""What a file may have beside the registration."""
 _MOST: Final = 200
 """Letters of a file's or folder's name, so that a disk takes it with what is added to it."""
 _DIGEST: Final = "%-"
@@ -83,16 +84,17 @@ class Registry:
 
     def __init__(self, warehouse: str) -> None:
         self._store = ObjectStore(warehouse)
+        self._entries = entries_of(self._store)
 
     def get(self, name: TableName) -> Registration | None:
         """The entry of a name. Raises BAD_DATA naming a damaged file."""
         try:
-            data = {**json.loads(self._store.get(_file(name)))}
-            data.pop("name", None)  # older files lack it
+            said = json.loads(self._entries.get(_file(name)))
+            data = {key: value for key, value in said.items() if key not in _BESIDE}
             return Registration(**{**data, "primary_key": tuple(data["primary_key"])})
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise TrinityError(
                 "BAD_DATA",
                 f"Registration '{self._store.path(_file(name))}' is corrupt ({error}); restore it from a copy, or "
@@ -102,7 +104,7 @@ class Registry:
     def add(self, name: TableName, registration: Registration) -> None:
         """Registers a table. Raises TABLE_ALREADY_EXISTS."""
         try:
-            self._store.put_if_absent(_file(name), _encode(name, registration))
+            self._entries.add(_file(name), _encode(name, registration))
         except AlreadyExists as taken:
             raise TrinityError(
                 "TABLE_ALREADY_EXISTS", f"Table '{name}' is registered already; drop it first, which leaves its files."
@@ -110,20 +112,11 @@ class Registry:
 
     def change(self, name: TableName, registration: Registration) -> None:
         """Replaces a registration, whole or not at all."""
-        self._store.put(_file(name), _encode(name, registration))
+        self._entries.replace(_file(name), _encode(name, registration))
 
     def remove(self, name: TableName) -> bool:
         """Forget a table, whose files stay; False where another one has forgotten it since."""
-        if self._store.on_disk:  # of several who take the file one gets it
-            taken = f"{_file(name).rpartition('/')[0]}/.{uuid.uuid4().hex}"
-            try:
-                self._store.move(_file(name), taken)
-            except FileNotFoundError:
-                return False
-            self._store.delete([taken])
-        else:
-            self._store.delete([_file(name)])
-        return True
+        return self._entries.remove(_file(name))
 
     def aside(self, name: TableName) -> str:
         """A folder of the warehouse for what is kept about a table, and must not lie among its files."""
@@ -132,16 +125,15 @@ class Registry:
     def tables(self, catalog: str, schema: str) -> list[str]:
         """Names that are registered in a schema, sorted."""
         folder = _folder(catalog, schema)
-        files = [f for f in self._store.names(folder) if f.endswith(_SUFFIX) and not f.startswith(".")]
-        return sorted(self._name(f"{folder}/{file}") for file in files)
+        return sorted(self._name(f"{folder}/{file}") for file in self._entries.names(folder))
 
     def _name(self, file: str) -> str:
         """The table's name, by its file."""
-        stem = file.rpartition("/")[2].removesuffix(_SUFFIX)
+        stem = file.rpartition("/")[2].removesuffix(SUFFIX)
         if not stem.startswith(_DIGEST):
             return unquote(stem)
         try:
-            return str(json.loads(self._store.get(file))["name"])
+            return str(json.loads(self._entries.get(file))["name"])
         except (OSError, TrinityError, ValueError, KeyError, TypeError):  # damaged: its reader says so
             return stem
 
@@ -151,7 +143,7 @@ def _folder(catalog: str, schema: str) -> str:
 
 
 def _file(name: TableName) -> str:
-    return f"{_folder(name.catalog, name.schema)}/{_quoted(name.table)}{_SUFFIX}"
+    return f"{_folder(name.catalog, name.schema)}/{_quoted(name.table)}{SUFFIX}"
 
 
 def _quoted(part: str) -> str:

@@ -13,7 +13,7 @@ from trinity.external.registry import Registration, Registry
 from trinity.merge.options import Properties, canonical_properties, property_text
 from trinity.names import TableName
 from trinity.spi import Connector, TableDefinition, TableHandle
-from trinity.storage import Location, not_ours, split_key
+from trinity.storage import Location, not_ours, split_key, table_taken
 
 __all__ = ["ExternalTables"]
 
@@ -76,6 +76,12 @@ class ExternalTables:
         splits = made.metadata.get_splits(handle)  # the options fit the columns, and the files can be read
         judge(splits.definition)
         registry.add(name, registration)
+        try:  # of those who make and register a table of one name at once, each looks behind its own step
+            if location is not None and self._catalogs[name.catalog].metadata.get_table(name.schema, name.table):
+                raise table_taken(str(name))
+        except TrinityError:
+            registry.remove(name)
+            raise
         return opened
 
     def change_properties(self, name: TableName, properties: Mapping[str, str]) -> None:
