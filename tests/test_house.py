@@ -229,6 +229,7 @@ LOCAL_DISK: Final = {
     "trinity/demo": "keeps its input and its report beside the warehouse, and reads tables as other programs do",
     "trinity/engine/spark/classified.py": "the same as local.py, for JARs that Spark cannot fetch",
     "trinity/engine/spark/local.py": "Spark's JARs are in a cache of the user's",
+    "trinity/engine/spark/workers.py": "a local Spark's Python is one of this machine's",
     "trinity/journal/model.py": "reads the model's file",
     "trinity/memory.py": "its files are in a temporary folder for as long as it is open",
     "trinity/storage/gcs.py": "tells of which kind a file of Google's credentials is, which Hadoop has to be told",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
 
 from trinity.depth import too_deep
 from trinity.errors import ErrorCode, TrinityError, first_line, system_code
 
-__all__ = ["as_trinity"]
+__all__ = ["as_trinity", "translated"]
 
+_Item = TypeVar("_Item")
 _MOST: Final = 300
 """Characters of another's message that are shown."""
 
@@ -32,6 +33,14 @@ def as_trinity(error: Exception) -> TrinityError:
         f"{type(error).__name__}: {_said(error)} This is not expected; where your own code has not raised it, please "
         "report it with its traceback.",
     )
+
+
+def translated(items: Iterable[_Item]) -> Iterator[_Item]:
+    """Yield items; raise what goes wrong meanwhile as a TrinityError."""
+    try:
+        yield from items
+    except Exception as error:
+        raise as_trinity(error) from error
 
 
 def _said(error: Exception) -> str:

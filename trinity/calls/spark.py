@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from trinity.calls.worker_errors import raised_in_python
 from trinity.depth import too_deep
 from trinity.errors import CODES, ErrorCode, TrinityError, first_line
 from trinity.hidden import HIDDEN_PREFIX
-from trinity.messages import shown_value, without_traceback
+from trinity.messages import shown_value
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -49,31 +50,44 @@ _CODES: Final[tuple[tuple[str, ErrorCode], ...]] = (
     ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "SUBQUERY_MULTIPLE_ROWS"),
     ("CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
     ("FAILED_TO_PARSE_TOO_COMPLEX", "NOT_SUPPORTED"),
+    ("PYTHON_VERSION_MISMATCH", "CONFIGURATION_INVALID"),
 )
 """Prefix of Spark's error condition -> Trinity's code."""
+
+
+def _code(condition: str) -> ErrorCode | None:
+    """Return the code of an error condition of Spark's, if it has one of its own."""
+    return next((code for prefix, code in _CODES if condition.startswith(prefix)), None)
+
+
+def _from_python(text: str) -> TrinityError | None:
+    """Return the error that Python has raised in a worker, if a message of Spark's tells of one."""
+    return raised_in_python(text, lambda said: _code(said.lstrip("[")) or "INVALID_ARGUMENTS")
 
 
 def from_spark(error: PySparkException) -> TrinityError:
     """The TrinityError that says what Spark's error said; INVALID_ARGUMENTS where nothing closer fits."""
     from trinity.spark_names import ParseException
 
+    text = str(getattr(error, "desc", None) or error)
     condition = error.getCondition() or ""
-    message = _message(error)
+    message = _message(text)
     raised = _RAISED.match(message)
     if condition == "USER_RAISED_EXCEPTION" and raised and raised[1] in CODES:
         return TrinityError(raised[1], raised[2])  # type: ignore[arg-type]
-    fallback: ErrorCode = "SYNTAX_ERROR" if isinstance(error, ParseException) else "INVALID_ARGUMENTS"
-    code = next((c for prefix, c in _CODES if condition.startswith(prefix)), fallback)
-    return TrinityError(code, message)
+    if (code := _code(condition)) is not None:
+        return TrinityError(code, message)
+    if (of_worker := _from_python(text)) is not None:
+        return of_worker
+    return TrinityError("SYNTAX_ERROR" if isinstance(error, ParseException) else "INVALID_ARGUMENTS", message)
 
 
 _RAISED: Final = re.compile(r"([A-Z_]+): (.*)", re.DOTALL)
 """The text of an error that a fold raises by raise_error: a code of Trinity's, then the message."""
 
 
-def _message(error: PySparkException) -> str:
+def _message(text: str) -> str:
     """Spark's sentences, without the plan that follows and with names as the user knows them."""
-    text = without_traceback(str(getattr(error, "desc", None) or error))
     text = re.split(r";?\n'|\nJVM stacktrace|\n\n?== SQL|;\n", text, maxsplit=1)[0]
     # a place in the text would be one in the rewritten text
     text = re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+|; line \d+ pos \d+|\(line \d+, pos \d+\)", "", text)
@@ -113,14 +127,15 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
     while exception is not None:
         if exception.getClass().getSimpleName() == "StackOverflowError":
             return too_deep()
-        text = without_traceback(str(exception.getMessage() or ""))
+        text = str(exception.getMessage() or "")
         if (code := _OF_STORES.get(exception.getClass().getName())) is not None:
             return TrinityError(code, f"An object store failed Spark: {shown_value(first_line(text))}.")
         condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)
         said = re.sub(r"\s*SQLSTATE: \w+", "", condition[2]) if condition is not None else f"{first_line(text)}."
-        code = next((c for prefix, c in _CODES if condition is not None and condition[1].startswith(prefix)), None)
-        if code is not None:
+        if (code := _code(condition[1] if condition is not None else "")) is not None:
             return TrinityError(code, said)
+        if (of_worker := _from_python(text)) is not None:
+            return of_worker
         told = condition is not None and not condition[1].startswith("INTERNAL_ERROR")
         if condition is not None and not told and stumbled is None:
             message = f"Spark fails by an error of its own: {shown_value(said)}"

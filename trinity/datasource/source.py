@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from trinity.calls import translated
 from trinity.datasource.columns import as_json, columns_of, shown_columns
 from trinity.datasource.offsets import Offset
 from trinity.datasource.options import Options
@@ -89,7 +90,7 @@ class _Files:
 
         from trinity.datasource.rows import pages  # in workers: a planning process has no use for it
 
-        return pages(part.files, self.columns, to_arrow_schema(self._schema))
+        return translated(pages(part.files, self.columns, to_arrow_schema(self._schema)))
 
 
 class _BatchReader(DataSourceReader):

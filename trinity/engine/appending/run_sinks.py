@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.calls import translated
 from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.ingest import PageConformer
 from trinity.errors import TrinityError
@@ -244,13 +245,18 @@ Pages = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
-    """``mapInArrow``, which looks columns up by name and takes dots and backticks there for syntax."""
+    """``mapInArrow``, which looks columns up by name and takes dots and backticks there for syntax.
+
+    Errors of the function leave the task as TrinityErrors: Spark hands on no more of them than their text.
+    """
     function = with_grants(function)
     names = list(rows.columns)
     if not any(sign in name for name in names for sign in ".`"):
-        return rows.mapInArrow(lambda pages: function(map(sound, pages)), schema)
+        return rows.mapInArrow(lambda pages: translated(function(map(sound, pages))), schema)
     plain = rows.toDF(*[f"_{number}" for number in range(len(names))])
-    return plain.mapInArrow(lambda pages: function(sound(page).rename_columns(names) for page in pages), schema)
+    return plain.mapInArrow(
+        lambda pages: translated(function(sound(page).rename_columns(names) for page in pages)), schema
+    )
 
 
 def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:

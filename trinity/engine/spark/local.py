@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.engine.spark.class_lookups import remember_classes
 from trinity.engine.spark.classified import fetch_classified
 from trinity.engine.spark.remote import is_remote
+from trinity.engine.spark.workers import check_workers
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
 
@@ -98,7 +99,13 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
         wanted = _with_stack(_wanted(requirements, {"spark.master": "local[*]", **settings}))
         packages = tuple(dict.fromkeys(p for r in requirements for p in r.packages))
         jars = {"spark.jars": ",".join(_jars(packages, wanted))} if packages else {}
-        return _start(_with(wanted, jars))
+        started = _start(_with(wanted, jars))
+        try:
+            check_workers(started)
+        except TrinityError:
+            started.stop()
+            raise
+        return started
 
 
 def remote_url(settings: Mapping[str, str]) -> str | None:
@@ -139,7 +146,7 @@ def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) 
 
     Raises:
         TrinityError: CONFIGURATION_INVALID listing every missing JAR and setting; those of a server of Spark Connect
-            cannot be looked at.
+            cannot be looked at. The same where its workers run another Python.
     """
     if is_remote(spark):
         return
@@ -156,6 +163,7 @@ def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) 
             "(spark.jars.packages and the settings; by --packages and --conf of spark-submit), or let "
             "trinity.connect(path) start Spark.",
         )
+    check_workers(spark)
 
 
 def _has(spark: SparkSession, name: str) -> bool:

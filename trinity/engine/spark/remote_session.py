@@ -7,19 +7,17 @@ before anything is written.
 
 from __future__ import annotations
 
-import json
 import socket
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-import pyarrow as pa
-
 from trinity.engine.spark.remote import check_mode
 from trinity.engine.spark.settings import REMOTE_SETTINGS
+from trinity.engine.spark.workers import ask_worker, lacks
 from trinity.errors import TrinityError, first_line
 from trinity.storage import AlreadyExists, Location, ObjectStore, in_bucket, kind_of
 
@@ -141,11 +139,8 @@ def _mark(folder: str) -> _Mark | None:
 
 
 def _check_python(found: Mapping[str, Any]) -> None:
-    here = version("trinity-merge")
-    if "missing" in found:
-        raise _refused(f"cannot import {found['missing']} ({found['error']}). Install trinity-merge {here} there")
-    if found["version"] != here:
-        raise _refused(f"has trinity-merge {found['version']}, and here is {here}. Install the same there")
+    if (lacking := lacks(found)) is not None:
+        raise _refused(f"{lacking}. Install trinity-merge {version('trinity-merge')} there")
     for folder, why in found["unseen"]:
         if in_bucket(folder):
             variable = kind_of(folder).options.environment["endpoint"][0]
@@ -180,45 +175,12 @@ def _check_spark(spark: SparkSession, mark: _Mark) -> None:
 def _answer(spark: SparkSession, modules: list[str], marks: list[_Mark]) -> dict[str, Any]:
     from trinity.spark_names import PySparkException
 
-    wanted = [tuple(mark) for mark in marks]
-
-    def asked(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # sent as it stands, since the module that it is of may be missing there
-        import importlib
-        import json
-        from importlib.metadata import version
-
-        import pyarrow
-
-        answer: dict[str, Any] = {}
-        for module in modules:
-            try:
-                importlib.import_module(module)
-            except ImportError as error:
-                answer |= {"missing": module, "error": str(error)}
-                break
-        else:
-            from trinity.errors import TrinityError
-            from trinity.storage import ObjectStore
-
-            unseen = []
-            for folder, name, text in wanted:
-                try:
-                    if ObjectStore(folder).get(name).decode() != text:
-                        unseen.append((folder, "it finds another one of that name"))
-                except (TrinityError, OSError) as error:
-                    unseen.append((folder, str(error).rstrip(".")))
-            answer |= {"version": version("trinity-merge"), "unseen": unseen}
-        yield pyarrow.RecordBatch.from_pydict({"answer": [json.dumps(answer)]})
-
     try:
-        row = spark.range(0, 1, 1, 1).mapInArrow(asked, "answer string").head()
+        return ask_worker(spark, modules, marks)
     except PySparkException as error:
         from trinity.calls.spark import from_spark
 
         raise _refused(f"runs no task of this session: {from_spark(error).message}") from error
-    answer: dict[str, Any] = json.loads(row[0]) if row is not None else {}
-    return answer
 
 
 def _refused(why: str, who: str = "Python") -> TrinityError:

@@ -1,0 +1,48 @@
+"""Errors that Python has raised in a process of Spark's, as TrinityErrors.
+
+Spark hands on their text alone: a traceback, with sentences of its own before it and Java's stack behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from trinity.errors import CODES, ErrorCode, TrinityError
+from trinity.messages import without_traceback
+
+__all__ = ["raised_in_python"]
+
+_BEGINS: Final = "Traceback (most recent call last):\n"
+_ENDS: Final = re.compile(r"\n(?:\tat | SQLSTATE: |=== Streaming Query|\nJVM stacktrace|Driver stacktrace)")
+"""Spark's words behind the text of an error."""
+_ERROR: Final = re.compile(r"(?:(?P<module>[\w.]+)\.)?(?P<kind>\w+)(?:: (?P<said>.*))?", re.DOTALL)
+_CODE: Final = re.compile(r"\[(?P<code>\w+)\] (?P<message>.*)")
+_REMEDY: Final = (
+    "Workers run the Python that the variable PYSPARK_PYTHON names: before Spark is started, set it to one that has "
+    "the same packages as the driver's."
+)
+
+
+def raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> TrinityError | None:
+    """Return the error that Python has raised in a process of Spark's; None for a text without a traceback.
+
+    A TrinityError has its own code and message. A module that is missing there is CONFIGURATION_INVALID.
+
+    Args:
+        text: Spark's message.
+        code_of: gives the code of any other error, by what it says.
+    """
+    _, begins, frames = text.rpartition(_BEGINS)
+    raised = _ERROR.fullmatch(_ENDS.split(without_traceback(begins + frames), maxsplit=1)[0].strip())
+    if not begins or raised is None:
+        return None
+    said = " ".join((raised["said"] or "").split())
+    own = _CODE.fullmatch(said) if (raised["module"] or "").startswith("trinity.") else None
+    if own is not None and own["code"] in CODES:
+        return TrinityError(own["code"], own["message"])  # type: ignore[arg-type]
+    shown = f"Python in a process of Spark's has raised {raised['kind']}: {said}".rstrip(": ")
+    if raised["kind"] in ("ImportError", "ModuleNotFoundError"):
+        return TrinityError("CONFIGURATION_INVALID", f"{shown}. {_REMEDY}")
+    return TrinityError(code_of(said), shown)

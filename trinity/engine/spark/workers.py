@@ -1,0 +1,115 @@
+"""The Python of Spark's workers, which runs Trinity's tasks: asked by one task for what it has."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trinity.calls import as_trinity
+from trinity.engine.spark.remote import is_alone
+from trinity.errors import TrinityError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ask_worker", "check_workers", "lacks"]
+
+_TASKS: Final = "trinity.engine.appending.run_sinks"
+"""The module of the functions that Trinity's tasks run."""
+_able: Final[set[str]] = set()
+"""The Spark applications whose workers have been found able."""
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Refuse a local Spark whose workers run a Python that has not this Trinity.
+
+    Nothing is asked where that is evidently the Python of this process, nor twice. A cluster's Python is known by the
+    first task there.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID naming that Python, what it lacks, and PYSPARK_PYTHON.
+    """
+    if not is_alone(spark) or _is_this(python := str(spark.sparkContext.pythonExec)):
+        return
+    if (application := str(spark.sparkContext.applicationId)) in _able:
+        return
+    try:
+        lacking = lacks(ask_worker(spark, [_TASKS]))
+    except Exception as error:
+        found = as_trinity(error)
+        lacking = "runs no task" if found.code == "GENERIC_INTERNAL_ERROR" else f"runs no task: {found.message}"
+    if lacking is not None:
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"The Python of Spark's workers, '{python}', {lacking.rstrip('.')}. Set PYSPARK_PYTHON={sys.executable} in "
+            "the environment before Spark is started, or install the same packages there.",
+        )
+    _able.add(application)
+
+
+def _is_this(python: str) -> bool:
+    """Return True for a name of this process's interpreter, in the same environment."""
+    found = shutil.which(python)
+    if not found or not sys.executable:
+        return False
+    there, here = Path(found), Path(sys.executable)
+    return there == here or (there.parent.resolve() == here.parent.resolve() and os.path.samefile(there, here))
+
+
+def lacks(answer: Mapping[str, Any]) -> str | None:
+    """Return what a worker lacks by its answer, as the end of a sentence; None where nothing is missing."""
+    here = version("trinity-merge")
+    if "missing" in answer:
+        return f"cannot import {answer['missing']} ({answer['error']})"
+    return None if answer["version"] == here else f"has trinity-merge {answer['version']}, and here is {here}"
+
+
+def ask_worker(
+    spark: SparkSession, modules: Sequence[str], objects: Sequence[tuple[str, str, str]] = ()
+) -> dict[str, Any]:
+    """Return the answer of one task: what is ``missing`` and the ``error``, or the ``version`` of Trinity.
+
+    Args:
+        spark: the session.
+        modules: what it imports.
+        objects: folder, name and text of objects that it looks for; those that it does not find so are ``unseen``.
+
+    Raises:
+        Exception: of Spark's, where the task fails.
+    """
+    from trinity.spark_names import F
+
+    wanted = [tuple(found) for found in objects]
+
+    def asked(_: int) -> str:
+        # sent as it stands, since the module that it is of may be missing there, as pyarrow may
+        import importlib
+        import json
+        from importlib.metadata import version
+
+        for module in modules:
+            try:
+                importlib.import_module(module)
+            except ImportError as error:
+                return json.dumps({"missing": module, "error": str(error)})
+        from trinity.errors import TrinityError
+        from trinity.storage import ObjectStore
+
+        unseen = []
+        for folder, name, text in wanted:
+            try:
+                if ObjectStore(folder).get(name).decode() != text:
+                    unseen.append((folder, "it finds another one of that name"))
+            except (TrinityError, OSError) as error:
+                unseen.append((folder, str(error).rstrip(".")))
+        return json.dumps({"version": version("trinity-merge"), "unseen": unseen})
+
+    row = spark.range(0, 1, 1, 1).select(F.udf(asked, "string", useArrow=False)("id")).head()
+    answer: dict[str, Any] = json.loads(row[0]) if row is not None else {}
+    return answer
