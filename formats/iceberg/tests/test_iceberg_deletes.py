@@ -52,11 +52,16 @@ def test_r1_other_readers_see_the_merged_rows(lake: IcebergConnector, table: Tab
     assert read(lake, table) == [(1, "a"), (2, "b"), (3, "a"), (4, "c")]
 
 
-def test_r1_a_later_resolve_takes_the_delete_files_place(lake: IcebergConnector, table: TableHandle) -> None:
+def test_r1_a_later_resolve_takes_the_delete_files_place(
+    lake: IcebergConnector, table: TableHandle, caplog: pytest.LogCaptureFixture
+) -> None:
     with_base(lake, table)
-    resolve(lake, table, [{"id": 2, "v": "b"}], [1])()
-    append(lake, table, (3, "c"))
-    resolve(lake, table, [{"id": 3, "v": "c"}], [2])()
+    with caplog.at_level("WARNING", "trinity_iceberg"):
+        first = resolve(lake, table, [{"id": 2, "v": "b"}], [1])()
+        append(lake, table, (3, "c"))
+        resolve(lake, table, [{"id": 3, "v": "c"}], [2])()
+    told = [record.getMessage() for record in caplog.records if "create_changelog_view" in record.getMessage()]
+    assert [f"{table.full_name}: version {first.version} has delete files" in text for text in told] == [True]
     assert read(lake, table) == [(1, "a"), (2, "b"), (3, "c")]
     assert len(delete_files(lake, table)) == 1
     [base] = [f for f in lake.metadata.get_splits(table).files if f.bucket]

@@ -17,7 +17,7 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.table import Table
 
-from trinity.spi import DataFile, DeleteSink, RewriteTableHandle, SinkId
+from trinity.spi import DataFile, DeleteSink, RewriteTableHandle, SinkId, TableHandle
 from trinity.storage import (
     Cache,
     DeletesFragment,
@@ -25,6 +25,7 @@ from trinity.storage import (
     PositionDeletes,
     PositionDeleteSink,
     local_path,
+    logger,
     named_files,
 )
 from trinity_iceberg.manifests import read_entries
@@ -36,9 +37,11 @@ __all__ = [
     "deletes_of",
     "position_deletes",
     "target_path",
+    "warn_of_views",
     "with_deletes",
 ]
 
+_log: Final = logger(__name__)
 _PATH_ID: Final = 2147483546
 """Field id of ``file_path``, by the specification."""
 
@@ -63,6 +66,26 @@ class _Sink(PositionDeleteSink):
     def named(self, file: DataFile) -> str:
         """The location by which the table's manifests know the file."""
         return Location.of(file.path).format_uri
+
+
+def warn_of_views(
+    table: TableHandle, version: int, *, before: Iterable[DataFile], deletes: Sequence[DeletesFragment]
+) -> None:
+    """Log a warning where a version is the first one with delete files: Spark has no changelog view of it.
+
+    Args:
+        table: the table.
+        version: the version.
+        before: the live files of the version before.
+        deletes: the delete files that came.
+    """
+    if deletes and not any(file.deletes for file in before):
+        _log.warning(
+            "%s: version %d has delete files, so that Spark's create_changelog_view fails for it and for later ones: "
+            "Trinity's changes() has theirs.",
+            table.full_name,
+            version,
+        )
 
 
 def delete_sink(rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:

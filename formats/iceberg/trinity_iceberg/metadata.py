@@ -56,6 +56,7 @@ from trinity.storage import (
 from trinity_iceberg.added_files import brings_files
 from trinity_iceberg.carried import CREATED, INDEX, carried, lineage, version_of
 from trinity_iceberg.commit import Change, check_deletes, commit_change
+from trinity_iceberg.deletes import warn_of_views
 from trinity_iceberg.expire import delete_metadata, expire
 from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, open_index, put_index
 from trinity_iceberg.load import Tables
@@ -319,7 +320,9 @@ class IcebergMetadata(RowChanges):
             order = folded_order(state.metadata, table.version or 0)
             summary = {INDEX: name}
             made = Change("resolve", added, removed, summary, updates, rewrites=True, order=order, deletes=marks)
-            return commit_result(commit_change(self._snapshots, state, made), files, marks)
+            done = commit_result(commit_change(self._snapshots, state, made), files, marks)
+            warn_of_views(table, done.version, before=live, deletes=marks)
+            return done
 
         return self._commit(table, swap, rewrite.definition)
 
