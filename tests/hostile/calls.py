@@ -169,11 +169,12 @@ class Subjects:
     Args:
         folder: of the warehouse.
         rows: a DataFrame.
+        fmt: the format, which is the catalog's name, too.
     """
 
-    def __init__(self, folder: Path, rows: Any) -> None:
+    def __init__(self, folder: Path, rows: Any, fmt: str = "parquet") -> None:
         self.rows = rows
-        self.catalogs = {"parquet": {"connector": "parquet", "warehouse": str(folder)}}
+        self.catalogs = {fmt: {"connector": fmt, "warehouse": str(folder)}}
         self.session = trinity.connect(catalogs=self.catalogs)
         columns = [Column("k", "int"), Column("v", "string")]
         self.table = self.session.create_table("t", columns, primary_key=["k"], properties={"bucket": 2})

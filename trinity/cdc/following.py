@@ -126,8 +126,9 @@ class _Following:
         """The rows of a version as a feed in which all of them came."""
         from trinity.spark_names import F
 
+        rows = self.source.to_df(newest.version)  # starts Spark, without which F makes no column
         marks = {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
-        return self.source.to_df(newest.version).withColumns({**marks, "_commit_timestamp": F.lit(None)})
+        return rows.withColumns({**marks, "_commit_timestamp": F.lit(None)})
 
     def _since(self, reached: Reached, newest: SplitSource) -> DataFrame:
         """The changes of the merged rows since the version that the target has, whatever the feed shows."""
