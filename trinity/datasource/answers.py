@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+import pyarrow as pa
+
 from trinity.datasource.columns import as_json, columns_of, differences
 from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
 from trinity.datasource.parts import CHANGE_COLUMNS
@@ -18,14 +20,13 @@ from trinity.engine.feed.changelog import prune
 from trinity.engine.feed.interval import Bound, interval, unknown_version
 from trinity.engine.feed.kept import keep
 from trinity.engine.feed.rounds import round_before
-from trinity.engine.spark.types import spark_type
+from trinity.engine.spark.texts import char_metadata
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.changelog import ChangelogProducer, changelog_producer
-from trinity.merge.quoting import quoted
 from trinity.names import TableName
 from trinity.spi import HistoryEntry, TableDefinition
-from trinity.storage import Location, to_learn
+from trinity.storage import Location, spark_schema, to_learn
 from trinity.storage.changelog import KeptChanges
 from trinity.travel import epoch_ms, version_at
 
@@ -112,8 +113,11 @@ def _columns(table: Target, question: Mapping[str, Any]) -> Any:
     check_names(table, splits.definition)
     columns = splits.definition.visible
     shown = (*columns, *(CHANGE_COLUMNS if question["changes"] else ()))
-    ddl = ", ".join(f"{quoted(column.name)} {spark_type(column.type)}" for column in shown)
-    return {"table": str(table.name), "version": splits.version, "columns": as_json(columns), "ddl": ddl}
+    schema = spark_schema(pa.schema([column.to_arrow() for column in shown]))
+    for field, column in zip(schema, shown, strict=True):
+        field.metadata = char_metadata(column)
+    known = {"columns": as_json(columns), "schema": schema.jsonValue()}
+    return {"table": str(table.name), "version": splits.version, **known}
 
 
 def _milliseconds(table: Target, question: Mapping[str, Any]) -> int:

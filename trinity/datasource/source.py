@@ -39,10 +39,12 @@ class TrinityDataSource(DataSource):
         """The name of the format."""
         return "trinity"
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """The table's columns, and those that tell what changed."""
+        from trinity.spark_names import StructType
+
         self._inferred = found = self._table()
-        return str(found["ddl"])
+        return StructType.fromJson(found["schema"])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of a batch."""

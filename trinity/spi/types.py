@@ -63,6 +63,17 @@ class DataType:
         """True for arrays, maps and structs."""
         return self.name in ("array", "map", "struct")
 
+    @property
+    def limited(self) -> bool:
+        """True for a CHAR or VARCHAR, and for what has one within."""
+        return self.name in ("char", "varchar") or any(child.limited for child in self.children)
+
+    @property
+    def parts(self) -> tuple[tuple[str, DataType], ...]:
+        """Name and type of what is right within: fields, ``element``, ``key`` and ``value``."""
+        names = self.fields or {"array": ("element",), "map": ("key", "value")}.get(self.name, ())
+        return tuple(zip(names, self.children, strict=True))
+
     def __str__(self) -> str:
         if self.name == "struct":
             inner = ",".join(f"{_quoted(f)}:{c}" for f, c in zip(self.fields, self.children, strict=True))

@@ -7,6 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.engine.appending.parts import with_parts
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 
@@ -77,12 +78,10 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
         array = array.cast(pa.string())  # Arrow's own cast is not the nearest number: 25.2 becomes 25.200000000000003
     if pa.types.is_list(target) and not pa.types.is_list(source):
         array = array.cast(pa.list_(source.value_type))
-    if pa.types.is_list(target):
-        return _cast_list(array, target, timezone)
-    if pa.types.is_struct(target) and pa.types.is_struct(array.type):
-        return _cast_struct(array, target, timezone)
-    if pa.types.is_map(target) and pa.types.is_map(array.type):
-        return _cast_map(array, target, timezone)
+    if any(
+        is_kind(target) and is_kind(array.type) for is_kind in (pa.types.is_list, pa.types.is_struct, pa.types.is_map)
+    ):
+        return with_parts(array, target, lambda number, part: _cast(part, _part_type(target, number), timezone))
     return array.cast(target, safe=True)
 
 
@@ -109,21 +108,7 @@ def _instants(clocks: pa.Array, timezone: str) -> pa.Array:
     return pc.add(found, pc.subtract(clocks, pc.local_timestamp(found)))
 
 
-def _cast_list(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
-    if array.null_count or array.offset:
-        array = pa.concat_arrays([array])  # offsets from zero, so that values and offsets agree
-    items = _cast(array.values, target.value_type, timezone)
-    return pa.ListArray.from_arrays(array.offsets, items, type=target, mask=pc.is_null(array))
-
-
-def _cast_map(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
-    if array.null_count or array.offset:
-        array = pa.concat_arrays([array])
-    keys = _cast(array.keys, target.key_type, timezone)
-    items = _cast(array.items, target.item_type, timezone)
-    return pa.MapArray.from_arrays(array.offsets, keys, items, type=target, mask=pc.is_null(array))
-
-
-def _cast_struct(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
-    children = [_cast(child, field.type, timezone) for child, field in zip(array.flatten(), target, strict=True)]
-    return pa.StructArray.from_arrays(children, fields=list(target), mask=pc.is_null(array))
+def _part_type(kind: pa.DataType, number: int) -> pa.DataType:
+    if pa.types.is_map(kind):
+        return kind.item_type if number else kind.key_type
+    return kind.field(number).type

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.appending.casts import assignable, cast_array
+from trinity.engine.appending.lengths import check_lengths, fitted
 from trinity.engine.appending.required import nulls_within
 from trinity.engine.target import Target
 from trinity.errors import TrinityError, nearest
@@ -105,7 +106,7 @@ class PageConformer:
             array = cast_array(page.column(plan.source), kind, self._where(plan), self.timezone)
         if checked:
             self._check(plan, array)
-        array = _padded(plan, array)
+        array = fitted(array, plan.type)
         if plan.key and pa.types.is_floating(kind):
             array = _one_zero(array)
         return cast_array(array, plan.storage.type, self._where(plan), self.timezone)
@@ -128,20 +129,10 @@ class PageConformer:
                     f"NULL value in NOT NULL '{'.'.join((plan.column.name, *path))}' within {self._where(plan)}; "
                     f"{count} such values in one batch. Give it a value wherever what is around it is not NULL.",
                 )
-        if plan.type.name in ("char", "varchar"):
-            self._check_length(plan, array)
+        if plan.type.limited:
+            check_lengths(array, plan.type, self._where(plan), (plan.column.name,))
         if plan.row_kind:
             self._check_row_kind(plan, array)
-
-    def _check_length(self, plan: _ColumnPlan, array: pa.Array) -> None:
-        limit = plan.type.arguments[0]
-        # trailing blanks beyond the length are cut, as SQL and Spark do
-        lengths = pc.utf8_length(pc.utf8_rtrim(array, " "))
-        if (pc.max(lengths).as_py() or 0) > limit:
-            bad = array.filter(pc.greater(lengths, limit))[0].as_py()
-            raise TrinityError(
-                "CONSTRAINT_VIOLATION", f"'{bad}' is longer than {plan.type} allows in {self._where(plan)}."
-            )
 
     def _check_row_kind(self, plan: _ColumnPlan, array: pa.Array) -> None:
         trimmed = pc.utf8_rtrim(array, " ")
@@ -151,14 +142,6 @@ class PageConformer:
             raise TrinityError(
                 "INVALID_ARGUMENTS", f"'{bad}' is no row kind in {self._where(plan)}; write +I, -U, +U or -D."
             )
-
-
-def _padded(plan: _ColumnPlan, array: pa.Array) -> pa.Array:
-    if plan.type.name not in ("char", "varchar"):
-        return array
-    length = plan.type.arguments[0]
-    array = pc.utf8_slice_codeunits(array, 0, length)
-    return pc.utf8_rpad(array, length, " ") if plan.type.name == "char" else array
 
 
 def _one_zero(array: pa.Array) -> pa.Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from trinity.engine.appending.parts import part_of
 
 __all__ = ["nulls_within"]
 
@@ -17,15 +18,6 @@ def nulls_within(values: pa.Array, path: Sequence[str]) -> int:
         values: a column.
         path: as in :attr:`~trinity.spi.Column.required`.
     """
-    for part in path:
-        values = _within(values.drop_null(), part)
+    for name in path:
+        values = part_of(values.drop_null(), name)
     return int(values.null_count)
-
-
-def _within(values: pa.Array, part: str) -> pa.Array:
-    kind = values.type
-    if pa.types.is_list(kind):
-        return pc.list_flatten(values)
-    if pa.types.is_map(kind):
-        values = pc.list_flatten(values.cast(pa.list_(pa.struct([kind.key_field, kind.item_field]))))
-    return pc.struct_field(values, [values.type.get_field_index(part)])

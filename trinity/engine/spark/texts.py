@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-__all__ = ["as_stored", "with_char"]
+__all__ = ["as_stored", "char_metadata", "with_char"]
 
 _RAW_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """Metadata of a column in which Spark keeps the type that it shows as STRING."""
@@ -23,14 +23,29 @@ def as_stored(value: SparkColumn, column: Column) -> SparkColumn:
 
     Text that is too long stays as it is, for the sink to refuse.
     """
+    return _stored(value, parse_type(column.type))
+
+
+def _stored(value: SparkColumn, kind: DataType) -> SparkColumn:
     from trinity.spark_names import F
 
-    kind = parse_type(column.type)
-    if kind.name not in ("char", "varchar"):
+    if kind.name in ("char", "varchar"):
+        length = kind.arguments[0]
+        fitting = F.rpad(value, length, " ") if kind.name == "char" else F.substring(value, 1, length)
+        return F.when(F.length(F.rtrim(value)) <= length, fitting).otherwise(value)
+    if not kind.limited:
         return value
-    length = kind.arguments[0]
-    fitting = F.rpad(value, length, " ") if kind.name == "char" else F.substring(value, 1, length)
-    return F.when(F.length(F.rtrim(value)) <= length, fitting).otherwise(value)
+    if kind.name == "array":
+        return F.transform(value, lambda element: _stored(element, kind.children[0]))
+    if kind.name == "map":
+        return F.map_from_entries(F.transform(F.map_entries(value), lambda entry: _fields(entry, kind)))
+    return F.when(value.isNotNull(), _fields(value, kind))
+
+
+def _fields(value: SparkColumn, kind: DataType) -> SparkColumn:
+    from trinity.spark_names import F
+
+    return F.struct(*[_stored(value[name], child).alias(name) for name, child in kind.parts])
 
 
 def with_char(rows: DataFrame, columns: Iterable[Column]) -> DataFrame:
@@ -42,11 +57,17 @@ def with_char(rows: DataFrame, columns: Iterable[Column]) -> DataFrame:
     """
     from trinity.spark_names import F
 
-    kinds = {c.name: kind for c in columns if _has_char(kind := parse_type(c.type))}
+    kinds = {c.name: about for c in columns if (about := char_metadata(c))}
     if kinds.keys().isdisjoint(rows.columns):
         return rows
     named = [(name, F.col(quoted(name))) for name in rows.columns]
-    return rows.select(*[v.alias(n, metadata={_RAW_TYPE: str(kinds[n])}) if n in kinds else v for n, v in named])
+    return rows.select(*[v.alias(n, metadata=kinds[n]) if n in kinds else v for n, v in named])
+
+
+def char_metadata(column: Column) -> dict[str, str]:
+    """Return what tells Spark of a column with CHAR, or CHAR within; empty for others."""
+    kind = parse_type(column.type)
+    return {_RAW_TYPE: str(kind)} if _has_char(kind) else {}
 
 
 def _has_char(kind: DataType) -> bool:

@@ -1,0 +1,118 @@
+"""CHAR and VARCHAR within structs, arrays and maps, as Spark stores them: padded, cut, refused when too long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+import trinity
+from tests.support.refusals import refused
+from trinity import Column, Session
+
+TYPES: Final = {
+    "k": "int",
+    "st": "struct<c:char(4),v:varchar(4)>",
+    "arr": "array<char(4)>",
+    "m": "map<char(4),struct<v:varchar(2)>>",
+}
+COLUMNS: Final = [Column(name, kind) for name, kind in TYPES.items()]
+GIVEN: Final[list[dict[str, Any]]] = [
+    {
+        "k": 1,
+        "st": {"c": "ab", "v": "ab    "},
+        "arr": ["ab", "abcd  ", None],
+        "m": [("ab", {"v": "x   "}), ("q", None)],
+    },
+    {"k": 2, "st": {"c": None, "v": None}, "arr": [], "m": []},
+    {"k": 3},
+]
+STORED: Final[list[dict[str, Any]]] = [
+    {
+        "k": 1,
+        "st": {"c": "ab  ", "v": "ab  "},
+        "arr": ["ab  ", "abcd", None],
+        "m": [("ab  ", {"v": "x "}), ("q   ", None)],
+    },
+    {"k": 2, "st": {"c": None, "v": None}, "arr": [], "m": []},
+    {"k": 3, "st": None, "arr": None, "m": None},
+]
+SELECTED: Final = """
+    SELECT * FROM VALUES (1, named_struct('c', 'ab', 'v', 'ab    '), array('ab', 'abcd  ', NULL),
+                          map('ab', named_struct('v', 'x   '), 'q', NULL)),
+                         (2, named_struct('c', NULL, 'v', NULL), array(), map()),
+                         (3, NULL, NULL, NULL) AS given(k, st, arr, m)"""
+"""The rows of :data:`GIVEN` as a query."""
+TOO_LONG: Final[dict[str, dict[str, Any]]] = {
+    "st.c": {"st": {"c": "abcde", "v": None}},
+    "st.v": {"st": {"c": None, "v": "abcde"}},
+    "arr.element": {"arr": ["a", "abcde"]},
+    "m.key": {"m": [("abcde", None)]},
+    "m.value.v": {"m": [("a", {"v": "abcde"})]},
+}
+"""Path -> a column with a text there that is too long."""
+
+
+def arrow(*rows: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), pa.schema([c.to_arrow() for c in COLUMNS]))
+
+
+def in_order(rows: pa.Table) -> list[dict[str, Any]]:
+    return sorted(rows.to_pylist(), key=lambda row: row["k"])
+
+
+@pytest.mark.parametrize("key", [["k"], []], ids=["keyed", "plain"])
+def test_arrow_data_is_stored_padded_at_every_depth(tmp_path: Path, fmt: str, key: list[str]) -> None:
+    with trinity.connect(tmp_path) as session:
+        table = session.create_table(f"{fmt}.default.t", COLUMNS, primary_key=key)
+        add = table.upsert if key else table.append
+        add(arrow(*GIVEN))
+        for path, part in TOO_LONG.items():
+            where = f"'{path}' within column '{path.partition('.')[0]}' of table '{table.name}'"
+            with refused("CONSTRAINT_VIOLATION", where):
+                add(arrow({"k": 4, **part}))
+        assert in_order(table.to_arrow()) == STORED
+
+
+def test_statements_store_what_spark_stores(session: Session, tiered_fmt: str) -> None:
+    name, spark = f"{tiered_fmt}.default.t", session.spark
+    table = session.create_table(name, COLUMNS, primary_key=["k"])
+    ddl = ", ".join(f"{column} {kind}" for column, kind in TYPES.items())
+    theirs = "spark_catalog.default.char_within"
+    spark.sql(f"DROP TABLE IF EXISTS {theirs}")
+    spark.sql(f"CREATE TABLE {theirs} ({ddl}) USING PARQUET")
+    try:
+        spark.sql(f"INSERT INTO {theirs} {SELECTED}")
+        session.sql(f"INSERT INTO {name} {SELECTED}")
+        by_spark = in_order(spark.table(theirs).toArrow())
+        assert in_order(table.to_arrow()) == by_spark == STORED
+        assert session.sql(f"SELECT k FROM {name} WHERE st.c = 'ab'").count() == 0
+        assert session.sql(f"SELECT k FROM {name} WHERE st.c = 'ab  '").count() == 1
+        assert spark.table(theirs).where("st.c = 'ab'").count() == 0
+    finally:
+        spark.sql(f"DROP TABLE {theirs}")
+    table.upsert(spark.createDataFrame(arrow(*GIVEN)))
+    session.sql(f"UPDATE {name} SET arr = array('z') WHERE k = 2")
+    session.sql(f"MERGE INTO {name} t USING (SELECT 3 AS k, map('m', named_struct('v', 'n   ')) AS m) s ON t.k = s.k "
+                "WHEN MATCHED THEN UPDATE SET m = s.m")  # fmt: skip
+    changed = [STORED[0], {**STORED[1], "arr": ["z   "]}, {**STORED[2], "m": [("m   ", {"v": "n "})]}]
+    assert in_order(table.to_arrow()) == changed
+    for statement in (
+        f"INSERT INTO {name} (k, arr) VALUES (4, array('abcde'))",
+        f"UPDATE {name} SET arr = array('abcde')",
+    ):
+        with refused("CONSTRAINT_VIOLATION", "'arr.element' within"):
+            session.sql(statement)
+    with refused("CONSTRAINT_VIOLATION", "'st.c' within"):
+        table.upsert(spark.createDataFrame(arrow({"k": 4, **TOO_LONG["st.c"]})))
+    assert in_order(table.to_arrow()) == changed
+
+
+def test_the_data_source_tells_spark_of_char(session: Session) -> None:
+    table = session.create_table("parquet.default.t", [Column("c", "char(4)"), Column("n", "int")])
+    table.append(pa.table({"c": ["ab", "cd"], "n": [1, 2]}))
+    rows = session.spark.read.format("trinity").option("table", "parquet.default.t").load()
+    assert [row.n for row in rows.where("c = 'ab' AND c IN ('ab', 'x')").collect()] == [1]
+    assert {row.c for row in rows.collect()} == {"ab  ", "cd  "}

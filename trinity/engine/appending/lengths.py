@@ -1,0 +1,47 @@
+"""Text of CHAR and VARCHAR columns, and of fields within others: what is too long, and what is stored (K2)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.engine.appending.parts import part_of, with_parts
+from trinity.errors import TrinityError
+from trinity.spi import DataType
+
+__all__ = ["check_lengths", "fitted"]
+
+
+def check_lengths(values: pa.Array, kind: DataType, where: str, path: tuple[str, ...]) -> None:
+    """Check that text fits; blanks beyond the length of its type are cut, as SQL and Spark do.
+
+    Args:
+        values: values of a column, or within one.
+        kind: their type.
+        where: the column, for the message.
+        path: names of the column, and of the parts within.
+
+    Raises:
+        TrinityError: CONSTRAINT_VIOLATION naming a text that is too long.
+    """
+    if kind.name in ("char", "varchar"):
+        long = values.filter(pc.greater(pc.utf8_length(pc.utf8_rtrim(values, " ")), kind.arguments[0]))
+        if len(long):
+            within = f"'{'.'.join(path)}' within " if len(path) > 1 else ""
+            raise TrinityError(
+                "CONSTRAINT_VIOLATION", f"'{long[0].as_py()}' is longer than {kind} allows in {within}{where}."
+            )
+    for name, child in kind.parts:
+        if child.limited:
+            check_lengths(part_of(values.drop_null(), name), child, where, (*path, name))
+
+
+def fitted(values: pa.Array, kind: DataType) -> pa.Array:
+    """Return values as they are stored: CHAR padded, CHAR and VARCHAR without the blanks beyond their length."""
+    if kind.name in ("char", "varchar"):
+        length = kind.arguments[0]
+        values = pc.utf8_slice_codeunits(values, 0, length)
+        return pc.utf8_rpad(values, length, " ") if kind.name == "char" else values
+    if not kind.limited:
+        return values
+    return with_parts(values, values.type, lambda number, part: fitted(part, kind.children[number]))
