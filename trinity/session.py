@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trinity.calls import public
+from trinity.calls.stopped import is_stopped
 from trinity.catalogs import Catalogs
 from trinity.datasource.rendezvous import offer, withdraw
 from trinity.definition.columns import Columns, columns_of
@@ -74,6 +75,7 @@ class Session:
         self.allow_code = allow_code
         self._statements = statements
         self._spark = spark
+        self._spark_is_given = spark is not None
         self._settings = spark_settings
         keep(spark_settings)
         self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark, spark_runs), storage_options)
@@ -104,18 +106,37 @@ class Session:
 
     @property
     def spark(self) -> SparkSession:
-        """The session's Spark; started by the first use."""
-        if self._spark is None:
-            from trinity.engine.spark.local import local_spark
+        """The session's Spark; started by the first use, and again where it was stopped since.
 
-            self._spark = self._catalogs.prepare(local_spark(self._catalogs.requirements(), self._settings))
-            offer(self)
-        return self._spark
+        Raises:
+            TrinityError: CONFIGURATION_INVALID for one that was given to :func:`trinity.connect` and was stopped; and
+                where it cannot be started.
+        """
+        found = self._running
+        if found is not None:
+            return found
+        if self._spark_is_given:
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                "The Spark session that was given to connect() was stopped; connect again, with one that runs.",
+            )
+        from trinity.engine.spark.local import local_spark
+
+        self._spark = found = self._catalogs.prepare(local_spark(self._catalogs.requirements(), self._settings))
+        offer(self)
+        return found
+
+    @property
+    def _running(self) -> SparkSession | None:
+        """The session's Spark, unless it was stopped."""
+        found = self._spark
+        return None if found is None or is_stopped(found) else found
 
     @property
     def timezone(self) -> str:
         """Spark's session time zone, by which a TIMESTAMP column takes a timestamp without zone."""
-        spark = self._spark or running_session()  # that one may lack what tables here need: it is asked for no more
+        own = self._spark if self._spark_is_given else self._running
+        spark = own or running_session()  # that one may lack what tables here need: it is asked for no more
         settings = spark.conf if spark else self._settings
         return normal_zone(settings.get("spark.sql.session.timeZone") or "UTC")
 

@@ -26,15 +26,22 @@ ENDING: Final = ("Session.close", "Session.use", "Connection.close", "Connection
 """What changes the subject itself, or may."""
 
 
-class DataFrame:
-    """In the place of one of Spark's, where there is no Spark."""
+class Nothing:
+    """In the place of what is Spark's, where there is no Spark."""
 
-    __module__ = "pyspark.sql"
+    sparkContext = None  # noqa: N815 - pyspark's name; of no Spark, so of none that was stopped
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         raise TrinityError("CONFIGURATION_INVALID", "There is no Spark here.")
+
+
+class DataFrame(Nothing):
+    """In the place of a DataFrame."""
+
+    __module__ = "pyspark.sql"
+    sparkSession = Nothing()  # noqa: N815 - pyspark's name
 
 
 class Play:

@@ -8,6 +8,8 @@ from collections import abc
 from collections.abc import Callable, Mapping
 from typing import Any, Final, ForwardRef, Literal, NoReturn, Union, get_args, get_origin
 
+from trinity.calls.stopped import STOPPED, is_stopped
+
 __all__ = ["Check", "Unfit", "checks_of"]
 
 Check = Callable[[Any], Any]
@@ -45,6 +47,9 @@ _SPARK: Final = {
     "StructType": _ByName("StructType", (), {}),
 }
 """Names of Spark's classes in annotations; importing Trinity imports no Spark."""
+
+_RUNNING: Final = (_SPARK["DataFrame"], _SPARK["SparkSession"])
+"""Those that are of use as long as their Spark runs."""
 
 _WORDS: Final = {
     "Path": "a path",
@@ -93,6 +98,8 @@ def _check(annotation: Any, names: Mapping[str, Any]) -> tuple[Check, str]:
         return _anything, "anything"
     if getattr(annotation, "_is_protocol", False):
         return _anything, "anything"
+    if annotation in _RUNNING:
+        return _of_spark(annotation, _WORDS.get(annotation.__name__, f"a {annotation.__name__}"))
     if isinstance(annotation, type):
         return _instance(annotation, _WORDS.get(annotation.__name__, f"a {annotation.__name__}"))
     raise TypeError(f"annotation {annotation!r} is not understood")
@@ -178,6 +185,17 @@ _PLAIN: Final[dict[Any, tuple[Check, str]]] = {
 }
 
 # -- made of others -------------------------------------------------------------------------------------
+
+
+def _of_spark(kind: _ByName, words: str) -> tuple[Check, str]:
+    def check(value: Any) -> Any:
+        if not isinstance(value, kind):
+            _refuse(words, value)
+        if is_stopped(value):
+            raise Unfit("", STOPPED)
+        return value
+
+    return check, words
 
 
 def _instance(kind: type, words: str) -> tuple[Check, str]:

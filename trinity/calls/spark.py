@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from trinity.calls.stopped import stopped_error
 from trinity.calls.worker_errors import raised_in_python
 from trinity.depth import too_deep
 from trinity.errors import CODES, ErrorCode, TrinityError, first_line
@@ -70,6 +71,8 @@ def from_spark(error: PySparkException) -> TrinityError:
     from trinity.spark_names import ParseException
 
     text = str(getattr(error, "desc", None) or error)
+    if (stopped := stopped_error(text)) is not None:
+        return stopped
     condition = error.getCondition() or ""
     message = _message(text)
     raised = _RAISED.match(message)
@@ -128,6 +131,8 @@ def from_java(error: Py4JJavaError) -> TrinityError | None:
         if exception.getClass().getSimpleName() == "StackOverflowError":
             return too_deep()
         text = str(exception.getMessage() or "")
+        if (stopped := stopped_error(text)) is not None:
+            return stopped
         if (code := _OF_STORES.get(exception.getClass().getName())) is not None:
             return TrinityError(code, f"An object store failed Spark: {shown_value(first_line(text))}.")
         condition = re.match(r"\[([A-Z0-9_.]+)\] ([^\n]*)", text)

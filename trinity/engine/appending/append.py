@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trinity.calls.stopped import STOPPED, is_stopped
 from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.defaults import default_values
@@ -223,9 +224,15 @@ def _conformer(table: Target, insert: InsertTableHandle, given: pa.Schema) -> Pa
 
 
 def is_spark_frame(data: Any) -> bool:
-    """True for a Spark DataFrame, without importing Spark. Raises CONFIGURATION_INVALID as :func:`check_mode`."""
+    """Return True for a Spark DataFrame, without importing Spark.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID as :func:`check_mode`; INVALID_ARGUMENTS where its Spark was stopped.
+    """
     if not any(c.__module__.startswith("pyspark.sql") and c.__name__ == "DataFrame" for c in type(data).__mro__):
         return False
+    if is_stopped(data):
+        raise TrinityError("INVALID_ARGUMENTS", f"The DataFrame {STOPPED}.")
     if is_remote(data):
         check_mode(data)
     return True

@@ -57,8 +57,8 @@ class Compactor:
             self._ended = True
             if not self._running:
                 return
-        context: Any = self._table.session.spark.sparkContext
-        context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
+        context: Any = query._jsq.sparkSession().sparkContext()  # which may have ended with its queries
+        context.cancelJobGroupAndFutureJobs(self._group)
 
     def _run(self) -> None:
         spark, table = self._table.session.spark, self._table
