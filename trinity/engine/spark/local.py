@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -10,19 +9,20 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.spark.class_lookups import remember_classes
-from trinity.engine.spark.classified import fetch_classified
-from trinity.engine.spark.remote import is_remote
+from trinity.engine.spark.jars import add_jars, find_jars
+from trinity.engine.spark.remote import is_alone, is_remote
 from trinity.engine.spark.workers import check_workers
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = ["check_spark", "local_spark", "remote_url"]
@@ -63,12 +63,31 @@ _STACK: Final = "-Xss8m"
 _starting = threading.Lock()
 
 
+@dataclass(frozen=True)
+class _Own:
+    """The Spark that Trinity has started in this process.
+
+    Attributes:
+        context: its context.
+        requirements: what it has been started with, and given since.
+        settings: the caller's own.
+    """
+
+    context: SparkContext
+    requirements: Sequence[SparkRequirements]
+    settings: Mapping[str, str]
+
+
+_own: _Own | None = None
+
+
 def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str, str]) -> SparkSession:
     """This process's Spark: the running one when it has what is needed, else a new one.
 
     The new one is local, unless the settings name another master, or a server of Spark Connect (``spark.remote``, or
     ``SPARK_REMOTE`` in the environment). In a program that ``spark-submit`` runs it is what
-    that was told: its JVM runs already, so that JARs are its affair.
+    that was told: its JVM runs already, so that JARs are its affair. A running one that Trinity has started gets the
+    JARs that it lacks, and is started again where it lacks settings.
 
     Args:
         requirements: of every format that is in use.
@@ -88,24 +107,81 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
         requirements = list(requirements)
         if SparkContext._active_spark_context is not None:
             running = SparkSession.builder.getOrCreate()
+            if _own is not None and _own.context is running.sparkContext:
+                running = _with_more(_own, running, requirements)
             check_spark(running, requirements)
             return running
         if _SUBMITTED in os.environ:
             submitted = _start(_wanted(requirements, _with(_submitted_settings(), settings)))
             check_spark(submitted, requirements)
             return submitted
-        _check_java()
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        wanted = _with_stack(_wanted(requirements, {"spark.master": "local[*]", **settings}))
-        packages = tuple(dict.fromkeys(p for r in requirements for p in r.packages))
-        jars = {"spark.jars": ",".join(_jars(packages, wanted))} if packages else {}
-        started = _start(_with(wanted, jars))
-        try:
-            check_workers(started)
-        except TrinityError:
-            started.stop()
-            raise
-        return started
+        return _start_own(requirements, settings)
+
+
+def _start_own(requirements: Sequence[SparkRequirements], settings: Mapping[str, str]) -> SparkSession:
+    """Start a Spark that is Trinity's own, in the JVM of an earlier one where there was one."""
+    global _own
+    from trinity.spark_names import SparkContext
+
+    _check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    wanted = _with_stack(_wanted(requirements, {"spark.master": "local[*]", **settings}))
+    jars = _jars_of(requirements, settings)
+    if SparkContext._jvm is not None:
+        add_jars(SparkContext._jvm, jars)
+    started = _start(_with(wanted, {"spark.jars": ",".join(jars)} if jars else {}))
+    try:
+        check_workers(started)
+    except TrinityError:
+        started.stop()
+        raise
+    _own = _Own(started.sparkContext, requirements, settings)
+    return started
+
+
+def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkRequirements]) -> SparkSession:
+    """Return Trinity's own Spark with what further catalogs need.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID where it has to be started again, and the caller's own work runs in it.
+    """
+    global _own
+    lacking = _lacking_settings(running, requirements)
+    if not lacking and not _lacking_jars(running, requirements):
+        return running
+    every = [*own.requirements, *(need for need in requirements if need not in own.requirements)]
+    jars = _jars_of(every, own.settings)  # before anything ends: they may not be had
+    if lacking:
+        _check_idle(running, lacking)
+        running.stop()
+        return _start_own(every, own.settings)
+    add_jars(running._jvm, jars)
+    if not is_alone(running):
+        for jar in jars:
+            running.sparkContext._jsc.addJar(jar)
+    _own = replace(own, requirements=every)
+    return running
+
+
+def _check_idle(spark: SparkSession, lacking: Sequence[str]) -> None:
+    """Refuse to start a Spark again whose streams, jobs or temporary views would be lost."""
+    views = [view.name for view in spark.catalog.listTables() if view.isTemporary]
+    streams = [query.name or str(query.id) for query in spark.streams.active]
+    jobs = list(spark.sparkContext.statusTracker().getActiveJobsIds())
+    uses: dict[str, list[Any]] = {"streams": streams, "jobs": jobs, "temporary views": views}
+    used = [f"{kind} ({', '.join(map(str, found))})" for kind, found in uses.items() if found]
+    if used:
+        raise TrinityError(
+            "CONFIGURATION_INVALID",
+            f"The Spark that Trinity has started for other catalogs lacks {', '.join(lacking)}, and cannot be started "
+            f"again: there are {'; '.join(used)}. End them and call session.spark.stop(), or open all catalogs by one "
+            "trinity.connect().",
+        )
+
+
+def _jars_of(requirements: Sequence[SparkRequirements], settings: Mapping[str, str]) -> list[str]:
+    packages = tuple(dict.fromkeys(package for need in requirements for package in need.packages))
+    return find_jars(packages, _wanted(requirements, settings)) if packages else []
 
 
 def remote_url(settings: Mapping[str, str]) -> str | None:
@@ -113,7 +189,7 @@ def remote_url(settings: Mapping[str, str]) -> str | None:
     return settings.get("spark.remote") or os.environ.get("SPARK_REMOTE")
 
 
-def _wanted(requirements: list[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:
+def _wanted(requirements: Sequence[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:
     """The settings of a new Spark.
 
     Args:
@@ -150,13 +226,8 @@ def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) 
     """
     if is_remote(spark):
         return
-    missing = []
-    for need in requirements:
-        missing += [f"the JAR {jar} (no class {name})" for name, jar in need.probes.items() if not _has(spark, name)]
-        for key, value in need.settings.items():
-            if key in _LISTS and value not in (spark.conf.get(key, "") or "").split(","):
-                missing.append(f"the setting {key} with {value} in its list")
-    if missing:
+    requirements = list(requirements)
+    if missing := _lacking_jars(spark, requirements) + _lacking_settings(spark, requirements):
         raise TrinityError(
             "CONFIGURATION_INVALID",
             f"This Spark session lacks {'; '.join(missing)}. Give them when the session is built "
@@ -164,6 +235,20 @@ def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) 
             "trinity.connect(path) start Spark.",
         )
     check_workers(spark)
+
+
+def _lacking_jars(spark: SparkSession, requirements: Iterable[SparkRequirements]) -> list[str]:
+    probes = [probe for need in requirements for probe in need.probes.items()]
+    return [f"the JAR {jar} (no class {name})" for name, jar in probes if not _has(spark, name)]
+
+
+def _lacking_settings(spark: SparkSession, requirements: Iterable[SparkRequirements]) -> list[str]:
+    wanted = [(key, value) for need in requirements for key, value in need.settings.items() if key in _LISTS]
+    return [
+        f"the setting {key} with {value} in its list"
+        for key, value in wanted
+        if value not in (spark.conf.get(key, "") or "").split(",")
+    ]
 
 
 def _has(spark: SparkSession, name: str) -> bool:
@@ -177,7 +262,7 @@ def _has(spark: SparkSession, name: str) -> bool:
     return True
 
 
-def _joined(requirements: list[SparkRequirements]) -> dict[str, str]:
+def _joined(requirements: Iterable[SparkRequirements]) -> dict[str, str]:
     settings: dict[str, str] = {}
     for need in requirements:
         for key, value in need.settings.items():
@@ -210,64 +295,3 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
     spark = SparkSession.builder.config(map={"spark.app.name": "trinity", **settings}).getOrCreate()
     remember_classes(spark)
     return spark
-
-
-def _jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
-    """The files of the packages and of all that they need: known from an earlier run, or resolved now by Ivy.
-
-    They are given to Spark as ``spark.jars``. As ``spark.jars.packages`` they would end on the path of the Python
-    workers too, where each is searched for modules.
-    """
-    cache = _cache_file(packages)
-    jars = _cached_jars(cache)
-    if jars is None:
-        plain = tuple(package for package in packages if package.count(":") == 2)
-        jars = _resolved(plain, settings) if plain else []
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        classified = [package for package in packages if package not in plain]
-        jars += fetch_classified(classified, cache.parent, settings.get("spark.jars.ivySettings"))
-        cache.write_text(json.dumps(jars))
-    return jars
-
-
-def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
-    """Has spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
-    from pyspark import java_gateway
-
-    from trinity.spark_names import SparkConf
-
-    launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
-    wanted = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
-    conf = SparkConf(loadDefaults=False).setAll([*wanted.items(), ("spark.jars.packages", ",".join(packages))])
-    for attempt in (1, 2, 3):
-        try:
-            gateway = launch(conf)
-            break
-        except Exception as error:  # the launcher's gateway dies with the resolution: a bare RuntimeError
-            if attempt == 3:
-                raise TrinityError(
-                    "CONFIGURATION_INVALID",
-                    f"Spark did not start with the JARs {', '.join(packages)}: {error}. They come from Maven Central "
-                    "once and are kept in Ivy's cache; check the network, or put the JARs there.",
-                ) from error
-    try:
-        found = gateway.jvm.java.lang.System.getProperty("spark.jars") or ""
-    finally:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-    return [jar.removeprefix("file://") for jar in found.split(",") if jar]
-
-
-def _cache_file(packages: tuple[str, ...]) -> Path:
-    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return root / "trinity" / f"jars-{sha256(','.join(sorted(packages)).encode()).hexdigest()[:16]}.json"
-
-
-def _cached_jars(cache: Path) -> list[str] | None:
-    """The JAR files of an earlier resolution, if all are still there: Spark then starts without a network."""
-    try:
-        jars: list[str] = json.loads(cache.read_text())
-    except (OSError, ValueError):
-        return None
-    return jars if jars and all(Path(j).exists() for j in jars) else None

@@ -1,0 +1,112 @@
+"""Sessions of one process that need more of its Spark, one after the other: Trinity's own gets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support.object_store import ObjectServer
+
+pytestmark = pytest.mark.full
+
+BEGINNING: Final = """
+import json, sys, trinity
+from pyspark import SparkContext
+from trinity import Column, TrinityError
+
+folder, bucket, options = json.loads(sys.argv[1])
+settings = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+
+def connected(*formats, place=folder, **more):
+    catalogs = {f: {"connector": f, "warehouse": f"{place}/{f}"} for f in formats}
+    return trinity.connect(catalogs=catalogs, spark_settings=settings, **more)
+
+def outcome(call):
+    try:
+        return call()
+    except TrinityError as error:
+        return str(error)
+
+def used(session, fmt, name="t"):
+    made = session.create_table(f"{fmt}.default.{name}", [Column("id", "int")], primary_key=["id"])
+    made.upsert(session.spark.sql("SELECT CAST(id AS INT) AS id FROM range(5)"))
+    session.sql(f"DELETE FROM {made.name} WHERE id = 0")
+    session.sql(f"ALTER TABLE {made.name} ADD COLUMN x INT")
+    made.compact(full=True)
+    return session.sql(f"SELECT count(*) FROM {made.name} WHERE x IS NULL").head()[0]
+
+first = connected("parquet")
+said = {"parquet": used(first, "parquet")}
+"""
+FURTHER: Final = """
+rows = first.spark.range(1).selectExpr("CAST(id AS INT) AS id")
+second = connected("delta", "iceberg")
+said["delta"], said["iceberg"] = used(second, "delta"), used(second, "iceberg")
+said["old"] = outcome(lambda: first.table("t").upsert(rows).rows)
+said["first"] = first.table("t").to_df().count()
+said["one"] = first.spark.sparkContext is second.spark.sparkContext
+
+context, kept = second.spark.sparkContext, second.table("delta.default.t").to_df()
+third = connected("parquet", "delta", place=bucket, storage_options=options)
+said["bucket"] = [used(third, "parquet"), used(third, "delta")]
+said["same"] = third.spark.sparkContext is context
+said["kept"] = kept.count()
+said["again"] = used(first, "parquet", "again")
+"""
+USED: Final = """
+first.spark.range(1).createOrReplaceTempView("mine")
+second = connected("delta")
+said["refused"] = outcome(lambda: used(second, "delta"))
+said["mine"] = first.spark.table("mine").count()
+first.spark.stop()
+said["delta"] = outcome(lambda: used(second, "delta", "later"))
+said["first"] = first.table("t").to_df().count()
+"""
+OTHERS: Final = """
+first.spark.stop()
+from pyspark.sql import SparkSession
+given = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+said["refused"] = outcome(lambda: connected("parquet", place=bucket, storage_options=options, spark=given).spark)
+said["found"] = outcome(lambda: used(connected("iceberg"), "iceberg"))
+said["runs"] = given.range(1).count()
+"""
+
+
+def played(program: str, folder: Path, bucket: str, server: ObjectServer) -> dict[str, Any]:
+    given = json.dumps([str(folder), f"s3://{bucket}/{folder.name}", server.options])
+    command = [sys.executable, "-c", f"{BEGINNING}{program}print(json.dumps(said))", given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_further_formats_and_buckets_are_served(tmp_path: Path, bucket: str, object_server: ObjectServer) -> None:
+    """For a format Spark is started again; a bucket's JARs are added to the one that runs."""
+    said = played(FURTHER, tmp_path, bucket, object_server)
+    assert (said["parquet"], said["delta"], said["iceberg"], said["bucket"]) == (4, 4, 4, [4, 4])
+    assert "belongs to a Spark that was stopped" in said["old"]
+    assert said["first"] == said["again"] == 4
+    assert said["one"]
+    assert said["same"]
+    assert said["kept"] == 4
+
+
+def test_a_spark_that_is_in_use_is_not_started_again(tmp_path: Path, bucket: str, object_server: ObjectServer) -> None:
+    said = played(USED, tmp_path, bucket, object_server)
+    assert "[CONFIGURATION_INVALID]" in said["refused"]
+    assert "temporary views (mine)" in said["refused"]
+    assert said["mine"] == 1
+    assert said["delta"] == said["first"] == 4
+
+
+def test_a_spark_of_others_is_left_as_it_is(tmp_path: Path, bucket: str, object_server: ObjectServer) -> None:
+    said = played(OTHERS, tmp_path, bucket, object_server)
+    assert "lacks the JAR org.apache.hadoop:hadoop-aws" in said["refused"]
+    assert "IcebergSparkSessionExtensions" in said["found"]
+    assert said["runs"] == 1

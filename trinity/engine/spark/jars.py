@@ -1,0 +1,93 @@
+"""JARs of packages: resolved once by Ivy, known from then on, and put on the class path of Spark's JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from trinity.engine.spark.classified import fetch_classified
+from trinity.errors import TrinityError
+
+__all__ = ["add_jars", "find_jars"]
+
+
+def find_jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
+    """Return the files of packages and of all that they need: known from an earlier run, or resolved now by Ivy.
+
+    They are given to Spark as ``spark.jars``. As ``spark.jars.packages`` they would end on the path of the Python
+    workers too, where each is searched for modules.
+
+    Args:
+        packages: coordinates, as :class:`~trinity.spi.SparkRequirements` has them.
+        settings: those of Spark, with what is left out and where packages come from.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID where they cannot be had.
+    """
+    cache = _cache_file(packages)
+    jars = _cached_jars(cache)
+    if jars is None:
+        plain = tuple(package for package in packages if package.count(":") == 2)
+        jars = _resolved(plain, settings) if plain else []
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        classified = [package for package in packages if package not in plain]
+        jars += fetch_classified(classified, cache.parent, settings.get("spark.jars.ivySettings"))
+        cache.write_text(json.dumps(jars))
+    return jars
+
+
+def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
+    """Has spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
+    from pyspark import java_gateway
+
+    from trinity.spark_names import SparkConf
+
+    launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
+    wanted = {key: value for key, value in settings.items() if key.startswith("spark.jars.")}
+    conf = SparkConf(loadDefaults=False).setAll([*wanted.items(), ("spark.jars.packages", ",".join(packages))])
+    for attempt in (1, 2, 3):
+        try:
+            gateway = launch(conf)
+            break
+        except Exception as error:  # the launcher's gateway dies with the resolution: a bare RuntimeError
+            if attempt == 3:
+                raise TrinityError(
+                    "CONFIGURATION_INVALID",
+                    f"Spark did not start with the JARs {', '.join(packages)}: {error}. They come from Maven Central "
+                    "once and are kept in Ivy's cache; check the network, or put the JARs there.",
+                ) from error
+    try:
+        found = gateway.jvm.java.lang.System.getProperty("spark.jars") or ""
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+    return [jar.removeprefix("file://") for jar in found.split(",") if jar]
+
+
+def _cache_file(packages: tuple[str, ...]) -> Path:
+    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return root / "trinity" / f"jars-{sha256(','.join(sorted(packages)).encode()).hexdigest()[:16]}.json"
+
+
+def _cached_jars(cache: Path) -> list[str] | None:
+    """The JAR files of an earlier resolution, if all are still there: Spark then starts without a network."""
+    try:
+        jars: list[str] = json.loads(cache.read_text())
+    except (OSError, ValueError):
+        return None
+    return jars if jars and all(Path(j).exists() for j in jars) else None
+
+
+def add_jars(jvm: Any, jars: Iterable[str]) -> None:
+    """Put files on the class path of a JVM that runs already, as ``spark.jars`` are when it is started."""
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    known = {str(url.getPath()) for url in loader.getURLs()}
+    for jar in jars:
+        url = jvm.java.io.File(jar).toURI().toURL()
+        if str(url.getPath()) not in known:
+            loader.addURL(url)
