@@ -71,7 +71,13 @@ def check_in_order(table: Table, key: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "folded"), [("whole", "here"), ("in parts", "by Spark"), ("text", "here")], indirect=["folded"]
+    ("key", "folded"),
+    [
+        pytest.param("whole", "here", marks=pytest.mark.full),
+        ("in parts", "by Spark"),
+        pytest.param("text", "here", marks=pytest.mark.full),
+    ],
+    indirect=["folded"],
 )
 def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: str, key: str, folded: None) -> None:
     """New keys before, between and after those of the base, which has several pages; late rows; deleted ones."""

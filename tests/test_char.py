@@ -157,8 +157,8 @@ def test_blanks_beyond_the_length_are_cut(session: Session, chars: Table) -> Non
         session.sql("INSERT INTO t VALUES ('abcde', 4)")
 
 
-def test_partitions_defaults_and_checks(session: Session, fmt: str) -> None:
-    session.use(fmt, "default")
+def test_partitions_defaults_and_checks(session: Session, tiered_fmt: str) -> None:
+    session.use(tiered_fmt, "default")
     session.sql("""CREATE TABLE p (c CHAR(4) DEFAULT 'ab', n INT, CONSTRAINT some CHECK (c IN ('ab', 'cd')),
         CONSTRAINT whole CHECK (length(c) = 4)) PARTITIONED BY (c)""")
     session.sql("INSERT INTO p (n) VALUES (1)")

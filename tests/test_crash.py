@@ -251,7 +251,7 @@ def kill_around_commit(crash: Crash, victim: Callable[[str, str], Table], catalo
 @pytest.mark.parametrize(
     ("catalog", "action"),
     [
-        ("iceberg", "append"),
+        pytest.param("iceberg", "append", marks=pytest.mark.full),
         pytest.param("delta", "append", marks=pytest.mark.full),
         pytest.param("parquet", "compact", marks=pytest.mark.full),
         pytest.param("delta", "resolve", marks=pytest.mark.full),

@@ -144,8 +144,9 @@ def test_a_version_that_the_log_has_lost_is_refused(seats: Table) -> None:
     assert len(list(Path(seats.location, "_delta_log").glob("*.json"))) == 1
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("to_a_time", [pytest.param(False, marks=pytest.mark.full), True])
+@pytest.mark.parametrize("to_a_time", [False, True])
 def test_as_spark_restores(seats: Table, to_a_time: bool) -> None:
     spark, name = seats.session.spark, f"delta.`{seats.location}`"
     seats.connector.metadata.truncate(seats.handle)

@@ -43,7 +43,7 @@ def test_l7_no_increment_is_lost(session: Session, counter: str, threads: int, t
     assert rows == {1: threads * times, 2: 0}
 
 
-@pytest.mark.tiered
+@FULL
 def test_l7_an_insert_of_the_tables_own_rows_sees_all_of_them(session: Session, counter: str) -> None:
     """Each doubles a plain table's rows, or counts up in a keyed one's, whatever the other one adds meanwhile."""
     text = f"INSERT INTO {counter} SELECT id, n + 1 FROM {counter} WHERE id = 1"

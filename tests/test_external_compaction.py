@@ -184,7 +184,7 @@ def test_tables_of_which_every_row_version_stays(session: Session, tmp_path: Pat
     assert [p.name for p in folder.iterdir()] == ["0.parquet"]
 
 
-@pytest.mark.parametrize("feed", ["true", "false"])
+@pytest.mark.parametrize("feed", ["true", pytest.param("false", marks=pytest.mark.full)])
 def test_a_change_data_feed_shows_no_change_where_no_row_version_goes(
     session: Session, tmp_path: Path, feed: str
 ) -> None:

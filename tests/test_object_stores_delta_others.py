@@ -112,6 +112,7 @@ def test_checkpoints_say_what_the_commits_said(theirs: Table, lake: BucketLake, 
         assert len(fresh.table("theirs").splits().files) == 12
 
 
+@pytest.mark.usefixtures("spark")  # evaluates the constraint
 def test_partitions_and_constraints_are_kept_to(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
     place = f"{lake.place}/parts"
     append_by_delta_rs(lake, place, 0, rows=FIRST, partition_by=["v"])

@@ -116,6 +116,7 @@ def test_a_version_is_the_same_by_its_commits_and_by_any_checkpoint(
     assert by_commits.metadata.recorded_txn(frequent, "app") == 1
 
 
+@pytest.mark.full
 def test_delta_reads_each_version_and_finds_it_whole(
     lake: DeltaConnector, frequent: TableHandle, spark: SparkSession
 ) -> None:
