@@ -3,7 +3,7 @@
 A row of the target is an event, under its key and its sequence. Those that begin or go on with a version in force are
 shown; the others are kept as rows that no read returns, since a late event may need them:
 
-- an event that changed nothing of what is tracked, by the row kind :data:`~trinity.merge.tombstone.HIDDEN_KIND`;
+- an event that changed nothing of what is tracked, by the row kind :attr:`~trinity.merge.row_kinds.StoredKind.HIDDEN`;
 - an event that deleted what was not there, as a deleted row that ends where it starts.
 
 A delete that ended a version is its ``__END_AT``. So the rows of a key say all its events, in whatever order they came,
@@ -21,7 +21,7 @@ from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.feed.images import comparable_image, image
 from trinity.engine.spark.types import spark_type
 from trinity.merge.quoting import quoted, text_literal
-from trinity.merge.tombstone import DELETE_KIND, HIDDEN_KIND
+from trinity.merge.row_kinds import StoredKind
 from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, Column, TableDefinition, parse_type
 
@@ -108,7 +108,7 @@ class History:
         was = image(list(self.definition.visible), self.definition)
         rows = stored.selectExpr("*", f"{own} AS {SEQUENCE}", f"{was} AS {_WAS}")
         start, end = quoted(self._start), quoted(self._end)
-        hidden = f"coalesce({ROW_KIND} = {HIDDEN_KIND}, false)"
+        hidden = f"coalesce({ROW_KIND} = {StoredKind.HIDDEN}, false)"
         deletes = f"({DELETED} AND NOT {hidden} AND {end} <=> {SEQUENCE})"
         none = f"CAST(NULL AS {dict(rows.dtypes)[_WAS]})"
         told = (
@@ -161,7 +161,7 @@ class History:
 
     def _rows(self, timeline: DataFrame) -> DataFrame:
         """The rows of the target that are not as they were."""
-        kind = f"CASE WHEN {DELETE} THEN {DELETE_KIND} WHEN {_SHOWN} THEN 0 ELSE {HIDDEN_KIND} END"
+        kind = f"CASE WHEN {DELETE} THEN {StoredKind.DELETED} WHEN {_SHOWN} THEN 0 ELSE {StoredKind.HIDDEN} END"
         ended = f"coalesce(NOT {_PREVIOUS}, false)"  # a version, whose END_AT says so
         kept = f"IF({DELETE}, {_WAS} IS NOT NULL OR NOT {ended}, {_SHOWN} OR {_RANK} <> {_BEGAN})"
         rows = timeline.where(kept).selectExpr("*", f"{kind} AS {ROW_KIND}", f"{self._out()} AS {_OUT}")

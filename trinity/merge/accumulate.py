@@ -18,22 +18,21 @@ from trinity.merge.functions import AggregateFunction, Field, aggregate_function
 from trinity.merge.groups import GroupFold, takes_part
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.removal import kept_after_removal
+from trinity.merge.row_kinds import FoldKind, StoredKind, is_retract
 from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import MergeSpec
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
-__all__ = ["ADD", "CUT", "FITS", "KIND", "PLACE", "VISIBLE", "ColumnFold"]
+__all__ = ["FITS", "KIND", "PLACE", "VISIBLE", "ColumnFold"]
 
 PLACE: Final = "_trinity_place"
 """BIGINT: the row's place in fold order among the rows of its key; larger is later."""
 KIND: Final = "_trinity_kind"
-"""INT: 0 an added row, 1 and 2 a retract (-U, -D), 3 a cut: a hard delete, or a -D that deletes the row."""
+"""INT: a value of :class:`~trinity.merge.row_kinds.FoldKind`."""
 VISIBLE: Final = "_trinity_visible"
 """BOOLEAN: an added row is among those that were folded (D6)."""
 FITS: Final = "_trinity_fits"
 """BOOLEAN: every column's value is in range (A4)."""
-ADD, CUT = 0, 3
-"""Values of :data:`KIND`."""
 _CUT_AT: Final = "_trinity_cut"
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _FLAT: Final = frozenset((*_WHOLE, "boolean", "float", "double", "decimal", "date", "timestamp", "timestamp_ntz"))
@@ -41,11 +40,12 @@ _FLAT: Final = frozenset((*_WHOLE, "boolean", "float", "double", "decimal", "dat
 
 
 def _kind(spec: MergeSpec, cuts: bool) -> str:
-    found = f"WHEN {ROW_KIND} = {CUT} THEN {CUT} " if cuts else ""
+    found = f"WHEN {ROW_KIND} = {StoredKind.DELETED} THEN {FoldKind.CUT} " if cuts else ""
     if spec.row_kind:
         kind = f"rtrim({quoted(spec.row_kind)})"
-        found += f"WHEN {kind} = '-D' THEN {CUT if spec.remove_on_delete else 2} WHEN {kind} = '-U' THEN 1 "
-    return f"CASE {found}ELSE {ADD} END" if found else str(ADD)
+        deleted = FoldKind.CUT if spec.remove_on_delete else FoldKind.RETRACT_DELETE
+        found += f"WHEN {kind} = '-D' THEN {deleted} WHEN {kind} = '-U' THEN {FoldKind.RETRACT_UPDATE} "
+    return f"CASE {found}ELSE {FoldKind.ADD} END" if found else str(FoldKind.ADD)
 
 
 def _key(spec: MergeSpec) -> str:
@@ -93,13 +93,15 @@ class ColumnFold:
             for each key the rows from its last cut on, the cut among them: it stands for what it forgot.
         """
         # few operations: each on a DataFrame costs every read some milliseconds, however many rows there are
-        spec, kind = self.spec, _kind(self.spec, self.hard_deletes)
+        spec = self.spec
+        kind = _kind(spec, self.hard_deletes)
         if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
-            versions = versions.where(f"{kind} NOT IN ({'1, 2' if spec.ignore_delete else '1'})")
+            ignored = is_retract(kind) if spec.ignore_delete else f"{kind} = {FoldKind.RETRACT_UPDATE}"
+            versions = versions.where(f"NOT ({ignored})")
         rows = versions.selectExpr("*", f"{kind} AS {KIND}", f"{_place(spec)} AS {PLACE}")
         if not self._cuts:
             return rows
-        cut = f"max(IF({KIND} = {CUT}, {PLACE}, NULL)) OVER (PARTITION BY {_key(spec)}) AS {_CUT_AT}"
+        cut = f"max(IF({KIND} = {FoldKind.CUT}, {PLACE}, NULL)) OVER (PARTITION BY {_key(spec)}) AS {_CUT_AT}"
         return rows.selectExpr("*", cut).where(f"{_CUT_AT} IS NULL OR {PLACE} >= {_CUT_AT}").drop(_CUT_AT)
 
     @property
@@ -116,7 +118,7 @@ class ColumnFold:
         states = [f"{state} AS {name}" for name, state in self._states().items()]
         visible = f"true AS {VISIBLE}"
         if self.spec.folds_retracts:
-            states.append(f"max({KIND} = {ADD}) AS {VISIBLE}")
+            states.append(f"max({KIND} = {FoldKind.ADD}) AS {VISIBLE}")
             visible = VISIBLE
         found = per_key(rows, self.spec.key, *states)
         return found.selectExpr(*self._results(dict(rows.dtypes)), visible, f"{self._fits()} AS {FITS}")
@@ -124,7 +126,7 @@ class ColumnFold:
     def counting(self, rows: AnyRows) -> AnyRows:
         """The contributions without cuts, and without what a -D of a sequence group removed (D5)."""
         if self._cuts:
-            rows = rows.where(f"{KIND} <> {CUT}")
+            rows = rows.where(f"{KIND} <> {FoldKind.CUT}")
         removing = self.spec.remove_on_group and self.spec.row_kind
         return kept_after_removal(rows, self.spec, PLACE, KIND) if removing else rows
 
@@ -153,7 +155,7 @@ class ColumnFold:
         return found
 
     def _field(self, column: Column, function: FieldFunction, group: SequenceGroup | None, carries: str) -> Field:
-        retract = f"({KIND} IN (1, 2))"
+        retract = f"({is_retract(KIND)})"
         when = f"{takes_part(group)} AND {carries}" if group else carries
         retracts = self.spec.folds_retracts
         if function.ignore_retract or self._unmoved_by_retracts(column, group):
@@ -207,7 +209,7 @@ class ColumnFold:
                 plain=tuple(c for c in group.protected if c not in self.spec.functions),
                 place=PLACE,
                 key=_key(self.spec),
-                retract=f"{KIND} IN (1, 2)" if self.spec.folds_retracts else None,
+                retract=is_retract(KIND) if self.spec.folds_retracts else None,
                 carries=(lambda name: self._carries(self.definition.column(name))) if self.omits else None,
                 packed=_order(n) if n in self.orders else None,
                 flat=all(parse_type(self.definition.column(c).type).name in _FLAT for c in group.columns),

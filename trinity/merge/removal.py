@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from trinity.merge.engine import SequenceGroup
 from trinity.merge.fold import greater
 from trinity.merge.quoting import quoted
+from trinity.merge.row_kinds import FoldKind, is_retract
 from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import MergeSpec
 
@@ -29,7 +30,7 @@ def kept_after_removal(rows: AnyRows, spec: MergeSpec, place: str, kind: str) ->
         rows: row versions in any order.
         spec: the table's options.
         place: BIGINT column, the fold order within a key.
-        kind: INT column: 0 an add, 1 a -U, 2 a -D.
+        kind: INT column, a :class:`~trinity.merge.row_kinds.FoldKind` that is no cut.
     """
     types = {place: "bigint", kind: "int"}  # the place first: by it the rows are sorted
     types |= {name: of for name, of in rows.dtypes if name not in types}
@@ -49,7 +50,7 @@ def _threshold_row(types: Mapping[str, str], spec: MergeSpec, place: str, kind: 
     for n, group in enumerate(spec.remove_on_group):
         values |= {c: f"{_STATE}.s{n}.{quoted(c)}" for c in group.sequence}
     assert spec.row_kind
-    values |= {spec.row_kind: "'-D'", place: f"{last}.{place}", kind: "2"}
+    values |= {spec.row_kind: "'-D'", place: f"{last}.{place}", kind: str(FoldKind.RETRACT_DELETE)}
     fields = [f"CAST({values.get(c, 'NULL')} AS {t}) AS {quoted(c)}" for c, t in types.items()]
     return f"struct({', '.join(fields)})"
 
@@ -88,10 +89,11 @@ class _Machine:
         return f"({' OR '.join(texts)})"
 
     def _step(self) -> str:
-        deletes = f"(NOT a.dead AND {self.kind} = 2 AND {self._any([self._not_older(n) for n in self.numbers])})"
+        not_older = self._any([self._not_older(n) for n in self.numbers])
+        deletes = f"(NOT a.dead AND {self.kind} = {FoldKind.RETRACT_DELETE} AND {not_older})"
         reached = self._any([f"(a.s{n} IS NOT NULL AND {self._not_older(n)})" for n in self.numbers])
         older = self._any([f"({self._takes_part(n)} AND NOT {self._not_older(n)})" for n in self.numbers])
-        revives = f"(a.dead AND {self.kind} = 0 AND {reached} AND NOT {older})"
+        revives = f"(a.dead AND {self.kind} = {FoldKind.ADD} AND {reached} AND NOT {older})"
         parts = ", ".join(f"'s{n}', {self._sequence(n)}" for n in self.numbers)
         dead = "k.deletes OR (a.dead AND NOT k.revives)"
         found = f"named_struct('dead', {dead}, 'start', IF(k.revives, {self.place}, a.start), {parts})"
@@ -100,7 +102,7 @@ class _Machine:
 
     def _sequence(self, n: int) -> str:
         t, not_older = self._tuple(n), self._not_older(n)
-        raised = f"{self.kind} IN (1, 2) AND a.s{n} IS NOT NULL AND {not_older}"
+        raised = f"{is_retract(self.kind)} AND a.s{n} IS NOT NULL AND {not_older}"
         chosen = (
             f"CASE WHEN k.deletes THEN IF({not_older}, {t}, NULL) WHEN k.revives THEN {t} "
             f"WHEN a.dead THEN IF({raised}, {t}, a.s{n}) WHEN {not_older} THEN {t} ELSE a.s{n} END"

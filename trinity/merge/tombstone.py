@@ -9,26 +9,21 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, TableDefinition, parse_type
 
-__all__ = ["DELETE_KIND", "HIDDEN_KIND", "retracts", "tombstone_marks"]
-
-DELETE_KIND: Final = 3
-"""Value of the hidden row kind that means deleted."""
-
-HIDDEN_KIND: Final = 1
-"""Value of the hidden row kind of a row that is kept for a reader of its own and not shown, as a -U is not (U8)."""
+__all__ = ["retracts", "tombstone_marks"]
 
 
 def tombstone_marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:
     """Column -> the value that a tombstone has there; the other columns stay as they were (U5)."""
     if spec.by_column:
-        return {ROW_KIND: DELETE_KIND}
+        return {ROW_KIND: StoredKind.DELETED}
     if spec.tombstone:
         return {spec.tombstone: _tombstone_value(spec, definition)}
     if spec.hidden_row_kind:
-        return {ROW_KIND: DELETE_KIND}
+        return {ROW_KIND: StoredKind.DELETED}
     assert spec.row_kind
     return {spec.row_kind: "-D"}
 

@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 ROW_KIND = "_trinity_row_kind"
-"""INT: NULL or 0 an added row, 3 a deleted one, 4 one that compaction folded. Only in keyed tables without a tombstone
-key (U6)."""
+"""INT: NULL or 0 an added row, 1 one that is kept and not shown, 3 a deleted one, 4 one that compaction folded. Only in
+keyed tables without a tombstone key (U6)."""
 
 CARRIED = "_trinity_carried"
 """STRING: a mark for each column of :attr:`TableDefinition.ever`: 0 not carried; 1 carried, also when it is NULL; +

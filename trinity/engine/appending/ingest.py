@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,12 +21,11 @@ from trinity.errors import TrinityError, nearest
 from trinity.merge.carried import ingested_columns
 from trinity.merge.engine import MergeEngine
 from trinity.merge.parse import merge_spec
+from trinity.merge.row_kinds import ROW_KINDS
 from trinity.merge.write_rules import WriteRules
 from trinity.spi import CARRIED, Column, DataType, TableDefinition, parse_given_type, parse_type, type_text
 
 __all__ = ["PageConformer", "StoredForm", "plan_ingest"]
-
-_ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ class PageConformer:
 
     def _check_row_kind(self, plan: _ColumnPlan, array: pa.Array) -> None:
         trimmed = pc.utf8_rtrim(array, " ")
-        known = pc.or_kleene(pc.is_null(trimmed), pc.is_in(trimmed, value_set=pa.array(_ROW_KINDS)))
+        known = pc.or_kleene(pc.is_null(trimmed), pc.is_in(trimmed, value_set=pa.array(ROW_KINDS)))
         if not pc.all(known, min_count=0).as_py():
             bad = array.filter(pc.invert(known))[0].as_py()
             raise TrinityError(

@@ -12,9 +12,9 @@ from typing import Final
 
 from trinity.merge.fold import ARRIVAL, UNSURE
 from trinity.merge.quoting import quoted, text_literal
+from trinity.merge.row_kinds import StoredKind
 from trinity.merge.rows import AnyRows, SqlRows
 from trinity.merge.spec import MergeSpec
-from trinity.merge.tombstone import DELETE_KIND
 from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSource, Tier, moment_of_append
 
 __all__ = ["POSITION_BITS", "dated", "is_lost", "restored"]
@@ -49,7 +49,7 @@ def restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec
     columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
     key = ", ".join(map(quoted, spec.key))
     # a key that a statement vacates and fills starts blank: its hard delete comes first
-    cut = f"IF({ROW_KIND} <=> {DELETE_KIND}, 0, 1), " if spec.by_column else ""
+    cut = f"IF({ROW_KIND} <=> {StoredKind.DELETED}, 0, 1), " if spec.by_column else ""
     order = f"{_MOMENT}, {cut}{ARRIVAL}"
     place = f"CAST(row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS BIGINT)"
     rows = dated(rows, files, splits).selectExpr("*", f"{_moment(files, splits)} AS {_MOMENT}")

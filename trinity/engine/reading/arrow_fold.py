@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from trinity.engine.reading.arrow_keys import Keys
 from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine
+from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
-from trinity.merge.tombstone import DELETE_KIND, HIDDEN_KIND, retracts
+from trinity.merge.tombstone import retracts
 from trinity.spi import ROW_KIND, Deletes
 from trinity.storage import stored_pages, system_trouble
 
@@ -49,7 +50,7 @@ def is_deleted(spec: MergeSpec, rows: pa.Table) -> pa.ChunkedArray:
     if spec.row_kind:
         found = pc.or_(found, retracts(rows.column(spec.row_kind)))
     if spec.hidden_row_kind and ROW_KIND in rows.column_names:
-        kinds = pa.array([HIDDEN_KIND, DELETE_KIND], rows.schema.field(ROW_KIND).type)
+        kinds = pa.array([StoredKind.HIDDEN, StoredKind.DELETED], rows.schema.field(ROW_KIND).type)
         found = pc.or_(found, pc.is_in(rows.column(ROW_KIND), value_set=kinds))
     return found
 

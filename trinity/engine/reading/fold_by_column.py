@@ -18,9 +18,10 @@ from trinity.engine.reading.bitmap_fold import register_bitmap_unions
 from trinity.engine.reading.fold_bounds import packed_orders, small_sums
 from trinity.engine.reading.scan import log_scan, plain_scan, tiers
 from trinity.errors import TrinityError
-from trinity.merge.accumulate import ADD, CUT, FITS, KIND, PLACE, VISIBLE, ColumnFold
+from trinity.merge.accumulate import FITS, KIND, PLACE, VISIBLE, ColumnFold
 from trinity.merge.fold import ARRIVAL, SINCE
 from trinity.merge.quoting import quoted
+from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
@@ -42,9 +43,6 @@ __all__ = [
     "unsaid",
     "versions",
 ]
-
-_FOLDED: Final = 4
-"""Value of the hidden row kind of base rows: they are known by it where another engine put them among the log."""
 
 _ASIDE: Final = 1 << 40
 """Rows put aside arrive before the base, whose arrival is -1."""
@@ -109,7 +107,8 @@ def placed(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: Merge
 
 def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
     """Base rows that another engine rewrote among the log: before it, as the base is; or not at all, as the base."""
-    is_folded = f"{ROW_KIND} <=> {_FOLDED}"
+    # base rows are known by their kind where another engine put them among the log
+    is_folded = f"{ROW_KIND} <=> {StoredKind.FOLDED}"
     if spec.keeps_history:
         return rows.where(f"NOT ({is_folded})")
     columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
@@ -196,7 +195,9 @@ class _Rewrite:
     def __init__(self, rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> None:
         self.spec = spec
         self.storage = [quoted(f.name) for f in splits.storage]
-        self.marked = [f"{_FOLDED} AS {ROW_KIND}" if f.name == ROW_KIND else quoted(f.name) for f in splits.storage]
+        self.marked = [
+            f"{StoredKind.FOLDED} AS {ROW_KIND}" if f.name == ROW_KIND else quoted(f.name) for f in splits.storage
+        ]
         self.fold = replace(_fold(splits, spec), raises=False)
         self.counted = self.fold.contributions(rows)
         self.folded = self.fold(self.counted)
@@ -237,9 +238,9 @@ class _Rewrite:
         # in arrival order nothing can come before a cut or a revival any more
         rows = self.counted if spec.ordering else self.fold.counting(self.counted)
         key = ", ".join(map(quoted, spec.key))
-        rows = rows.selectExpr("*", f"max({KIND} = {ADD}) OVER (PARTITION BY {key}) AS {VISIBLE}")
+        rows = rows.selectExpr("*", f"max({KIND} = {FoldKind.ADD}) OVER (PARTITION BY {key}) AS {VISIBLE}")
         if not spec.keeps_history:
-            rows = rows.where(f"NOT {VISIBLE} OR {KIND} = {CUT}")
+            rows = rows.where(f"NOT {VISIBLE} OR {KIND} = {FoldKind.CUT}")
         if spec.tombstone_retention_ms is not None:
             oldest = self.now - spec.tombstone_retention_ms
             rows = rows.where(f"{VISIBLE} OR coalesce({SINCE}, {self.now}) >= {oldest}")
