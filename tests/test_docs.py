@@ -73,6 +73,16 @@ def test_the_first_example_runs_as_it_is_pasted(
     assert capsys.readouterr().out.strip() == found[2].strip()
 
 
+def test_the_glossary_has_each_term_once_in_order() -> None:
+    rows = re.findall(r"^\| (.+?) \| (.+?) \|$", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)[1:]
+    terms = [term.lower().replace("-", " ") for term, _ in rows]
+    assert len(terms) > 50
+    assert terms == sorted(set(terms))
+    rules = set(re.findall(r'<a id="(\w+)">', (ROOT / "docs/semantics.md").read_text()))
+    cited = re.findall(r"semantics\.md#(\w+)", (ROOT / "docs/glossary.md").read_text())
+    assert [rule for rule in cited if rule not in rules] == []
+
+
 def test_every_code_has_its_row() -> None:
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE)
     assert sorted(code for row in rows for code in re.findall(r"`(\w+)`", row)) == sorted(CODES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.support.reader_matrix import KINDS, READERS, cells, on_page
+from tests.support.reader_matrix import FOLDER_READERS, KINDS, READERS, cells, folder_cells, on_page
 from trinity import Column, Session
 
 SHORT = (("parquet", "partitioned"), ("iceberg", "tombstone"))
@@ -19,6 +19,11 @@ def test_the_page_says_what_readers_see(session: Session, fmt: str, kind: str) -
     found = cells(session, fmt, kind)
     assert not any("wrong" in seen for seen in found.values()), found
     assert found == on_page(fmt, kind), "run python -m tests.support.reader_matrix"
+
+
+@pytest.mark.parametrize("kind", [k if k == "partitioned" else pytest.param(k, marks=pytest.mark.full) for k in KINDS])
+def test_readers_of_a_folder(session: Session, kind: str) -> None:
+    assert folder_cells(session, kind) == dict.fromkeys(FOLDER_READERS, "live")
 
 
 def test_the_folder_of_a_parquet_table_once_vacuumed(session: Session) -> None:

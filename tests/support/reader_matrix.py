@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
 import trinity
@@ -22,7 +24,7 @@ from tests.support.iceberg import iceberg_spark, pyiceberg
 from trinity import Column, Session
 from trinity.table import Table
 
-__all__ = ["KINDS", "PAGE", "READERS", "cells", "on_page"]
+__all__ = ["FOLDER_READERS", "KINDS", "PAGE", "READERS", "cells", "folder_cells", "on_page"]
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "other-engines.md"
 Rows = list[dict[str, Any]]
@@ -100,6 +102,15 @@ READERS: Final[Mapping[str, Mapping[str, Callable[[Session, Table], pa.Table]]]]
         "DuckDB over Arrow": _duckdb_iceberg,
     },
 }
+
+FOLDER_READERS: Final[Mapping[str, Callable[[Session, str], pa.Table]]] = {
+    "DuckDB": lambda _, folder: duckdb.read_parquet(f"{folder}/**/*.parquet").to_arrow_table(),
+    "Polars": lambda _, folder: pl.read_parquet(f"{folder}/**/*.parquet").to_arrow(),
+    "pyarrow": lambda _, folder: pq.read_table(folder, partitioning=None),
+    "pandas": lambda _, folder: pa.Table.from_pandas(pd.read_parquet(folder, partitioning=None)),
+    "Spark": lambda session, folder: session.spark.read.parquet(folder).toArrow(),
+}
+"""Readers of a folder, as they are commonly given one."""
 
 
 # -- tables -----------------------------------------------------------------------------------------------
@@ -212,6 +223,19 @@ def cells(session: Session, fmt: str, kind: str) -> dict[str, str]:
         for name, read in READERS[fmt].items():
             found[name].append(_seen(read, session, table, versions, live))
     return {name: "; ".join(seen) for name, seen in found.items()}
+
+
+def folder_cells(session: Session, kind: str) -> dict[str, str]:
+    """Reader -> what it sees of the folder of a Parquet table that is compacted in full and vacuumed."""
+    states = _states(session, "parquet", kind)
+    next(states)
+    table, versions, live = next(states)
+    table.vacuum("0 seconds")
+
+    def reading(read: Callable[[Session, str], pa.Table]) -> Callable[[Session, Table], pa.Table]:
+        return lambda session, table: read(session, table.location)
+
+    return {name: _seen(reading(read), session, table, versions, live) for name, read in FOLDER_READERS.items()}
 
 
 # -- the page ---------------------------------------------------------------------------------------------
