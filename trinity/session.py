@@ -8,8 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from trinity.calls import public
-from trinity.calls.stopped import is_stopped
+from trinity.calls import is_stopped, public
 from trinity.catalogs import Catalogs
 from trinity.datasource.rendezvous import offer, withdraw
 from trinity.definition.columns import Columns, columns_of

@@ -87,7 +87,7 @@ OF_SPARK = {
     "trinity.engine.reading.bitmap_fold": "registers a function in a running Spark",
     "trinity.engine.spark.class_lookups": "changes a Spark that was just started",
     "trinity.engine.spark.classified": "while Spark is started, under its lock",
-    "trinity.engine.spark.local": "the same",
+    "trinity.engine.spark.jars": "the same",
 }
 """Modules that import pyspark by themselves, and why that is not its first import by one of several threads."""
 

@@ -2,5 +2,6 @@
 
 from trinity.calls.causes import as_trinity, translated
 from trinity.calls.decorator import CallError, public, translated_by
+from trinity.calls.stopped import STOPPED, is_stopped
 
-__all__ = ["CallError", "as_trinity", "public", "translated", "translated_by"]
+__all__ = ["STOPPED", "CallError", "as_trinity", "is_stopped", "public", "translated", "translated_by"]

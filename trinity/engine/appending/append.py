@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trinity.calls.stopped import STOPPED, is_stopped
+from trinity.calls import STOPPED, is_stopped
 from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.defaults import default_values
