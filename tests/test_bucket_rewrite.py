@@ -82,11 +82,11 @@ def check_in_order(table: Table, key: list[str]) -> None:
 def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: str, key: str, folded: None) -> None:
     """New keys before, between and after those of the base, which has several pages; late rows; deleted ones."""
     table = made(session, tiered_fmt, KEYS[key])
-    upsert(table, [row(n, 10, "base") for n in range(0, 300_000, 2)])
+    upsert(table, [row(n, 10, "base") for n in range(0, 100_000, 2)])
     table.compact(full=True)
     draw = random.Random(5)
     for commit in range(3):
-        changed = draw.sample(range(-1000, 301_000), 4000)
+        changed = draw.sample(range(-1000, 101_000), 4000)
         upsert(
             table,
             [row(n, draw.choice([None, 9, 10, 11, 12]), f"log{commit}", draw.random() < 0.2) for n in set(changed)],
@@ -97,7 +97,7 @@ def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: st
     assert shown(table) == before
     check_in_order(table, KEYS[key])
     # what was put aside still beats what comes late (K6)
-    deleted = set(range(-1000, 301_000)) - {r[1] for r in before}
+    deleted = set(range(-1000, 101_000)) - {r[1] for r in before}
     upsert(table, [row(n, 9, "late") for n in sorted(deleted)[::50]])
     late = shown(table)
     table.compact(full=True)

@@ -13,7 +13,7 @@ from trinity import Column, Session
 from trinity.table import Table
 
 
-@pytest.fixture(params=["plain", "keyed"])
+@pytest.fixture(params=["plain", pytest.param("keyed", marks=pytest.mark.full)])
 def kind(request: pytest.FixtureRequest) -> str:
     """Tables without and with a primary key."""
     return str(request.param)

@@ -110,6 +110,7 @@ def test_statements_store_what_spark_stores(session: Session, tiered_fmt: str) -
     assert in_order(table.to_arrow()) == changed
 
 
+@pytest.mark.full
 def test_the_data_source_tells_spark_of_char(session: Session) -> None:
     table = session.create_table("parquet.default.t", [Column("c", "char(4)"), Column("n", "int")])
     table.append(pa.table({"c": ["ab", "cd"], "n": [1, 2]}))

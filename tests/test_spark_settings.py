@@ -122,6 +122,7 @@ def answers(session: Session, table: str) -> list[Any]:
     return found
 
 
+@pytest.mark.full
 def test_no_setting_changes_an_answer(session: Session, spark: SparkSession, tiered_fmt: str) -> None:
     wanted = answers(session, f"{tiered_fmt}.default.t")
     session.drop_table(f"{tiered_fmt}.default.t")

@@ -236,6 +236,7 @@ def test_values_are_written_as_in_sql(value: Any, text: str) -> None:
     assert value_text(value) == text
 
 
+@pytest.mark.full
 def test_rows_are_told_in_sql(session: Session) -> None:
     """A MERGE that meets one row twice, and one that inserts a live key."""
     session.use("parquet", "default")

@@ -185,7 +185,10 @@ def test_a_feature_that_trinity_does_not_keep_to_is_deltas_to_commit(
     assert ids(lake, table) == [1, 2]
 
 
-@pytest.mark.parametrize("asked", ["delta.enableRowTracking = true", "delta.feature.rowTracking = supported"])
+@pytest.mark.parametrize(
+    "asked",
+    [pytest.param("delta.enableRowTracking = true", marks=pytest.mark.full), "delta.feature.rowTracking = supported"],
+)
 def test_rows_are_numbered_as_delta_does(
     lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, asked: str
 ) -> None:
