@@ -98,7 +98,7 @@ def outcomes(names: Sequence[str], fmt: str, folder: Path, java: str | None = No
     """
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(_LOADED)
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
+    with ThreadPoolExecutor(_AT_ONCE if java is not None else 1) as threads:  # a Spark needs the machine
         return list(threads.map(lambda name: _forked(context, name, fmt, folder / name, java), names))
 
 

@@ -36,6 +36,13 @@ def test_every_callable_is_the_first_call_on_other_formats(tmp_path: Path, fmt: 
     assert bad(outcomes(NAMES, fmt, tmp_path, java=str(tmp_path / "nosuch"))) == []
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_every_way_to_use_spark_is_the_first_call_of_a_process(tmp_path: Path, fmt: str) -> None:
+    found = outcomes([*FORMS, "trinity.cdc.follow"], fmt, tmp_path)
+    assert [outcome for outcome in found if outcome.code is not None] == []
+
+
 THREADS: Final = 16
 AT_ONCE = """
 import json, os, threading
@@ -70,6 +77,18 @@ ARROW: Final = """
             (table.health, table.splits, lambda: table.definition, lambda: session.timezone)[number % 4]()
             assert session.list_tables(fmt, "default") == ["t"]
 """
+SPARK: Final = """
+            rows = pa.table({"k": [number], "v": ["x"]})
+            insert = f"INSERT INTO {fmt}.default.t VALUES ({number}, 'x')"
+            (
+                lambda: table.upsert(session.spark.createDataFrame([(number, "x")], "k bigint, v string")),
+                lambda: session.sql(insert),
+                lambda: table.merge(rows, "t.k = s.k").when_not_matched_insert_all().execute(),
+                lambda: (table.upsert(rows), table.update(f"k = {number}", {"v": "'y'"})),
+                lambda: (table.upsert(rows), table.delete(f"k = -{number} - 1")),
+            )[number % 5]()
+            assert number in [row.k for row in table.to_df().collect()]
+"""
 
 
 def made_at_once(folder: Path, work: str) -> tuple[list[object], list[list[int]]]:
@@ -86,3 +105,8 @@ EXPECTED: Final = [list(range(n, THREADS, 3)) for n in range(3)]
 
 def test_sixteen_threads_call_first_at_once(tmp_path: Path) -> None:
     assert made_at_once(tmp_path / "w", ARROW) == ([], EXPECTED)
+
+
+@pytest.mark.full
+def test_sixteen_threads_start_spark_at_once(tmp_path: Path) -> None:
+    assert made_at_once(tmp_path / "w", SPARK) == ([], EXPECTED)
