@@ -7,7 +7,7 @@ import pickle
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -67,15 +67,19 @@ def test_a_busy_store_is_asked_again(plain: Table, object_server: ObjectServer) 
     assert len(stored(object_server, plain)) == 2
 
 
+def reads_data(request: Request) -> bool:
+    """Tell whether a request is for a data file, or for what the store knows of it."""
+    return ".parquet" in request.path and request.method in ("GET", "HEAD")
+
+
 @contextmanager
-def silent(proxy: Proxy, ending: str, *, times: int) -> Iterator[list[Request]]:
-    """Has the store do what it is asked, and say nothing of it, so many times; gives the requests."""
+def silent(proxy: Proxy, meant: Callable[[Request], bool], *, times: int) -> Iterator[list[Request]]:
+    """Has the store do what is meant, and say nothing of it, so many times; gives the requests."""
     unanswered: list[Request] = []
     over = threading.Event()
 
     def says_nothing(request: Request, ask: Any) -> Answer | None:
-        meant = not ending or (request.method == "PUT" and request.path.endswith(ending))
-        if not meant or len(unanswered) == times:
+        if not meant(request) or len(unanswered) == times:
             return None
         unanswered.append(request)
         ask()
@@ -94,7 +98,10 @@ def silent(proxy: Proxy, ending: str, *, times: int) -> Iterator[list[Request]]:
 def test_what_a_store_does_and_does_not_say_is_done_once(
     plain: Table, lake: BucketLake, object_server: ObjectServer, ending: str
 ) -> None:
-    with silent(object_server.proxy, ending, times=1) as unanswered:
+    def puts(request: Request) -> bool:
+        return request.method == "PUT" and request.path.endswith(ending)
+
+    with silent(object_server.proxy, puts, times=1) as unanswered:
         assert plain.append(ROWS).version == FIRST[lake.fmt] + 1
     assert len(unanswered) == 1
     assert len(stored(object_server, plain)) == 2
@@ -103,7 +110,7 @@ def test_what_a_store_does_and_does_not_say_is_done_once(
 
 @pytest.mark.full
 def test_a_store_that_says_nothing_is_named(lake: BucketLake, object_server: ObjectServer) -> None:
-    with silent(object_server.proxy, "", times=99) as unanswered:
+    with silent(object_server.proxy, lambda _: True, times=99) as unanswered:
         said = refusal("FILESYSTEM_ERROR", lake.connect)
     assert str(object_server.proxy.port) in said
     often = Counter((request.method, request.path) for request in unanswered)
@@ -163,7 +170,7 @@ def test_a_store_that_shows_no_data_file_is_not_told_as_damage(
     plain.append(ROWS)
 
     def hides(request: Request, ask: Any) -> Answer | None:
-        return answer if ".parquet" in request.path and request.method in ("GET", "HEAD") else None
+        return answer if reads_data(request) else None
 
     with object_server.proxy.faulty(hides):
         assert plain.location in refusal(code, plain.to_arrow)
@@ -178,7 +185,7 @@ def test_a_store_that_shows_no_data_file_of_a_log_is_told_by_the_process(
     asking: list[str] = []
 
     def hides(request: Request, ask: Any) -> Answer | None:
-        if ".parquet" not in request.path or request.method not in ("GET", "HEAD"):
+        if not reads_data(request):
             return None
         asking.append(request.headers["user-agent"])
         return Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
@@ -194,23 +201,10 @@ def test_a_store_that_shows_no_data_file_of_a_log_is_told_by_the_process(
 def test_a_store_that_says_nothing_of_a_data_file_is_given_up(s3: Session, object_server: ObjectServer) -> None:
     table = s3.create_table("keyed", COLUMNS, primary_key=["k"])
     table.upsert(ROWS)
-    asked: list[str] = []
-    over = threading.Event()
-
-    def says_nothing(request: Request, ask: Any) -> Answer | None:
-        if ".parquet" not in request.path or request.method not in ("GET", "HEAD"):
-            return None
-        asked.append(request.path)
-        over.wait()
-        return LOST
-
-    with object_server.proxy.faulty(says_nothing):
-        try:
-            assert table.location in refusal("FILESYSTEM_ERROR", table.to_arrow)
-        finally:
-            over.set()
+    with silent(object_server.proxy, reads_data, times=99) as unanswered:
+        assert table.location in refusal("FILESYSTEM_ERROR", table.to_arrow)
     seconds_each = 5
-    assert 1 < len(asked) * seconds_each < 30
+    assert 1 < len(unanswered) * seconds_each < 30
 
 
 # -- bad input --------------------------------------------------------------------------------------------
