@@ -26,6 +26,7 @@ from pyspark.sql.types import (
     MapType,
     NullType,
     NumericType,
+    StringType,
     StructField,
     StructType,
     TimestampNTZType,
@@ -37,7 +38,7 @@ from pyspark.sql.types import (
 __all__ = [
     "AnalysisException", "ParseException", "PySparkException",
     "Column", "DataFrame", "F", "SparkConf", "SparkContext", "SparkSession", "StorageLevel",
-    "ArrayType", "CharType", "DataType", "DateType", "MapType", "NullType", "NumericType", "StructField", "StructType",
-    "TimestampNTZType", "TimestampType", "VarcharType", "VariantType",
+    "ArrayType", "CharType", "DataType", "DateType", "MapType", "NullType", "NumericType", "StringType", "StructField",
+    "StructType", "TimestampNTZType", "TimestampType", "VarcharType", "VariantType",
     "from_arrow_schema", "to_arrow_schema", "to_arrow_type",
 ]  # fmt: skip

@@ -131,7 +131,8 @@ def create_changes_target(
         keys, sequence_by, apply_as_deletes, ignore_null_updates, column_list, except_columns, stored_as_scd_type,
         track_history_column_list, track_history_except_column_list,
     )  # fmt: skip
-    columns = columns_of(source) if _is_schema(source) else _Source.of(source).columns
+    schema = source.schema if is_spark_frame(source) else source
+    columns = columns_of(schema) if _is_schema(schema) else _Source.of(source).columns
     shape = shape_of(given.words([column.name for column in columns]), columns)
     options = {**shape.properties, **(properties or {})}
     return _created(session, name, shape, options, partition_by, if_not_exists=if_not_exists)
@@ -147,7 +148,7 @@ class _Source:
     @classmethod
     def of(cls, source: Any) -> _Source:
         if is_spark_frame(source):
-            return cls(source, columns_of(source.schema))
+            return cls(source, columns_of(source.schema, collated=True))
         rows = arrow_reader(source).read_all()
         return cls(rows, columns_of(rows.schema))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 import pyarrow as pa
 
+from trinity.definition.collations import check_not_collated
 from trinity.errors import TrinityError
 from trinity.spi import Column, type_text
 
@@ -18,15 +19,19 @@ __all__ = ["Columns", "columns_of"]
 Columns: TypeAlias = Union[Sequence[Column], pa.Schema, "StructType"]
 
 
-def columns_of(given: Columns) -> list[Column]:
+def columns_of(given: Columns, *, collated: bool = False) -> list[Column]:
     """The columns; a schema's fields keep their NOT NULL, and comments of Spark's.
 
+    Args:
+        given: the columns.
+        collated: whether texts may have collations, as no table is made of the columns.
+
     Raises:
-        TrinityError: TYPE_MISMATCH for a type without a counterpart in a table.
+        TrinityError: TYPE_MISMATCH for a type without a counterpart in a table, NOT_SUPPORTED for a collation.
     """
     if isinstance(given, pa.Schema):
         return [_of_arrow(field) for field in given]
-    return [column if isinstance(column, Column) else _of_spark(column) for column in given]
+    return [column if isinstance(column, Column) else _of_spark(column, collated) for column in given]
 
 
 def _of_arrow(field: pa.Field) -> Column:
@@ -40,7 +45,7 @@ def _of_arrow(field: pa.Field) -> Column:
     return Column(field.name, kind, field.nullable)
 
 
-def _of_spark(field: StructField) -> Column:
+def _of_spark(field: StructField, collated: bool) -> Column:
     from trinity.engine.spark.types import arrow_schema
     from trinity.spark_names import CharType, StructType, VarcharType
 
@@ -48,5 +53,7 @@ def _of_spark(field: StructField) -> Column:
     if isinstance(field.dataType, CharType | VarcharType):
         return Column(field.name, field.dataType.simpleString(), field.nullable, comment=comment)
     (arrow,) = arrow_schema(StructType([field]))
+    if not collated:
+        check_not_collated(arrow)
     found = _of_arrow(arrow)
     return Column(found.name, found.type, found.nullable, comment=comment)

@@ -28,7 +28,7 @@ from trinity_delta.features import CONDITIONAL_PUT
 from trinity_delta.fields import every_field, fields_of, mapping_mode, required_within
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.log import is_restore
-from trinity_delta.schema import CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT
+from trinity_delta.schema import COLLATIONS, CONSTRAINT, DEFAULT, ID, PHYSICAL, TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -271,13 +271,17 @@ def _physical_name(field: Mapping[str, Any], metadata: Mapping[str, Any]) -> str
 
 
 def as_column(table: TableHandle, field: Mapping[str, Any], metadata: Mapping[str, Any]) -> Column:
-    """A field as a column. Raises NOT_SUPPORTED for a type that Trinity does not have."""
+    """A field as a column. Raises NOT_SUPPORTED for a type that Trinity does not have, and for a collation."""
     name, about, stored = field["name"], field["metadata"], _physical_name(field, metadata)
     try:
         kind = parse_type(about[TEXT]) if TEXT in about else _type(field["type"])
     except TrinityError as error:
         what = f"the column '{name}', whose type Trinity does not have: {error.message}"
         raise refused(table, what) from error
+    for inner in every_field([field]):
+        if COLLATIONS in inner["metadata"]:
+            paths = ", ".join(inner["metadata"][COLLATIONS])
+            raise refused(table, f"the column '{name}' with a collation ({paths}), by which Trinity does not compare")
     required = tuple(required_within(field["type"]))
     column = Column(name, str(kind), field["nullable"], about.get(DEFAULT), about.get("comment"), required=required)
     return column if stored == name else replace(column, stored=stored)

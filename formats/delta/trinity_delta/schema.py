@@ -14,6 +14,7 @@ from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, TableDefinition, parse_type, stored_field
 
 __all__ = [
+    "COLLATIONS",
     "CONSTRAINT",
     "DEFAULT",
     "DEFINITION",
@@ -54,6 +55,8 @@ DEFAULT: Final = "CURRENT_DEFAULT"
 """Metadata of a field: its DEFAULT, as Spark keeps it."""
 TEXT: Final = "__CHAR_VARCHAR_TYPE_STRING"
 """Metadata of a field: CHAR(n) or VARCHAR(n), as Spark keeps it."""
+COLLATIONS: Final = "__COLLATIONS"
+"""Metadata of a field: path of a text in it -> its collation, as Spark keeps it."""
 CONSTRAINT: Final = "delta.constraints."
 """Prefix of the table settings that are CHECK constraints."""
 _CHANGES: Final = "delta.typeChanges"

@@ -7,6 +7,7 @@ from functools import partial
 import pyarrow as pa
 
 from trinity.definition import altering, evolve
+from trinity.definition.collations import check_not_collated
 from trinity.engine.appending.casts import assignable
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
@@ -36,7 +37,7 @@ def evolved(definition: TableDefinition, given: pa.Schema) -> TableDefinition:
     Raises:
         TrinityError: INVALID_ARGUMENTS for a new column with the name of one of a change feed's, or one that no column
             can have (N1); TYPE_MISMATCH for a column that can neither take the data's values nor be widened to their
-            type, and for a new one without a type.
+            type, and for a new one without a type; NOT_SUPPORTED for a new one with a collation.
     """
     for field in given:
         definition = _with(definition, field)
@@ -60,6 +61,7 @@ def _with(definition: TableDefinition, field: pa.Field) -> TableDefinition:
                 f"Column '{field.name}' of the data is NULL throughout and has no type, by which table "
                 f"'{definition.full_name}' could take it; cast it, or leave it out.",
             )
+        check_not_collated(field)
         return evolve.added(definition, Column(field.name, str(found)))
     if column.hidden or found is None:
         return definition

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
+from trinity.definition.collations import COLLATED
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, parse_type
 from trinity.storage import spark_schema
@@ -13,7 +15,7 @@ from trinity.storage import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType as SparkType
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StringType, StructType
 
 __all__ = ["arrow_frame", "arrow_schema", "check_time_type", "spark_type"]
 
@@ -38,31 +40,49 @@ def arrow_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
 
 def arrow_schema(rows: StructType) -> pa.Schema:
-    """Spark's schema as Arrow's. Raises TYPE_MISMATCH, naming the column, for a type that no table has."""
-    from trinity.spark_names import PySparkException, StructType, to_arrow_schema
+    """Spark's schema as Arrow's, a field with a collation marked as :data:`COLLATED`.
+
+    Raises:
+        TrinityError: TYPE_MISMATCH, naming the column, for a type that no table has.
+    """
+    from trinity.spark_names import PySparkException, StructType, VariantType, to_arrow_schema
 
     found = []
     for field in rows.fields:
         kind = field.dataType.simpleString()
         message = f"Column '{field.name}': type {kind} has no counterpart in a table; cast it first."
-        if _has_variant(field.dataType):
+        parts = list(_parts(field.name, field.dataType))
+        # Arrow has a VARIANT as a struct of bytes, which is not what its owner meant
+        if any(isinstance(part, VariantType) for _, part in parts):
             raise TrinityError("TYPE_MISMATCH", message)
+        collated = next((f"{path} {part.collation}" for path, part in parts if _is_collated(part)), None)
         try:
-            found += to_arrow_schema(StructType([field]))
+            (arrow,) = to_arrow_schema(StructType([field]))
+            found.append(arrow if collated is None else arrow.with_metadata({COLLATED: collated}))
         except (PySparkException, ValueError) as error:  # of array() and map() the types are void
             raise TrinityError("TYPE_MISMATCH", message) from error
     return pa.schema(found)
 
 
-def _has_variant(kind: SparkType) -> bool:
-    """True for VARIANT at any depth: Arrow has it as a struct of bytes, which is not what its owner meant."""
-    from trinity.spark_names import ArrayType, MapType, StructType, VariantType
+def _parts(path: str, kind: SparkType) -> Iterator[tuple[str, SparkType]]:
+    """Yield path and type of a column and of all that is within it."""
+    from trinity.spark_names import ArrayType, MapType, StructType
 
+    yield path, kind
     if isinstance(kind, StructType):
-        return any(_has_variant(field.dataType) for field in kind.fields)
-    if isinstance(kind, MapType):
-        return _has_variant(kind.keyType) or _has_variant(kind.valueType)
-    return isinstance(kind, VariantType) or (isinstance(kind, ArrayType) and _has_variant(kind.elementType))
+        for field in kind.fields:
+            yield from _parts(f"{path}.{field.name}", field.dataType)
+    elif isinstance(kind, ArrayType):
+        yield from _parts(f"{path}.element", kind.elementType)
+    elif isinstance(kind, MapType):
+        yield from _parts(f"{path}.key", kind.keyType)
+        yield from _parts(f"{path}.value", kind.valueType)
+
+
+def _is_collated(kind: SparkType) -> TypeGuard[StringType]:
+    from trinity.spark_names import StringType
+
+    return isinstance(kind, StringType) and not kind.isUTF8BinaryCollation()
 
 
 def check_time_type(columns: tuple[Column, ...], spark: SparkSession) -> None:

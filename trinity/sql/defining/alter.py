@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from trinity.definition import evolve
+from trinity.definition.collations import not_collated
 from trinity.errors import TrinityError
 from trinity.spi import TableDefinition
 from trinity.sql.parsing.columns import default_text, read_check, read_column
@@ -124,8 +125,11 @@ def _addition(node: exp.ColumnDef, dialect: str) -> evolve.Change:
 def _column_changes(action: exp.AlterColumn, statement: Statement) -> list[evolve.Change]:
     name, args = action.name, action.args
     changes: list[evolve.Change] = []
+    if args.get("collate"):
+        raise not_collated(name, args["collate"].sql(dialect=statement.dialect))
     if args.get("dtype") is not None:
-        changes.append(partial(evolve.with_type, name=name, type_text=type_text(args["dtype"], statement.dialect)))
+        kind = type_text(args["dtype"], statement.dialect, name)
+        changes.append(partial(evolve.with_type, name=name, type_text=kind))
     if args.get("comment"):
         changes.append(partial(evolve.with_comment, name=name, comment=args["comment"].name))
     if args.get("default") is not None:

@@ -70,10 +70,7 @@ def read_column(node: exp.ColumnDef, dialect: str) -> tuple[Column, bool]:
     """
     if not isinstance(node.kind, exp.DataType):
         raise TrinityError("SYNTAX_ERROR", f"Column '{node.name}' has no type.")
-    try:
-        kind = type_text(node.kind, dialect)
-    except TrinityError as error:
-        raise TrinityError(error.code, f"Column '{node.name}': {error.message}") from error
+    kind = type_text(node.kind, dialect, node.name)
     nullable, default, comment, key = True, None, None, False
     for constraint in node.constraints:
         rule = constraint.kind
