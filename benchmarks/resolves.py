@@ -8,7 +8,7 @@ from benchmarks.peers import MERGE_ON_READ, Native
 from benchmarks.results import Result, beside_best
 from benchmarks.tables import FormatsBench, fingerprint
 from benchmarks.timing import timings_of
-from trinity.engine.reading.passed_rows import forget
+from trinity.engine.reading.hidden_rows import forget
 
 __all__ = ["ResolveBench"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trinity.engine.reading.arrow_keys import Keys, rows_with_keys
+from trinity.engine.reading.local.keys import Keys, rows_with_keys
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "tinyint": (pa.int8(), st.integers(-3, 3)),
@@ -63,7 +63,7 @@ def test_keys_are_found_where_python_finds_them(tables: tuple[pa.Table, pa.Table
     )
     expected = [by_key.get(key, -1) for key in keys_of(rows)]
     assert found.numbers(rows).tolist() == expected
-    places, which = found.met(rows)
+    places, which = found.lookup(rows)
     assert places.tolist() == [place for place, number in enumerate(expected) if number != -1]
     assert which.tolist() == [number for number in expected if number != -1]
     assert np.array_equal(rows_with_keys(rows, some, some.column_names), places)

@@ -31,7 +31,7 @@ KEYS = {"whole": ["number"], "in parts": ["name", "number"], "text": ["name"]}
 def folded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs are folded by the process, as in a local Spark, or by Spark, as on a cluster."""
     if request.param == "by Spark":
-        monkeypatch.setattr("trinity.engine.compacting.winners_here._MOST_BYTES", 0)
+        monkeypatch.setattr("trinity.engine.reading.plan.MOST_LOCAL_BYTES", 0)
 
 
 def made(session: Session, fmt: str, key: list[str], **options: str) -> Table:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trinity import Column, Session, Table
-from trinity.engine.reading.base_buckets import bucket_types
+from trinity.engine.reading.layout import bucket_types
+from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.merge.quoting import text_literal
@@ -43,7 +44,7 @@ def left(table: TableDefinition, where: str, types: str | None = None) -> set[in
     """The buckets whose files a predicate leaves."""
     types = bucket_types(table) if types is None else types
     files = [DataFile(f"/t/{n}.parquet", 1, 1, bucket=Bucket(n, COUNT, types)) for n in range(COUNT)]
-    return {f.bucket.index for f in prune(files, table, where, None, lambda: "America/New_York") if f.bucket}
+    return {f.bucket.index for f in prune(files, Predicate.of(table, where, lambda: "America/New_York")) if f.bucket}
 
 
 def hashed(table: TableDefinition, keys: list[tuple[Any, ...]]) -> set[int]:

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from trinity import Column, TrinityError
-from trinity.engine.reading import deleted_rows
-from trinity.engine.reading.deleted_rows import bits_of
+from trinity.engine.reading.spark import deleted_rows
+from trinity.engine.reading.spark.deleted_rows import bits_of
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
 from trinity.storage import ParquetSinkProvider, PositionDeletes, deletes_of_fragments, named_files

@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from trinity.engine.compacting.health import health_of
-from trinity.engine.reading.passed_rows import forget
-from trinity.engine.reading.read_plan import Way, plan_of
-from trinity.merge.parse import merge_spec
+from trinity.engine.reading.hidden_rows import forget
+from trinity.engine.reading.plan import Way, plan_read
 from trinity.spi import Bucket, Column, DataFile, Origin, SplitSource, TableDefinition, Tier
 from trinity.storage import PositionDeletes
 
@@ -48,7 +47,7 @@ def version(
 )
 def test_the_figure_goes_with_the_plan(splits: SplitSource, way: Way, least: float, most: float) -> None:
     forget()
-    assert plan_of(splits, merge_spec(splits.definition), splits.files, whole=True).way is way
+    assert plan_read(splits).way is way
     assert least <= health_of(splits).read_cost <= most
 
 

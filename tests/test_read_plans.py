@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from trinity import Session, Table
-from trinity.engine.reading import by_place
+from trinity.engine.reading import position_reads
 
 OPTIONS = "'watermark-key' = 'ts', 'tombstone-key' = 'gone', 'bucket' = '2'"
 COLUMNS = "id BIGINT, ts INT, gone BOOLEAN, v STRING, PRIMARY KEY (id)"
@@ -40,7 +40,7 @@ def test_a_plan_goes_with_what_is_in_the_table(stock: Table, monkeypatch: pytest
     put(stock, 10, 20, 2)
     assert "log: 1 of 1 file, 10 rows, 1 commit" in stock.explain().splitlines()
     assert "neither exchanged nor sorted" in plan(stock.explain())
-    monkeypatch.setattr(by_place, "LEAST_ROWS", 1)
+    monkeypatch.setattr(position_reads, "LEAST_ROWS", 1)
     assert "finds them first" in plan(stock.explain())
     assert "finds them first" in plan(stock.explain())  # (to explain it is not to do it)
     assert "of the keys that are asked for are found first" in plan(stock.explain(where="id IN (1, 12)"))

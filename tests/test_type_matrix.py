@@ -22,6 +22,7 @@ import trinity
 from tests.support.edges import CASES, COLUMNS, PRIMITIVES, edges, literal, rows_of, within_python
 from tests.support.zones import ZONED, ZONES, frame
 from trinity import Session, dbapi
+from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
 from trinity.table import Table
 from trinity.zones import zone_of
@@ -311,7 +312,7 @@ def test_no_file_is_left_out_that_has_a_row(session: Session, tiered_fmt: str, w
     files = sorted(splits.files, key=lambda f: f.commit or 0)
     for predicate, keys in (found for column in ORDERED for found in predicates(column)):
         for timezone in ("UTC", "America/New_York"):
-            kept = prune(files, splits.definition, predicate, None, partial(str, timezone))
+            kept = prune(files, Predicate.of(splits.definition, predicate, partial(str, timezone)))
             assert kept or not keys, predicate
             assert whole or all(files[key] in kept for key in keys), predicate
 

@@ -159,7 +159,7 @@ class Table:
 
         ``_tier`` is ``base`` (compacted), ``log``, or ``sidecar`` (a tombstone that compaction put aside).
         """
-        from trinity.engine.reading.merged_read import row_versions
+        from trinity.engine.reading.row_versions import row_versions
 
         return row_versions(self.session.spark, self.splits(version))
 

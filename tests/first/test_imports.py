@@ -84,7 +84,7 @@ OF_SPARK = {
     "trinity.calls.spark": "quietens pyspark's logger, around what Spark does",
     "trinity.datasource.source": "Spark loads it, in processes of its own",
     "trinity.engine.appending.run_sinks": "in a task of Spark's",
-    "trinity.engine.reading.bitmap_fold": "registers a function in a running Spark",
+    "trinity.engine.reading.spark.bitmap_fold": "registers a function in a running Spark",
     "trinity.engine.spark.class_lookups": "changes a Spark that was just started",
     "trinity.engine.spark.classified": "while Spark is started, under its lock",
     "trinity.engine.spark.jars": "the same",
@@ -161,7 +161,7 @@ import sys, threading
 failed = []
 def run():
     try:
-        import trinity.engine.reading.scan
+        import trinity.engine.reading.spark.scan
     except BaseException as error:
         failed.append(repr(error))
 class Meanwhile:

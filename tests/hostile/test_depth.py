@@ -14,6 +14,7 @@ from tests.journal.conftest import hr, model, opened, plain  # noqa: F401 - fixt
 from trinity import Column, Session, TrinityError, dbapi
 from trinity.definition.define import define_table
 from trinity.engine.changing.conditions import Names, condition_facts
+from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
 from trinity.names import TableName
 from trinity.table import Table
@@ -116,7 +117,7 @@ def test_nested_text_from_python(kind: str) -> None:
     made = define_table(TableName("c", "s", "t"), columns, (), (), {}, (), {"c": f"{text} = k"})
     assert made.column("v").default == text
     assert condition_facts(f"k = 1 AND {text} = 1", made, Names("t")).comparisons
-    assert prune([], made, f"k = 1 AND {text} = 1") == []
+    assert prune([], Predicate.of(made, f"k = 1 AND {text} = 1")) == []
     beyond = NESTED[kind](BEYOND.get(kind, 3000), "1")
     assert outcome(lambda: define_table(TableName("c", "s", "t"), columns[:1], (), (), {}, (), {"c": beyond})) != "done"
 

@@ -11,8 +11,9 @@ from trinity.calls.spark import spark_errors
 from trinity.engine.appending.append import append_own, checked_txn, is_recorded
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.changing.statement import rerun
-from trinity.engine.reading.lasting import lasting
-from trinity.engine.reading.merged_read import logical, stored_winners
+from trinity.engine.reading.dropped_table import reporting_dropped_table
+from trinity.engine.reading.merged_read import stored_winners
+from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
 from trinity.merge.quoting import quoted
@@ -55,9 +56,9 @@ def _attempt(table: Target, events: Events, words: Words, txn: TransactionId | N
     keys = [definition.column(name) for name in words.keys]
     # a TIME is not stored as such: the rows are then found by the other columns
     names = [c.name for c in keys if parse_type(c.type).name != "time"]
-    with lasting(table.connector, at), spark_errors():
+    with reporting_dropped_table(table.connector, at), spark_errors():
         touched = events.rows.select(*map(quoted, names)).distinct() if names else None
         stored = stored_winners(events.rows.sparkSession, narrowed, touched)
-        stored = logical(stored, narrowed, (ROW_KIND, DELETED))
+        stored = to_user_columns(stored, narrowed, (ROW_KIND, DELETED))
         rows = History(definition, words).changed(stored, events.rows)
         return append_own(table, rows, at, splits, txn, within.bounds)

@@ -16,7 +16,7 @@ from trinity.engine.appending.append import append_own
 from trinity.engine.appending.transforms import transformed
 from trinity.engine.changing.statement import rerun
 from trinity.engine.feed.reached import Reached
-from trinity.engine.reading.lasting import lasting
+from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
 from trinity.spi import CommitResult, HistoryEntry, SplitSource
@@ -109,7 +109,7 @@ class _Following:
                 self._check(reached, newest)
                 return CommitResult(at.version, skipped=True)
         handle = self.target.handle.pinned(at.version, at.definition.id)
-        with lasting(self.target.connector, handle), spark_errors():
+        with reporting_dropped_table(self.target.connector, handle), spark_errors():
             changes = self._all(newest) if reached is None else self._since(reached, newest)
             rows = delta_versions(self._without_marks(changes, newest), self.form)
             rows = transformed(self.target, rows, self.transform)

@@ -27,9 +27,11 @@ from trinity.engine.changing.source import Source, held_source
 from trinity.engine.changing.unique_keys import check_unique, concerned
 from trinity.engine.changing.upsert_merge import insert_case, is_upsert
 from trinity.engine.compacting.partitions import whole_files
-from trinity.engine.reading.merged_read import logical, merged_read
+from trinity.engine.reading.merged_read import merged_read
+from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
-from trinity.engine.reading.scan import located_scan
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.scan import located_scan
 from trinity.engine.spark.remote import parallelism, plan_text
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
@@ -131,7 +133,7 @@ class Attempt:
         columns = [c.name for c in self.definition.visible]
         if self.definition.keyed:  # the fold needs every version of a key
             columns = list(self.definition.primary_key)
-        files = prune(files, self.definition, self.facts.where(columns))
+        files = prune(files, Predicate.of(self.definition, self.facts.where(columns)))
         within = ReadScope(bounds={k: b for k, b in self.source.bounds.items() if k in columns})
         return [f for f in files if within.concerns(f) and self.source.may_touch(f, columns)]
 
@@ -171,7 +173,7 @@ class Attempt:
         spark = self.table.session.spark
         if not self.definition.keyed:
             rows = located_scan(spark, self.files, self.splits.storage, self.row_id)
-            rows = logical(rows, self.splits, (self.row_id,))
+            rows = to_user_columns(rows, self.splits, (self.row_id,))
             return self._narrowed(rows)
         splits = replace(self.splits, files=tuple(self.files))
         where = None if self.whole else self.facts.where(self.definition.primary_key)

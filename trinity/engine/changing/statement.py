@@ -12,7 +12,7 @@ from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.append import checked_txn, is_recorded
 from trinity.engine.changing.attempt import Attempt
 from trinity.engine.changing.program import Counts, Program
-from trinity.engine.reading.lasting import lasting
+from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.spark.class_lookups import without_call_sites
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
@@ -109,7 +109,7 @@ def _begun(table: Target, prepare: Prepare) -> Iterator[Attempt]:
         with (
             prepare(splits) as program,
             Attempt.begun(table, splits, program) as attempt,
-            lasting(table.connector, attempt.merge.table),
+            reporting_dropped_table(table.connector, attempt.merge.table),
             spark_errors(),
         ):
             yield attempt

@@ -5,7 +5,7 @@ So base rows become no rows of Spark's: what loses is left out, what wins is put
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,59 +13,48 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark
-from trinity.engine.compacting.met_in_buckets import BucketMeeting, Met, Written, in_buckets, naming
-from trinity.engine.compacting.winners_here import parted, run_here, winners_here
-from trinity.engine.reading.arrow_keys import places_among
-from trinity.engine.reading.base_buckets import layers, well_bucketed
-from trinity.engine.reading.by_place import is_told_in_arrow
-from trinity.engine.reading.merged_read import newest_versions, with_key
-from trinity.engine.reading.scan import log_scan, tiers
+from trinity.engine.compacting.bucket_merge import BucketMerge, Met, Written, in_buckets, naming
+from trinity.engine.compacting.in_threads import by_bucket, run_in_threads
+from trinity.engine.reading.executor import log_winners_in_process
+from trinity.engine.reading.local.keys import places_among
+from trinity.engine.reading.local.limits import NotLocal, compared_in_arrow
+from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.spark.remote import parallelism
 from trinity.engine.spark.types import arrow_frame
-from trinity.merge.quoting import quoted
-from trinity.merge.spec import MergeSpec
-from trinity.spi import DataFile, SplitSource
+from trinity.spi import DataFile
 from trinity.storage import stored_pages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["base_by_bucket", "rewritten_in_buckets"]
+__all__ = ["is_rewritten_in_buckets", "rewritten_in_buckets"]
 
 
-def base_by_bucket(splits: SplitSource, spec: MergeSpec, buckets: int | None) -> dict[int, DataFile] | None:
-    """The base file of each of so many buckets that has one; None for a version that is not compacted so."""
-    if buckets is None or spec.by_column or splits.native is not None:
-        return None
-    inside, _ = layers(tiers(splits.files)[0], splits.definition)
-    if well_bucketed(inside, splits.definition) != buckets or not is_told_in_arrow(splits, spec, inside):
-        return None
-    return {f.bucket.index: f for f in inside if f.bucket}
+def is_rewritten_in_buckets(fold: FoldPlan, buckets: int) -> bool:
+    """Return True for a version whose base has so many buckets, in which tasks compare it with the log in Arrow."""
+    splits, spec = fold.splits, fold.spec
+    whole = not spec.by_column and splits.native is None
+    return whole and fold.buckets == buckets and compared_in_arrow(splits, spec, fold.base)
 
 
-def rewritten_in_buckets(
-    spark: SparkSession, splits: SplitSource, spec: MergeSpec, base: Mapping[int, DataFile], write: RewriteTask
-) -> list[bytes]:
-    """Base, log and sidecar, bucket by bucket, as a task writes them. Returns its fragments.
+def rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTask) -> list[bytes]:
+    """Rewrite base, log and sidecar, bucket by bucket, and return the fragments.
 
     Args:
         spark: the session.
-        splits: the version.
-        spec: its options.
-        base: see :func:`base_by_bucket`.
+        fold: the plan of a version for which :func:`is_rewritten_in_buckets` is true.
         write: writes rows into buckets.
     """
-    assert write.buckets is not None
-    count = write.buckets.count
-    stands, log = tiers(splits.files)
-    runs = [f for f in stands if f.path not in {b.path for b in base.values()}]
-    task = _BucketTask(write, BucketMeeting(spec, splits.storage, base))
-    if (here := winners_here(spark, splits, spec, runs)) is not None:
-        rows = {**{bucket: naming([bucket]) for bucket in base}, **parted(here, spec.key, count)}
-        return [*Written.of(run_here(task, rows, parallelism(spark))).rows]
-    versions = with_key(log_scan(spark, splits, spec, log, splits.sidecar, runs=runs), splits, spec)
-    newest = newest_versions(versions.repartition(count, *map(quoted, spec.key)), spec, splits.storage)
-    results = run_on_spark(task, in_buckets(newest, spec, count))
+    assert fold.buckets is not None
+    spec, count = fold.spec, fold.buckets
+    base = {f.bucket.index: f for f in fold.base if f.bucket}
+    task = _BucketTask(write, BucketMerge(spec, fold.splits.storage, base))
+    winners = log_winners_in_process(spark, fold)
+    if not isinstance(winners, NotLocal):
+        rows = {**{bucket: naming([bucket]) for bucket in base}, **by_bucket(winners, spec.key, count)}
+        return [*Written.of(run_in_threads(task, rows, parallelism(spark))).rows]
+    results = run_on_spark(task, in_buckets(SparkExecutor(spark).log_winners(fold), spec, count))
     if missed := sorted(base.keys() - {*Written.of(results).buckets}):  # the log has no row of theirs
         tasks = min(len(missed), parallelism(spark))
         results += run_on_spark(task, arrow_frame(spark, naming(missed)).repartition(tasks))
@@ -77,7 +66,7 @@ class _BucketTask:
     """Writes the buckets that its pages name, and tells which these are."""
 
     write: RewriteTask
-    meeting: BucketMeeting
+    meeting: BucketMerge
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         rows, done = self.meeting.rows(pages), list[int]()

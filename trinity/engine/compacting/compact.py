@@ -8,18 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.appending.run_sinks import DELETED, RewriteTask, run_on_spark, sidecar_target
-from trinity.engine.compacting.bucket_rewrite import base_by_bucket, rewritten_in_buckets
+from trinity.engine.compacting.bucket_merge import in_buckets
+from trinity.engine.compacting.bucket_rewrite import is_rewritten_in_buckets, rewritten_in_buckets
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
-from trinity.engine.compacting.met_in_buckets import in_buckets
 from trinity.engine.compacting.partitions import grouped_scan
 from trinity.engine.compacting.resolve import resolve
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
-from trinity.engine.reading import fold_by_column as by_column
-from trinity.engine.reading.base_buckets import bucket_types, well_bucketed
-from trinity.engine.reading.lasting import lasting
-from trinity.engine.reading.merged_read import folded, with_key
-from trinity.engine.reading.scan import log_scan, plain_scan, tiers
+from trinity.engine.reading.dropped_table import reporting_dropped_table
+from trinity.engine.reading.layout import bucket_types, tiers, well_bucketed
+from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.spark import fold_by_column as by_column
+from trinity.engine.reading.spark.executor import SparkExecutor
+from trinity.engine.reading.spark.fold import without_null_keys
+from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError
 from trinity.merge.fold import ARRIVAL, is_deleted, winners
@@ -74,7 +76,7 @@ def compact(
     table = table.pinned(splits.version, splits.definition.id)
     from trinity.calls.spark import spark_errors
 
-    with pinned(spark), lasting(connector, table), spark_errors():
+    with pinned(spark), reporting_dropped_table(connector, table), spark_errors():
         return _compact(spark, connector, table, splits, strength, every)
 
 
@@ -149,7 +151,7 @@ def _full(
         Tier.BASE,
         highest_commit(splits.files),
         Bucket(0, buckets, bucket_types(splits.definition)) if buckets else None,
-        aside if by_column.remembers(spec) or spec.keeps_tombstones else None,
+        aside if by_column.needs_sidecar(spec) or spec.keeps_tombstones else None,
     )
 
     def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
@@ -158,13 +160,13 @@ def _full(
             rows = in_buckets(rows, spec, buckets)
         return run_on_spark(replace(task, in_log=in_log), rows)
 
-    base = base_by_bucket(splits, spec, buckets)
-    if base is not None:
-        fragments = rewritten_in_buckets(spark, splits, spec, base, task)
+    fold = FoldPlan.of(splits, spec)
+    if buckets and is_rewritten_in_buckets(fold, buckets):
+        fragments = rewritten_in_buckets(spark, fold, task)
     elif spec.by_column:
         fragments = by_column.rewritten(by_column.versions(spark, splits, spec), splits, spec, run)
     else:
-        fragments = run(with_tombstones(folded(spark, splits, spec), spec))
+        fragments = run(with_tombstones(SparkExecutor(spark).winners(fold), spec))
     return connector.metadata.finish_rewrite(rewrite, fragments, replace_sidecar=True)
 
 
@@ -202,7 +204,7 @@ def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle,
         return CommitResult(splits.version, skipped=True)
     rewrite = connector.metadata.begin_rewrite(table, splits.files)
     versions = log_scan(spark, splits, spec, splits.files)
-    rows = winners(with_key(versions, splits, spec), spec)
+    rows = winners(without_null_keys(versions, splits, spec), spec)
     if nullable := [k for k in spec.key if any(f.stats.get(k, _UNKNOWN).nulls != 0 for f in splits.files)]:
         rows = rows.unionByName(versions.where(" OR ".join(f"{quoted(k)} IS NULL" for k in nullable)))
     rows = rows.withColumn(DELETED, F.lit(False))

@@ -9,9 +9,8 @@ from typing import Final
 from trinity.calls import public
 from trinity.engine.compacting.levels import fresh_commits
 from trinity.engine.compacting.sizes import FILE_BYTES, crowded
-from trinity.engine.reading.by_place import is_searchable, may_go_by_place
+from trinity.engine.reading.plan import Way, plan_read
 from trinity.merge.options import keeps_versions
-from trinity.merge.parse import merge_spec
 from trinity.merge.strength import Strength
 from trinity.merge.triggers import CompactionTrigger, compaction_trigger
 from trinity.spi import DataFile, SplitSource, Tier
@@ -142,17 +141,16 @@ def _size(files: Iterable[DataFile]) -> TierSize:
 
 
 def _read_cost(splits: SplitSource, share: float, commits: int, superseded: int) -> float:
-    """Scans that the plan of a merged read of all rows costs (``read_plan.py``), nothing of the version being known.
+    """Return the scans that a first merged read of all rows costs by its plan.
 
     By place 1.5 at 1 % in the log, 1.8 at 10 %, 2.2 in 100 commits; by a join 1.7, 2.4 and 3.1.
     """
-    if not (share and splits.definition.keyed):
+    plan = plan_read(splits, remembered=False)
+    if plan.way is Way.SCAN or not share:
         return _PASSING if superseded else 1.0
-    spec = merge_spec(splits.definition)
-    if spec.by_column or share == float("inf"):
+    if plan.way in (Way.BY_COLUMN, Way.LOG):
         return _EXCHANGED
-    base, log = ([f for f in splits.files if f.tier is tier] for tier in (Tier.BASE, Tier.LOG))
-    if may_go_by_place(splits, spec, base, log) and is_searchable(len(log)):
+    if plan.way is Way.SEARCH:
         return min(_EXCHANGED, 1.45 + 3.5 * share + 0.004 * commits)
     return min(_EXCHANGED, 1.6 + 8 * share + 0.007 * commits)
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from trinity.depth import room
 from trinity.engine.changing.program import Program
 from trinity.engine.compacting.sizes import by_partition_values
-from trinity.engine.reading.scan import plain_scan
+from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.frames import local_frame
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.quoting import quoted, text_literal

@@ -17,15 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
-from trinity.engine.compacting.met_in_buckets import BucketMeeting, Written, in_buckets
+from trinity.engine.compacting.bucket_merge import BucketMerge, Written, in_buckets
+from trinity.engine.compacting.in_threads import by_bucket, run_in_threads
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
-from trinity.engine.compacting.winners_here import parted, run_here, winners_here
-from trinity.engine.reading import fold_by_column as by_column
-from trinity.engine.reading.base_buckets import well_bucketed
-from trinity.engine.reading.by_place import is_told_in_arrow
-from trinity.engine.reading.merged_read import newest_versions, with_key
+from trinity.engine.reading.executor import log_winners_in_process
+from trinity.engine.reading.layout import tiers, well_bucketed
+from trinity.engine.reading.local.limits import NotLocal, compared_in_arrow
+from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.pruning import may_share_keys
-from trinity.engine.reading.scan import log_scan, plain_scan, tiers
+from trinity.engine.reading.spark import fold_by_column as by_column
+from trinity.engine.reading.spark.executor import SparkExecutor
+from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.remote import parallelism
 from trinity.merge.engine import MergeEngine
 from trinity.merge.fold import beats
@@ -80,9 +82,9 @@ def resolve(
         return None
     work: _Resolve = (_ByColumn if spec.by_column else _WholeRows)(spark, splits, spec, parts)
     fragments, deletes = work.written(connector, rewrite)
-    if (positions := work.superseded_beside()) is not None:
-        task = _DeleteTask(connector.sinks, rewrite, _tokens(work.beside)[1])
-        deletes += run_on_spark(task, positions.repartition(min(_MOST_TASKS, len(work.beside)), _FILE))
+    if (positions := work.superseded_rows()) is not None:
+        task = _DeleteTask(connector.sinks, rewrite, _tokens(work.unbucketed_files)[1])
+        deletes += run_on_spark(task, positions.repartition(min(_MOST_TASKS, len(work.unbucketed_files)), _FILE))
     return connector.metadata.finish_resolve(rewrite, fragments, deletes)
 
 
@@ -131,15 +133,15 @@ class _Resolve(ABC):
 
     @property
     @abstractmethod
-    def beside(self) -> list[DataFile]:
-        """The kept files whose superseded rows :meth:`superseded_beside` finds."""
+    def unbucketed_files(self) -> list[DataFile]:
+        """The kept files whose superseded rows :meth:`superseded_rows` finds."""
 
     @abstractmethod
     def written(self, connector: Connector, rewrite: RewriteTableHandle) -> tuple[list[bytes], list[bytes]]:
         """Writes run and sidecar. Returns their fragments, and those of positions that came up on the way."""
 
     @abstractmethod
-    def superseded_beside(self) -> DataFrame | None:
+    def superseded_rows(self) -> DataFrame | None:
         """File and place of each superseded row of these files; None when there can be none."""
 
     def rewriting(
@@ -172,16 +174,16 @@ class _ByColumn(_Resolve):
     """A resolve by column: the base rows of keys in log and sidecar are folded with these, and deleted."""
 
     @cached_property
-    def beside(self) -> list[DataFile]:
+    def unbucketed_files(self) -> list[DataFile]:
         return may_share_keys(self.parts.kept, [*self.parts.log, *self.splits.sidecar], self.splits.definition)
 
     def written(self, connector: Connector, rewrite: RewriteTableHandle) -> tuple[list[bytes], list[bytes]]:
         splits, spec, parts = self.splits, self.spec, self.parts
-        base = self._touched(plain_scan(self.spark, self.beside, splits.storage))
+        base = self._touched(plain_scan(self.spark, self.unbucketed_files, splits.storage))
         if parts.runs:
             base = base.unionByName(plain_scan(self.spark, parts.runs, splits.storage))
         aside = by_column.sidecar_schema(rewrite.target.storage)
-        task = self.rewriting(connector, rewrite, aside, by_column.remembers(spec))
+        task = self.rewriting(connector, rewrite, aside, by_column.needs_sidecar(spec))
 
         def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
             rows = distributed(rows, splits, spec, parts.replaced, self.tasks)
@@ -189,10 +191,10 @@ class _ByColumn(_Resolve):
 
         return by_column.rewritten(by_column.after_base(base, self._later, splits, spec), splits, spec, run), []
 
-    def superseded_beside(self) -> DataFrame | None:
-        if not self.beside:
+    def superseded_rows(self) -> DataFrame | None:
+        if not self.unbucketed_files:
             return None
-        here = self.placed(plain_scan(self.spark, self.beside, self.splits.storage), self.beside)
+        here = self.placed(plain_scan(self.spark, self.unbucketed_files, self.splits.storage), self.unbucketed_files)
         return self._touched(here).select(_FILE, _PLACE)
 
     @cached_property
@@ -214,9 +216,9 @@ class _WholeRows(_Resolve):
     @cached_property
     def buckets(self) -> int | None:
         """The number of buckets of the kept base; None when it has none in which tasks could meet it."""
-        inside = [f for f in self.parts.kept if f.bucket]
+        files = [f for f in self.parts.kept if f.bucket]
         return (
-            well_bucketed(inside, self.splits.definition) if is_told_in_arrow(self.splits, self.spec, inside) else None
+            well_bucketed(files, self.splits.definition) if compared_in_arrow(self.splits, self.spec, files) else None
         )
 
     @cached_property
@@ -225,12 +227,12 @@ class _WholeRows(_Resolve):
         return may_share_keys(self.parts.kept, self.parts.log, self.splits.definition)
 
     @cached_property
-    def inside(self) -> list[DataFile]:
+    def bucketed_files(self) -> list[DataFile]:
         """Touched files in buckets."""
         return [f for f in self.touched if f.bucket and self.buckets]
 
     @cached_property
-    def beside(self) -> list[DataFile]:
+    def unbucketed_files(self) -> list[DataFile]:
         """Touched files in none."""
         return [f for f in self.touched if not (f.bucket and self.buckets)]
 
@@ -238,16 +240,16 @@ class _WholeRows(_Resolve):
         """Writes live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
         aside = sidecar_schema(rewrite.target.storage, self.spec)
         rows = self.rewriting(connector, rewrite, aside, self.spec.keeps_tombstones)
-        if not self.inside:
+        if not self.bucketed_files:
             newest = with_tombstones(self.unbeaten, self.spec)
             return run_on_spark(rows, distributed(newest, self.splits, self.spec, self.parts.replaced, self.tasks)), []
-        base = {f.bucket.index: f for f in self.inside if f.bucket}
-        task = _ResolveTask(rows, connector.sinks, rewrite, BucketMeeting(self.spec, self.splits.storage, base))
-        here = None if self.beside else winners_here(self.spark, self.splits, self.spec, self.parts.runs)
-        if here is None:
+        base = {f.bucket.index: f for f in self.bucketed_files if f.bucket}
+        task = _ResolveTask(rows, connector.sinks, rewrite, BucketMerge(self.spec, self.splits.storage, base))
+        winners = None if self.unbucketed_files else log_winners_in_process(self.spark, self.fold)
+        if winners is None or isinstance(winners, NotLocal):
             written = Written.of(run_on_spark(task, self.in_buckets))
         else:
-            written = Written.of(run_here(task, self._by_task(here), parallelism(self.spark)))
+            written = Written.of(run_in_threads(task, self._by_task(winners), parallelism(self.spark)))
         return [*written.rows], [*written.deletes]
 
     @property
@@ -255,9 +257,9 @@ class _WholeRows(_Resolve):
         """The newest versions that no base row beats of a file in no bucket."""
         spec = self.spec
         compares = bool(spec.ordering) or spec.engine is MergeEngine.FIRST_ROW
-        if not (compares and self.beside):
+        if not (compares and self.unbucketed_files):
             return self.newest
-        other = self.narrow(plain_scan(self.spark, self.beside, self.splits.storage)).alias("b")
+        other = self.narrow(plain_scan(self.spark, self.unbucketed_files, self.splits.storage)).alias("b")
         beaten = F.expr(f"{self._same_key} AND {beats(spec, 'b', 'l')}")
         return self.newest.alias("l").join(other, beaten, "left_anti")
 
@@ -266,40 +268,40 @@ class _WholeRows(_Resolve):
         """These in as many tasks as have base files worth a task, or as the run is to have files."""
         assert self.buckets
         rows = self.unbeaten
-        if self.beside:  # whose join may part them otherwise
+        if self.unbucketed_files:  # whose join may part them otherwise
             rows = rows.repartition(self.buckets, *map(quoted, self.spec.key))
         return in_buckets(rows, self.spec, self.buckets).coalesce(self.width)
 
     @property
     def width(self) -> int:
         """The number of tasks that meet base files in buckets."""
-        wide = math.ceil(sum(f.size for f in self.inside) / _SCAN_BYTES)
+        wide = math.ceil(sum(f.size for f in self.bucketed_files) / _SCAN_BYTES)
         return max(self.tasks or 1, min(parallelism(self.spark), wide))
 
     def _by_task(self, winners: pa.Table) -> dict[int, pa.Table]:
         assert self.buckets
         width, grouped = self.width, dict[int, list[pa.Table]]()
-        for bucket, rows in parted(winners, self.spec.key, self.buckets).items():
+        for bucket, rows in by_bucket(winners, self.spec.key, self.buckets).items():
             grouped.setdefault(bucket % width, []).append(rows)
         return {order: pa.concat_tables(tables) for order, tables in grouped.items()}
 
-    def superseded_beside(self) -> DataFrame | None:
-        if self.spec.engine is MergeEngine.FIRST_ROW or not self.beside:
+    def superseded_rows(self) -> DataFrame | None:
+        if self.spec.engine is MergeEngine.FIRST_ROW or not self.unbucketed_files:
             return None
-        here = self.placed(plain_scan(self.spark, self.beside, self.splits.storage), self.beside)
+        here = self.placed(plain_scan(self.spark, self.unbucketed_files, self.splits.storage), self.unbucketed_files)
         gone = f"{self._same_key} AND NOT {beats(self.spec, 'b', 'l')}"
         met = here.join(self.narrow(self.newest).alias("l"), F.expr(gone))
         return met.selectExpr(f"b.{_FILE}", f"b.{_PLACE}")
 
     @cached_property
+    def fold(self) -> FoldPlan:
+        """The plan by which log, sidecar and folded runs become winners."""
+        return FoldPlan(self.splits, self.spec, self.parts.kept, self.parts.runs, self.buckets)
+
+    @cached_property
     def newest(self) -> DataFrame:
         """The winning version of each key of log, sidecar and folded runs."""
-        splits, spec, parts = self.splits, self.spec, self.parts
-        versions = log_scan(self.spark, splits, spec, parts.log, splits.sidecar, runs=parts.runs)
-        versions = with_key(versions, splits, spec)
-        if self.buckets:
-            versions = versions.repartition(self.buckets, *map(quoted, spec.key))
-        return newest_versions(versions, spec, splits.storage)
+        return SparkExecutor(self.spark).log_winners(self.fold)
 
     @property
     def _same_key(self) -> str:
@@ -361,7 +363,7 @@ class _ResolveTask:
     rows: RewriteTask
     provider: PageSinkProvider
     rewrite: RewriteTableHandle
-    meeting: BucketMeeting
+    meeting: BucketMerge
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         met = list(self.meeting.met(self.meeting.rows(pages)))

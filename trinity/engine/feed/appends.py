@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from trinity.engine.feed.picked_rows import pickable, picked_rows
-from trinity.engine.reading.arrival_order import POSITION_BITS
-from trinity.engine.reading.base_buckets import well_bucketed
-from trinity.engine.reading.merged_read import with_key
+from trinity.engine.reading.layout import tiers, well_bucketed
 from trinity.engine.reading.pruning import may_share_keys
-from trinity.engine.reading.scan import bucketed_scan, plain_scan, tiers
+from trinity.engine.reading.spark.arrival_order import POSITION_BITS
+from trinity.engine.reading.spark.fold import without_null_keys
+from trinity.engine.reading.spark.scan import bucketed_scan, plain_scan
 from trinity.merge.fold import ARRIVAL
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
@@ -63,7 +63,7 @@ class Appends:
     def keys(self) -> DataFrame:
         """The keys that were touched, once for each row version."""
         rows = plain_scan(self.spark, self.files, self.splits.storage)
-        return with_key(rows, self.splits, self.spec).select(*map(quoted, self.spec.key))
+        return without_null_keys(rows, self.splits, self.spec).select(*map(quoted, self.spec.key))
 
     def of(self, rows: DataFrame) -> DataFrame:
         """The rows whose keys were touched."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.engine.feed.images import CHANGE_TYPE, VERSION, comparable_image, image
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.merged_read import logical
-from trinity.engine.reading.scan import version_scan
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.scan import version_scan
 from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, DataFile, SplitSource
@@ -49,7 +49,7 @@ def _moved(spark: SparkSession, step: Step, columns: Sequence[Column]) -> DataFr
     """The rows that a step took and gave, each with how many."""
 
     def rows(splits: SplitSource, files: Sequence[DataFile], count: int) -> DataFrame:
-        found = logical(version_scan(spark, files, splits), splits)
+        found = to_user_columns(version_scan(spark, files, splits), splits)
         return found.selectExpr(
             f"{step.version}L AS {VERSION}", f"{image(columns, splits.definition)} AS {_ROW}", f"{count} AS {_COUNT}"
         )

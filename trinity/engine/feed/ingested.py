@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from trinity.engine.feed.images import CHANGE_TYPE, VERSION, values
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.merged_read import logical
-from trinity.engine.reading.scan import plain_scan
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.scan import plain_scan
 from trinity.merge.fold import is_deleted
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
@@ -37,6 +37,6 @@ def ingested_rows(spark: SparkSession, step: Step, columns: Sequence[Column]) ->
         f"CASE WHEN {said} = '-U' THEN 'update_preimage' WHEN {said} = '+U' THEN 'update_postimage' "
         f"WHEN {is_deleted(spec, rows)} THEN 'delete' WHEN {updated} THEN 'update_postimage' ELSE 'insert' END"
     )
-    shown = logical(rows, splits, (f"{kind} AS {CHANGE_TYPE}", f"{step.version}L AS {VERSION}"))
+    shown = to_user_columns(rows, splits, (f"{kind} AS {CHANGE_TYPE}", f"{step.version}L AS {VERSION}"))
     named = zip(columns, values(columns, splits.definition.visible), strict=True)
     return shown.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in named), CHANGE_TYPE, VERSION)

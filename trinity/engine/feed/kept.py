@@ -15,8 +15,8 @@ from trinity.engine.feed.computed import all_rows
 from trinity.engine.feed.images import CHANGE_TYPE, VERSION, union, values
 from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.written import stored_columns, stored_schema, write_files
-from trinity.engine.reading.merged_read import logical
-from trinity.engine.reading.scan import plain_scan
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.remote import parallelism
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
@@ -77,7 +77,7 @@ def _scanned(target: Target, files: Sequence[str], old: Sequence[Column], column
     written = _written(old)
     storage = stored_schema(written)
     rows = plain_scan(target.session.spark, [DataFile(path, 0, 0) for path in files], storage)
-    rows = logical(rows, SplitSource(0, 0, written, storage, ()))
+    rows = to_user_columns(rows, SplitSource(0, 0, written, storage, ()))
     shown = zip(columns, values(columns, old), strict=True)
     return rows.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in shown), CHANGE_TYPE, VERSION)
 

@@ -18,9 +18,11 @@ from trinity.engine.feed.appends import FIRST, Appends
 from trinity.engine.feed.images import AFTER, BEFORE, VERSION, differ, image
 from trinity.engine.feed.steps import Step
 from trinity.engine.feed.whole_rows import whole_row_pairs
-from trinity.engine.reading import fold_by_column as by_column
-from trinity.engine.reading.merged_read import logical, with_key
-from trinity.engine.reading.scan import log_scan, tiers
+from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.spark import fold_by_column as by_column
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.fold import without_null_keys
+from trinity.engine.reading.spark.scan import log_scan
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame, F
@@ -53,7 +55,7 @@ def appended_pairs(spark: SparkSession, run: Sequence[Step], columns: Sequence[C
 def _folded_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
     """The pairs of a table that folds column by column, equal ones too."""
     definition = appends.splits.definition
-    shown = logical(_states(appends), appends.splits, (_MOMENT, DELETED))
+    shown = to_user_columns(_states(appends), appends.splits, (_MOMENT, DELETED))
     key = ", ".join(map(quoted, definition.primary_key))
     was = f"lag({AFTER}) OVER (PARTITION BY {key} ORDER BY {_MOMENT}) AS {BEFORE}"
     shown = shown.selectExpr("*", f"IF({DELETED}, NULL, {image(columns, definition)}) AS {AFTER}")
@@ -65,7 +67,7 @@ def _states(appends: Appends) -> DataFrame:
     splits, spec = appends.needed, appends.spec
     in_order = sorted(tiers(splits.files)[1], key=arrival_order)
     moments = _moments(appends)
-    rows = with_key(by_column.versions(appends.spark, splits, spec, ordered=True), splits, spec)
+    rows = without_null_keys(by_column.versions(appends.spark, splits, spec, ordered=True), splits, spec)
     rows = appends.of(rows).selectExpr("*", f"{appends.since(in_order)} AS {_SINCE}").alias("r")
     there = [F.col(f"m.{quoted(k)}") == F.col(f"r.{quoted(k)}") for k in spec.key]
     joined = rows.join(moments.alias("m"), [*there, F.col(_SINCE) <= F.col(f"m.{_MOMENT}")])
@@ -81,7 +83,7 @@ def _moments(appends: Appends) -> DataFrame:
     splits, spec = appends.splits, appends.spec
     key = [quoted(k) for k in spec.key]
     files = sorted(appends.files, key=arrival_order)
-    rows = with_key(log_scan(appends.spark, splits, spec, files), splits, spec)
+    rows = without_null_keys(log_scan(appends.spark, splits, spec, files), splits, spec)
     touched = rows.selectExpr(*key, f"{appends.since(files)} AS {_MOMENT}")
     return touched.selectExpr(*key, f"explode(array({FIRST}L, {_MOMENT})) AS {_MOMENT}").distinct()
 

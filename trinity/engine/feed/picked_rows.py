@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import map_in_arrow
-from trinity.engine.reading.arrow_keys import compared_alike, rows_with_keys
-from trinity.engine.reading.scan import check_not_missing
+from trinity.engine.reading.data_files import check_not_missing
+from trinity.engine.reading.local.keys import compared_alike, rows_with_keys
 from trinity.merge.quoting import quoted
 from trinity.spi import DataFile, Deletes, SplitSource
 from trinity.storage import spark_schema, stored_pages

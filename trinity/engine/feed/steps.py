@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 from typing import Final
 
-from trinity.engine.reading.arrival_order import is_lost
+from trinity.engine.reading.spark.arrival_order import is_lost
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier

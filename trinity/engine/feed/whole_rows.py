@@ -13,8 +13,10 @@ from typing import Final
 from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.feed.appends import FIRST, Appends
 from trinity.engine.feed.images import AFTER, BEFORE, VERSION, image
-from trinity.engine.reading.merged_read import logical, with_key
-from trinity.engine.reading.scan import log_scan, tiers
+from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.fold import without_null_keys
+from trinity.engine.reading.spark.scan import log_scan
 from trinity.merge.fold import ARRIVAL, is_deleted, taking_part, winner_first
 from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame
@@ -49,7 +51,7 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
     further = [f"{quoted(name)} AS {other}" for name, other in placed.items()]
     shown = f"IF({DELETED}, NULL, {image(columns, splits.definition)}) AS {_IMAGE}"
     rows = reduce(DataFrame.unionByName, found)
-    rows = logical(rows, splits, (*further, ARRIVAL, _SINCE, DELETED))
+    rows = to_user_columns(rows, splits, (*further, ARRIVAL, _SINCE, DELETED))
     rows = rows.selectExpr(*placed.values(), ARRIVAL, _SINCE, shown)
     key = ", ".join(placed[k] for k in spec.key)
     rank = f"row_number() OVER (PARTITION BY {key} ORDER BY {winner_first(spec, placed)}) AS {_RANK}"
@@ -69,7 +71,7 @@ def _log(appends: Appends) -> DataFrame:
     """The versions in log and sidecar of keys that were touched, in storage form with arrival, moment and deletion."""
     splits, spec = appends.needed, appends.spec
     in_order = sorted(tiers(splits.files)[1], key=arrival_order)
-    rows = with_key(log_scan(appends.spark, splits, spec, in_order, splits.sidecar), splits, spec)
+    rows = without_null_keys(log_scan(appends.spark, splits, spec, in_order, splits.sidecar), splits, spec)
     rows = taking_part(rows, spec)
     if splits.sidecar or len(in_order) > len(appends.files):
         rows = appends.of(rows)

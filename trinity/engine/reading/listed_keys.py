@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.reading.arrow_keys import compared_alike
 from trinity.engine.reading.literals import literal_value
+from trinity.engine.reading.local.keys import compared_alike
 from trinity.spark_tree import conjuncts
 from trinity.spi import TableDefinition
 

@@ -15,10 +15,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import DELETED
-from trinity.engine.reading import fold_by_column as by_column
-from trinity.engine.reading.arrival_order import POSITION_BITS, restored
-from trinity.engine.reading.merged_read import logical, with_key
-from trinity.engine.reading.scan import tiers
+from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.spark import fold_by_column as by_column
+from trinity.engine.reading.spark.arrival_order import POSITION_BITS, restored
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.view_dialects import translated
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
@@ -68,7 +69,7 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
     _refuse_unreadable(splits)
     scans = _Scans(foreign=splits.native is not None)
     rows = _live(scans, splits, dialect.lower()) if _merges(splits) else scans.rows(splits.files, splits.storage)
-    query = logical(rows, splits).text
+    query = to_user_columns(rows, splits).text
     if dialect.lower() != "spark":
         query = translated(query, dialect.lower())
     named = [f"{source.name} AS (\n{indent(read(source), '  ')}\n)" for source in scans.sources]
@@ -102,13 +103,13 @@ def _live(scans: _Scans, splits: SplitSource, dialect: str) -> SqlRows:
         rows = _versions_by_column(scans, splits, spec, dialect)
         return by_column.folded(rows, splits, spec).where(f"NOT {DELETED}")
     rows = scans.ordered([*splits.sidecar, *splits.files], splits, spec)
-    newest = winners(with_key(rows, splits, spec), spec)
+    newest = winners(without_null_keys(rows, splits, spec), spec)
     return newest.where(f"NOT {is_deleted(spec, newest)}")
 
 
 def _versions_by_column(scans: _Scans, splits: SplitSource, spec: MergeSpec, dialect: str) -> SqlRows:
     _refuse_unsaid(splits, spec, dialect)
-    rows = with_key(scans.ordered(tiers(splits.files)[1], splits, spec), splits, spec)
+    rows = without_null_keys(scans.ordered(tiers(splits.files)[1], splits, spec), splits, spec)
     rows = by_column.carrying(rows, splits)
     if splits.sidecar:  # whose rows are several of a key, and so know their arrival
         aside = splits.storage.append(pa.field(ARRIVAL, pa.int64()))

@@ -1,4 +1,4 @@
-"""Leaves out files whose partition or statistics show that no row can meet a predicate (L9)."""
+"""Pruning: leaves out files whose partition or statistics show that no row can meet a predicate (L9)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any, Final
 from sqlglot import exp
 
 from trinity.depth import room
-from trinity.engine.reading.base_buckets import with_buckets_of
-from trinity.engine.reading.listed_keys import listed_keys
+from trinity.engine.reading.layout import with_buckets_of
 from trinity.engine.reading.literals import literal_value
-from trinity.spark_tree import spark_tree
+from trinity.engine.reading.predicate import Predicate
 from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
 
 __all__ = ["may_share_keys", "prune"]
@@ -25,37 +24,28 @@ _StatsTest = Callable[[ColumnStats], bool]
 
 @room()
 def prune(
-    files: Sequence[DataFile],
-    definition: TableDefinition,
-    where: str | None,
-    columns: Collection[str] | None = None,
-    timezone: Callable[[], str] = lambda: "",
+    files: Sequence[DataFile], predicate: Predicate | None, columns: Collection[str] | None = None
 ) -> list[DataFile]:
-    """The files that may hold a row for which ``where`` is true.
+    """Return the files that may hold a row for which a predicate is true.
 
     Args:
         files: candidates. Partition values are exact, statistics are bounds, and a bucket of a keyed table tells
             which keys it may have; a file without any of them stays.
-        definition: the table, for the columns' types.
-        where: Spark SQL over bare column names. AND, OR, comparisons with literals, IN, BETWEEN, IS [NOT] NULL and
-            boolean columns are understood; the rest prunes nothing.
+        predicate: AND, OR, comparisons with literals, IN, BETWEEN, IS [NOT] NULL and boolean columns are understood;
+            the rest prunes nothing.
         columns: the only columns by which files may be left out; all by default.
-        timezone: Spark's session time zone, which timestamps without zone are of; asked only when there is one.
     """
-    if not where:
+    if predicate is None:
         return list(files)
+    definition = predicate.definition
     known = {c.name.lower(): (c.name, c.type) for c in definition.columns}
     if columns is not None:
         known = {name.lower(): known[name.lower()] for name in columns}
-    tree = spark_tree(where)
-    if tree is None:
-        return list(files)
-    test = _Compiler(known, timezone).test(tree)
+    test = _Compiler(known, predicate.timezone).test(predicate.tree)
     left = [f for f in files if test(f)]
-    if not (definition.keyed and any(f.bucket for f in left)):
+    if not any(f.bucket for f in left) or predicate.listed_keys is None:
         return left
-    keys = listed_keys(definition, tree, timezone)
-    return left if keys is None else with_buckets_of(left, definition, keys)
+    return with_buckets_of(left, definition, predicate.listed_keys)
 
 
 def _always(_: DataFile) -> bool:
@@ -68,7 +58,7 @@ class _Compiler:
 
     Attributes:
         known: lower case name -> (name, type) of the columns that may be used.
-        timezone: see :func:`prune`.
+        timezone: see :class:`~trinity.engine.reading.predicate.Predicate`.
     """
 
     known: dict[str, tuple[str, str]]

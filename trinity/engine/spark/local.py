@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.spark.class_lookups import remember_classes
 from trinity.engine.spark.jars import add_jars, find_jars
-from trinity.engine.spark.remote import is_alone, is_remote
+from trinity.engine.spark.remote import is_remote, runs_in_process
 from trinity.engine.spark.workers import check_workers
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
@@ -156,7 +156,7 @@ def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkReq
         running.stop()
         return _start_own(every, own.settings)
     add_jars(running._jvm, jars)
-    if not is_alone(running):
+    if not runs_in_process(running):
         for jar in jars:
             running.sparkContext._jsc.addJar(jar)
     _own = replace(own, requirements=every)

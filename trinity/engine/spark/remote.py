@@ -22,7 +22,7 @@ __all__ = [
     "alias_of",
     "analysed",
     "check_mode",
-    "is_alone",
+    "runs_in_process",
     "is_remote",
     "is_temp_view",
     "parallelism",
@@ -71,7 +71,7 @@ def refuse_remote(spark: SparkSession, what: str, instead: str) -> None:
         )
 
 
-def is_alone(spark: SparkSession) -> bool:
+def runs_in_process(spark: SparkSession) -> bool:
     """True where this process is all that there is of Spark: its driver and its only executor."""
     return not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None
 

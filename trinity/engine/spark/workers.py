@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
-from trinity.engine.spark.remote import is_alone
+from trinity.engine.spark.remote import runs_in_process
 from trinity.errors import TrinityError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def check_workers(spark: SparkSession) -> None:
     Raises:
         TrinityError: CONFIGURATION_INVALID naming that Python, what it lacks, and PYSPARK_PYTHON.
     """
-    if not is_alone(spark) or _is_this(python := str(spark.sparkContext.pythonExec)):
+    if not runs_in_process(spark) or _is_this(python := str(spark.sparkContext.pythonExec)):
         return
     if (application := str(spark.sparkContext.applicationId)) in _able:
         return

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.reading.arrival_order import POSITION_BITS, dated, restored
-from trinity.engine.reading.arrow_fold import missing_file
-from trinity.engine.reading.by_id import file_schema, is_by_id, named, reading_session
-from trinity.engine.reading.deleted_rows import NOTHING_PASSED, without_deleted
+from trinity.engine.reading.bitmaps import NOTHING_HIDDEN
+from trinity.engine.reading.data_files import missing_file
+from trinity.engine.reading.spark.arrival_order import POSITION_BITS, dated, restored
+from trinity.engine.reading.spark.by_id import file_schema, is_by_id, named, reading_session
+from trinity.engine.reading.spark.deleted_rows import without_deleted
 from trinity.engine.spark.granted import reach
 from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
 from trinity.engine.spark.types import arrow_frame
@@ -29,12 +30,10 @@ from trinity.spi import (
     DataFile,
     NativeScan,
     SplitSource,
-    Tier,
     arrival_order,
 )
 from trinity.storage import (
     READ_OPTIONS,
-    ObjectStore,
     read_files,
     stored_name,
 )
@@ -44,13 +43,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bucketed_scan",
-    "check_not_missing",
     "empty_scan",
     "located_scan",
     "log_scan",
     "native_rows",
     "plain_scan",
-    "tiers",
     "version_scan",
 ]
 
@@ -61,16 +58,11 @@ _ROW = "_trinity_row"
 _NOT_ASIDE: Final = f"CAST(NULL AS BIGINT) AS {SINCE}"
 
 
-def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
-    """(base files, log files)."""
-    return [f for f in files if f.tier is Tier.BASE], [f for f in files if f.tier is Tier.LOG]
-
-
 def plain_scan(
     spark: SparkSession,
     files: Sequence[DataFile],
     storage: pa.Schema,
-    passed: Mapping[str, np.ndarray] = NOTHING_PASSED,
+    hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN,
 ) -> DataFrame:
     """Rows of some files but for deleted ones, read by column name; a column that a file lacks is NULL.
 
@@ -78,8 +70,8 @@ def plain_scan(
         spark: the session.
         files: to be read.
         storage: the columns.
-        passed: path of a file -> the bits of further rows that are left out
-            (:func:`~trinity.engine.reading.deleted_rows.words_of`).
+        hidden: path of a file -> the bits of further rows that are left out
+            (:func:`~trinity.engine.reading.bitmaps.bitmap_of`).
 
     Raises:
         TrinityError: BAD_DATA naming the file that is missing.
@@ -88,7 +80,7 @@ def plain_scan(
         return empty_scan(spark, storage)
     with _missing_file_named():
         rows = _file_rows(spark, files, storage)
-    return named(without_deleted(spark, rows, files, passed), storage)
+    return named(without_deleted(spark, rows, files, hidden), storage)
 
 
 def _file_rows(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema) -> DataFrame:
@@ -136,13 +128,6 @@ def _missing_file_named() -> Iterator[None]:
         raise missing_file((error.getMessageParameters() or {}).get("path", "")) from error
 
 
-def check_not_missing(files: Sequence[DataFile]) -> None:
-    """Asks for each file before a plan is made that opens them. Raises BAD_DATA naming the file that is missing."""
-    for file in files:
-        if not ObjectStore(file.path).exists(""):
-            raise missing_file(file.path)
-
-
 def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
     """No rows, with the columns of the storage schema."""
     return arrow_frame(spark, storage.empty_table())
@@ -172,8 +157,8 @@ def log_scan(
     """Row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
 
     The arrival is the file's place among the files, then the row's place in its file; or what
-    :func:`~trinity.engine.reading.arrival_order.restored` makes of it. Rows of the sidecar come before everything;
-    they alone have a :data:`~trinity.merge.fold.SINCE`.
+    :func:`~trinity.engine.reading.spark.arrival_order.restored` makes of it. Rows of the sidecar come before
+    everything; they alone have a :data:`~trinity.merge.fold.SINCE`.
 
     Args:
         spark: the session.
@@ -184,7 +169,7 @@ def log_scan(
         runs: base files that are to be folded with the log; their rows come before it.
         ordered: True when the sidecar has several rows of a key, and so their arrival.
         arrival: False when the order of the log does not matter: every row's arrival is then 0.
-        stamps: True when the rows are to be stored anew (see :func:`~trinity.engine.reading.arrival_order.dated`).
+        stamps: True when the rows are to be stored anew (:func:`~trinity.engine.reading.spark.arrival_order.dated`).
     """
     storage = splits.storage
     if splits.native is not None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import DELETED, LEFT
-from trinity.engine.reading.bitmap_fold import register_bitmap_unions
-from trinity.engine.reading.fold_bounds import packed_orders, small_sums
-from trinity.engine.reading.scan import log_scan, plain_scan, tiers
+from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.spark.bitmap_fold import register_bitmap_unions
+from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
+from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.errors import TrinityError
 from trinity.merge.accumulate import FITS, KIND, PLACE, VISIBLE, ColumnFold
 from trinity.merge.fold import ARRIVAL, SINCE
@@ -37,7 +38,7 @@ __all__ = [
     "later_versions",
     "needed_base",
     "placed",
-    "remembers",
+    "needs_sidecar",
     "rewritten",
     "sidecar_schema",
     "unsaid",
@@ -148,7 +149,7 @@ def _may_have(splits: SplitSource, column: str) -> bool:
     return bool(splits.sidecar) or not all(stats is not None and stats.nulls == file.rows for file, stats in known)
 
 
-def remembers(spec: MergeSpec) -> bool:
+def needs_sidecar(spec: MergeSpec) -> bool:
     """True when compaction may put rows aside: history, cuts that late rows meet, keys with nothing but retracts."""
     return spec.by_column and (spec.keeps_history or bool(spec.ordering) or bool(spec.row_kind))
 
@@ -216,7 +217,7 @@ class _Rewrite:
         if unfit is not None:
             kept = self.counted.join(F.broadcast(unfit), list(self.spec.key), "left_semi")
             rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=PLACE))
-        if not remembers(self.spec):
+        if not needs_sidecar(self.spec):
             return rows
         aside = self._aside()
         if unfit is not None:

@@ -9,8 +9,8 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Any, Final
 
-from trinity.engine.reading.arrival_order import POSITION_BITS, is_lost
-from trinity.engine.reading.scan import tiers
+from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.spark.arrival_order import POSITION_BITS, is_lost
 from trinity.merge.accumulate import PLACE
 from trinity.merge.engine import SequenceGroup
 from trinity.merge.groups import takes_part

@@ -23,10 +23,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from trinity import Column
-from trinity.engine.reading import by_place, superseded
-from trinity.engine.reading import passed_rows as module
-from trinity.engine.reading.base_buckets import bucket_types
-from trinity.engine.reading.deleted_rows import words_of
+from trinity.engine.reading import position_reads
+from trinity.engine.reading.bitmaps import bitmap_of
+from trinity.engine.reading.hidden_rows import hidden_rows
+from trinity.engine.reading.layout import bucket_types
+from trinity.engine.reading.local import search as search_module
+from trinity.engine.reading.position_reads import PositionReadState
+from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.merge.parse import merge_spec
 from trinity.spi import Bucket, DataFile, Deletes, SplitSource, TableDefinition, Tier, arrival_order
@@ -127,21 +130,22 @@ def versions(draw: st.DrawFn) -> Drawn:
 @given(versions(), st.sampled_from(["local[2]", "spark://there:7077"]))
 def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_place, "LEAST_ROWS", 0)
-        patch.setattr(superseded, "_FEW_FILES", 0)
-        patch.setattr(module, "run_on_spark", _in_process)
+        patch.setattr(position_reads, "LEAST_ROWS", 0)
+        patch.setattr(search_module, "_FEW_FILES", 0)
+        patch.setattr(executor, "run_on_spark", _in_process)
         whole = _splits(Path(folder), drawn)
+        search = executor.SparkExecutor(cast(SparkSession, Asked(master))).search
         log = [f for f in whole.files if f.tier is Tier.LOG]
         for commits in drawn.reads:  # each goes on from what the one before has found
             version = _until(whole, log[:commits])
-            outlook = module.Outlook.of(version, merge_spec(whole.definition))
-            assert outlook is not None
+            state = PositionReadState.of(version, merge_spec(whole.definition))
+            assert isinstance(state, PositionReadState)
             keys, places = _asked(drawn, version)
-            some = outlook.of_keys(keys, [f for f in version.files if any(f.path == path for path, _ in places)])
-            found = some.passed(cast(SparkSession, Asked(master)))
+            some = state.of_keys(keys, [f for f in version.files if any(f.path == path for path, _ in places)])
+            found = hidden_rows(some, search)
             assert found is not None
             assert _shown(version, found) & places == _live(drawn, version) & places
-            found = outlook.passed(cast(SparkSession, Asked(master)))
+            found = hidden_rows(state, search)
             assert found is not None
             assert _shown(version, found) == _live(drawn, version)
 
@@ -232,7 +236,7 @@ def _shown(version: SplitSource, passed: Mapping[str, np.ndarray]) -> set[Place]
     """The places of the rows that are left when bits and deleted rows are taken away."""
     found = set()
     for file in version.files:
-        words = passed.get(file.path, words_of(np.array([], int), file.rows))
+        words = passed.get(file.path, bitmap_of(np.array([], int), file.rows))
         bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: file.rows]
         gone = set() if file.deletes is None else set(file.deletes.positions().to_pylist())
         found |= {(file.path, place) for place in np.flatnonzero(bits == 0).tolist() if place not in gone}

@@ -17,37 +17,27 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, bitmap_left_out, has_left_out
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.types import arrow_frame
 from trinity.merge.quoting import text_literal
 from trinity.spark_names import DataFrame
-from trinity.spi import DataFile, Deletes
-from trinity.storage import Cache
+from trinity.spi import DataFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "NOTHING_PASSED",
-    "Bits",
-    "bits_of",
-    "leaves_out",
-    "without_deleted",
-    "words_left_out",
-    "words_of",
-]
+__all__ = ["Bits", "bits_of", "without_deleted"]
 
 _BITS: Final = "_trinity_bits"
 _NAME: Final = "name"
 _HASHES: Final = 1 << 30
 _TABLES: Final = (1 << 10, 1 << 14, 1 << 18)
 """Lengths of a table. They are few, because for each number in a plan Spark compiles the scan anew."""
-NOTHING_PASSED: Final[Mapping[str, np.ndarray]] = {}
-_words: Final[Cache[tuple[Deletes, int], np.ndarray]] = Cache(256)
 
 
 def without_deleted(
-    spark: SparkSession, rows: DataFrame, files: Sequence[DataFile], passed: Mapping[str, np.ndarray] = NOTHING_PASSED
+    spark: SparkSession, rows: DataFrame, files: Sequence[DataFile], hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN
 ) -> DataFrame:
     """The rows of a scan of Parquet files, but for those that are deleted by position.
 
@@ -55,22 +45,17 @@ def without_deleted(
         spark: the session.
         rows: the scan, with its ``_metadata``; order and buckets stay.
         files: all files of the scan.
-        passed: path of a file -> :func:`words_of` further rows that are left out.
+        hidden: path of a file -> the bits of further rows that are left out.
 
     Raises:
         TrinityError: BAD_DATA naming a file of deleted rows that is missing or corrupt.
     """
-    if not any(leaves_out(f, passed) for f in files):
+    if not any(has_left_out(f, hidden) for f in files):
         return rows
-    bits = bits_of(files, passed)
+    bits = bits_of(files, hidden)
     one = pa.ListArray.from_arrays(pa.array([0, len(bits.words)], pa.int32()), bits.words)
     words = arrow_frame(spark, pa.table({_BITS: one})).scalar().alias(_BITS)
     return rows.select("*", words).where(_stays(bits)).drop(_BITS)
-
-
-def leaves_out(file: DataFile, passed: Mapping[str, np.ndarray]) -> bool:
-    """True when a read leaves a row of the file out."""
-    return file.path in passed or bool(file.deletes and file.deletes.rows)
 
 
 class _Table(NamedTuple):
@@ -121,27 +106,27 @@ class Bits:
     named: Mapping[str, int]
 
 
-def bits_of(files: Sequence[DataFile], passed: Mapping[str, np.ndarray] = NOTHING_PASSED) -> Bits:
+def bits_of(files: Sequence[DataFile], hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN) -> Bits:
     """The array of a scan of files, with the rows that it leaves out."""
     sizes = _Table.of(np.array([f.size for f in files], np.int64))
     others = list(compress(files, sizes.shared))
     hashed = pa.table({_NAME: pa.array([f.name for f in others], pa.string())})
     names = _Table.of(buckets_of(hashed, [_NAME], _HASHES))
-    starts, bits = _laid_out(files, passed, sizes.length + names.length)
+    starts, bits = _laid_out(files, hidden, sizes.length + names.length)
     tables = sizes.words([starts[f.path] for f in files]), names.words([starts[f.path] for f in others])
-    named = {f.name: starts[f.path] for f in compress(others, names.shared) if leaves_out(f, passed)}
+    named = {f.name: starts[f.path] for f in compress(others, names.shared) if has_left_out(f, hidden)}
     return Bits(pa.concat_arrays([*tables, pa.array(bits)]), sizes.length, names.length, named)
 
 
 def _laid_out(
-    files: Sequence[DataFile], passed: Mapping[str, np.ndarray], first: int
+    files: Sequence[DataFile], hidden: Mapping[str, np.ndarray], first: int
 ) -> tuple[dict[str, int], np.ndarray]:
     """(path -> where the words of its file begin, or the end for one without any; all words from a first place on)."""
     starts, parts, end = dict[str, int](), [np.zeros(0, np.int64)], first
     for file in files:
-        if leaves_out(file, passed):
+        if has_left_out(file, hidden):
             starts[file.path] = end
-            parts.append(words_left_out(file, passed.get(file.path)))
+            parts.append(bitmap_left_out(file, hidden.get(file.path)))
             end += len(parts[-1])
     return {**dict.fromkeys((f.path for f in files), end), **starts}, np.concatenate(parts)
 
@@ -156,20 +141,3 @@ def _stays(bits: Bits) -> str:
         places.append(f"CASE _metadata.file_name {lines} END")
     word = f"get({_BITS}, CAST(coalesce({', '.join(places)}) + shiftright(_metadata.row_index, 6) AS INT))"
     return f"coalesce(getbit({word}, CAST(_metadata.row_index & 63L AS INT)), 0) = 0"
-
-
-def words_left_out(file: DataFile, passed: np.ndarray | None) -> np.ndarray:
-    """The bits of the rows that a read leaves out of a file, which has some: deleted ones, and further ones."""
-    if file.deletes is None or not file.deletes.rows:
-        assert passed is not None
-        return passed
-    deletes = file.deletes
-    words = _words.get((deletes, file.rows), lambda: words_of(deletes.positions().to_numpy(), file.rows))
-    return words if passed is None else words | passed
-
-
-def words_of(places: np.ndarray, rows: int) -> np.ndarray:
-    """The bits of a file with so many rows: that of row n is bit n % 64 of word n // 64."""
-    marks = np.zeros(-(-rows // 64) * 64, np.uint8)
-    marks[places] = 1
-    return np.packbits(marks, bitorder="little").view("<i8").astype(np.int64)

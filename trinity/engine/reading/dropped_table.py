@@ -1,4 +1,4 @@
-"""A table that goes while a statement reads it."""
+"""A table that is dropped while a statement reads it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import replace
 from trinity.errors import TrinityError
 from trinity.spi import Connector, TableHandle
 
-__all__ = ["lasting"]
+__all__ = ["reporting_dropped_table"]
 
 
 @contextmanager
-def lasting(connector: Connector, pinned: TableHandle) -> Iterator[None]:
-    """Raises the error of a missing table in place of any other, once the table is gone: its files are missing then.
+def reporting_dropped_table(connector: Connector, pinned: TableHandle) -> Iterator[None]:
+    """Raise the error of a missing table in place of any other once the table is gone: its files are missing then.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, or TRANSACTION_CONFLICT for a table made anew.

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.appending.run_sinks import BUCKET, DELETED, in_storage_form
-from trinity.engine.reading.arrow_fold import columns_to_meet, met, narrow_rows
-from trinity.engine.reading.arrow_keys import Keys
+from trinity.engine.reading.data_files import read_columns
+from trinity.engine.reading.local.fold import compared_columns, losers
+from trinity.engine.reading.local.keys import Keys
 from trinity.merge.fold import SINCE
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
@@ -22,7 +23,7 @@ from trinity.spi import DataFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BucketMeeting", "Met", "Written", "in_buckets", "naming"]
+__all__ = ["BucketMerge", "Met", "Written", "in_buckets", "naming"]
 
 _BUCKET: Final = b"b"
 _ROWS: Final = b"r"
@@ -91,7 +92,7 @@ class Met(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BucketMeeting:
+class BucketMerge:
     """Knowledge of a task that meets base files.
 
     Attributes:
@@ -124,12 +125,12 @@ class BucketMeeting:
             yield bucket, self._met(self.base.get(bucket), rows.filter(mine).combine_chunks())
 
     def _met(self, file: DataFile | None, winners: pa.Table) -> Met:
-        names = columns_to_meet(self.spec)
+        names = compared_columns(self.spec)
         if file is None:
             return Met(winners, None, self.storage.empty_table().select(names), np.empty(0, np.int64))
-        base = narrow_rows(file.path, self.storage, names)
+        base = read_columns(file.path, self.storage, names)
         keys, numbers = Keys.of(winners, self.spec.key)
-        lost, beaten = met(self.spec, base, keys, winners.take(np.argsort(numbers)), file.deletes)
+        lost, beaten = losers(self.spec, base, keys, winners.take(np.argsort(numbers)), file.deletes)
         return Met(winners.filter(np.isin(numbers, beaten, invert=True)), file, base, lost)
 
     def live(self, winners: pa.Table) -> pa.Table:

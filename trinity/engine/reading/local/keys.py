@@ -39,7 +39,7 @@ def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.nda
         keys: has them, too; a key may come up several times.
         key: names of the key columns.
     """
-    return Keys.of(keys, key)[0].met(rows)[0]
+    return Keys.of(keys, key)[0].lookup(rows)[0]
 
 
 def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
@@ -104,14 +104,14 @@ class Keys:
         """True where each of these is looked for among the rows of a sorted file, and not the other way."""
         return not self.together and isinstance(self.columns[0], _Numbers)
 
-    def met(self, rows: pa.Table, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def lookup(self, rows: pa.Table, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(places of the rows whose key is among these, ascending; the numbers of these keys).
 
         Args:
             rows: has the key columns.
             among: numbers, ascending, of all keys that rows may have, which spares looking for the others.
         """
-        if not self.together and (found := self.columns[0].met(rows.column(self.key[0]), among)) is not None:
+        if not self.together and (found := self.columns[0].lookup(rows.column(self.key[0]), among)) is not None:
             return found
         numbers = self.numbers(rows)
         places = np.flatnonzero(numbers != _NONE)
@@ -141,8 +141,8 @@ class _Numbers:
         places = np.minimum(np.searchsorted(self.found, values), len(self.found) - 1)
         return np.where(self.found[places] == values, places, _NONE)
 
-    def met(self, column: pa.ChunkedArray, among: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-        """As :meth:`Keys.met`; None unless these are few beside a column in ascending order, each value once.
+    def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+        """As :meth:`Keys.lookup`; None unless these are few beside a column in ascending order, each value once.
 
         In a file of the base they are so, and then these are looked for among its many rows, not the other way.
         """
@@ -168,7 +168,7 @@ class _Others:
         numbers: np.ndarray = pc.fill_null(places, _NONE).to_numpy()
         return numbers.astype(np.int64)
 
-    def met(self, column: pa.ChunkedArray, among: np.ndarray | None) -> None:
+    def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> None:
         """None: in no order that helps."""
 
 

@@ -16,39 +16,44 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.reading.arrow_fold import columns_to_meet, is_deleted, met, narrow_rows, taking_part
-from trinity.engine.reading.arrow_keys import Keys
-from trinity.engine.reading.deleted_rows import words_of
+from trinity.engine.reading.bitmaps import bitmap_of
+from trinity.engine.reading.data_files import read_columns
+from trinity.engine.reading.local.fold import compared_columns, is_deleted, losers, taking_part
+from trinity.engine.reading.local.keys import Keys
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.merge.engine import MergeEngine
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Deletes
+from trinity.storage import Cache
 
-__all__ = ["ASIDE", "LOG", "Search", "Stored", "in_threads", "opened"]
+__all__ = ["LOG", "SIDECAR", "Search", "SearchedFile", "decode_bitmaps", "forget_columns", "search_in_process"]
 
 _FILE: Final = "_trinity_file"
 _PLACE: Final = "_trinity_place"
 _ARRIVAL: Final = "_trinity_arrival"
 _DELETED: Final = "_trinity_deleted"
-ASIDE: Final = -1
-"""Number of the files that have no row to show: those of the sidecar."""
+SIDECAR: Final = -1
+"""Number of the files of the sidecar, which have no row to show."""
 LOG: Final = 0
-"""Number that no file has."""
+"""Number that stands for the log as a whole."""
 _AT_A_TIME: Final = 8
 """Files of the log that a task opens at once."""
 _FEW_FILES: Final = 4
 """Base files among which every key of the log is looked for sooner than it is hashed."""
 _HEAD: Final = struct.Struct("<q")
+_KEPT_BYTES: Final = 256 * 1024 * 1024
+"""Bytes of key and ordering columns that searches in this process keep: the next commit's keys meet them, too."""
+_kept: Final[Cache[tuple[str, pa.Schema], pa.Table]] = Cache(_KEPT_BYTES, lambda rows: int(rows.nbytes))
 Read = Callable[[str, pa.Schema, Sequence[str]], pa.Table]
-"""Reads some columns of a file, as :func:`~trinity.engine.reading.arrow_fold.narrow_rows`."""
+"""Reads columns of a file, as :func:`~trinity.engine.reading.data_files.read_columns`."""
 
 
 @dataclass(frozen=True)
-class Stored:
+class SearchedFile:
     """A file of the search.
 
     Attributes:
-        number: by which the search tells of it; :data:`ASIDE` of a sidecar.
+        number: by which the search tells of it; :data:`SIDECAR` of a sidecar.
         path: absolute path.
         rows: number of its rows, deleted ones too.
         deletes: those of them that are deleted by position.
@@ -63,7 +68,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedLog:
     """The log by itself.
 
     Attributes:
@@ -95,14 +100,14 @@ class Search:
 
     spec: MergeSpec
     storage: pa.Schema
-    earlier: tuple[Stored, ...]
-    later: tuple[Stored, ...]
-    base: dict[int, Stored]
+    earlier: tuple[SearchedFile, ...]
+    later: tuple[SearchedFile, ...]
+    base: dict[int, SearchedFile]
     buckets: int | None = None
     only: Keys | None = None
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        """Searches; fragments are read by :func:`opened`.
+        """Search some files; fragments are read by :func:`decode_bitmaps`.
 
         Raises:
             TrinityError: BAD_DATA naming a file that cannot be read.
@@ -110,13 +115,18 @@ class Search:
         wanted = [number for page in pages for number in page.column(0).to_pylist()]
         return self.found(self.folded(len(wanted)), wanted)
 
-    def folded(self, files: int, read: Read = narrow_rows) -> Folded:
-        """The log by itself, of files that are read so, for so many base files. Raises as the call does."""
+    def folded(self, files: int, read: Read = read_columns) -> FoldedLog:
+        """Fold the log by itself. Raises as a call does.
+
+        Args:
+            files: number of the base files that are looked at then.
+            read: reads files.
+        """
         log = self._log(read)
         part = taking_part(self.spec, log)
         keys, numbers = Keys.of(part, self.spec.key)
         winners = self._winners(part, numbers, len(keys))
-        return Folded(log, keys, winners, self._parts(keys, winners) if files > _FEW_FILES else {})
+        return FoldedLog(log, keys, winners, self._parts(keys, winners) if files > _FEW_FILES else {})
 
     def _parts(self, keys: Keys, winners: pa.Table) -> dict[int, np.ndarray]:
         if not self.buckets or not keys.are_looked_up:
@@ -124,25 +134,25 @@ class Search:
         order, edges = in_bucket_order(winners, self.spec.key, self.buckets)
         return {bucket: order[edges[bucket] : edges[bucket + 1]] for bucket in range(self.buckets)}
 
-    def found(self, folded: Folded, wanted: Sequence[int], read: Read = narrow_rows) -> list[bytes]:
-        """The fragments of some pages' numbers. Raises as the call does."""
-        found = [_outside(folded.log, folded.winners)] if LOG in wanted else []
+    def found(self, folded: FoldedLog, wanted: Sequence[int], read: Read = read_columns) -> list[bytes]:
+        """Return the fragments of some numbers. Raises as a call does."""
+        found = [_losing_rows(folded.log, folded.winners)] if LOG in wanted else []
         mine = [self.base[number] for number in wanted if number != LOG]
         for file in mine:
-            found += self._met(file, folded, read)
+            found += self._losing(file, folded, read)
         return _fragments(found, [*self.earlier, *self.later, *mine])
 
     def _log(self, read: Read) -> pa.Table:
-        """Row versions of the keys of ``later``, with file, place and arrival."""
-        later = _each(lambda file: self._narrow(file, read), self.later)
+        """Read the row versions of the keys of ``later``, with file, place and arrival."""
+        later = _each(lambda file: self._rows_of(file, read), self.later)
         if not self.earlier:
             return _arrived(later)
         keys, _ = Keys.of(pa.concat_tables(later), self.spec.key)
-        earlier = _each(lambda file: _having(self._narrow(file, read), keys), self.earlier)
+        earlier = _each(lambda file: _having(self._rows_of(file, read), keys), self.earlier)
         return _arrived([*earlier, *later])
 
     def _winners(self, log: pa.Table, numbers: np.ndarray, keys: int) -> pa.Table:
-        """The winning version of each key, by its number, with whether it deletes the row (K3, K4, E2)."""
+        """Return the winning version of each key, by its number, with whether it deletes the row (K3, K4, E2)."""
         won = np.empty(keys, np.int64)
         won[numbers] = np.arange(len(log))
         several = np.flatnonzero(np.bincount(numbers)[numbers] > 1)
@@ -153,7 +163,7 @@ class Search:
         return rows.append_column(_DELETED, is_deleted(self.spec, rows))
 
     def _ranked(self, log: pa.Table, some: np.ndarray) -> np.ndarray:
-        """Row versions, by their places among some, in an order in which the winner of a key comes after its others."""
+        """Return the places of some row versions, in an order in which the winner of a key comes last."""
         spec = self.spec
         way = "ascending" if spec.descending else "descending"
         arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
@@ -163,17 +173,17 @@ class Search:
         ranked: np.ndarray = pc.sort_indices(narrow, sort_keys=order).to_numpy()
         return ranked[::-1]
 
-    def _met(self, file: Stored, folded: Folded, read: Read) -> list[_Found]:
-        """Base rows that lose to the log, and those of the log that lose to them."""
+    def _losing(self, file: SearchedFile, folded: FoldedLog, read: Read) -> list[_Found]:
+        """Find base rows that lose to the log, and winners of the log that lose to base rows."""
         among = folded.parts.get(file.bucket) if file.bucket is not None else None
         if not len(folded.keys if among is None else among):
             return []
-        rows = read(file.path, self.storage, columns_to_meet(self.spec))
-        lost, beaten = met(self.spec, rows, folded.keys, folded.winners, file.deletes, among)
+        rows = read(file.path, self.storage, compared_columns(self.spec))
+        lost, beaten = losers(self.spec, rows, folded.keys, folded.winners, file.deletes, among)
         return [_Found.in_one(file, lost), _Found.among(folded.winners.take(beaten))]
 
-    def _narrow(self, file: Stored, read: Read) -> pa.Table:
-        """A file's rows that are not deleted, and have keys that are looked for, with file and place."""
+    def _rows_of(self, file: SearchedFile, read: Read) -> pa.Table:
+        """Read the rows of a file that are not deleted and have keys that are looked for, with file and place."""
         rows = read(file.path, self.storage, self.storage.names)
         places = np.arange(len(rows))
         if file.deletes is not None:
@@ -192,7 +202,7 @@ class _Found:
     places: np.ndarray
 
     @classmethod
-    def in_one(cls, file: Stored, places: np.ndarray) -> _Found:
+    def in_one(cls, file: SearchedFile, places: np.ndarray) -> _Found:
         return cls(np.full(len(places), file.number), places)
 
     @classmethod
@@ -200,8 +210,8 @@ class _Found:
         return cls(rows.column(_FILE).to_numpy(), rows.column(_PLACE).to_numpy())
 
 
-def _each(read: Callable[[Stored], pa.Table], files: Sequence[Stored]) -> list[pa.Table]:
-    """Files in their order, several at a time: small ones take as long as it takes to open them."""
+def _each(read: Callable[[SearchedFile], pa.Table], files: Sequence[SearchedFile]) -> list[pa.Table]:
+    """Read files, several at a time: a small one takes as long as it takes to open it."""
     if len(files) < _AT_A_TIME:
         return [read(file) for file in files]
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
@@ -209,25 +219,25 @@ def _each(read: Callable[[Stored], pa.Table], files: Sequence[Stored]) -> list[p
 
 
 def _having(rows: pa.Table, keys: Keys) -> pa.Table:
-    return rows.take(keys.met(rows)[0])
+    return rows.take(keys.lookup(rows)[0])
 
 
 def _arrived(files: Sequence[pa.Table]) -> pa.Table:
-    """The rows of files that are in arrival order."""
+    """Number the rows of files that are in arrival order."""
     rows = pa.concat_tables(files).combine_chunks()
     return rows.append_column(_ARRIVAL, pa.array(np.arange(len(rows))))
 
 
-def _outside(log: pa.Table, winners: pa.Table) -> _Found:
-    """The row versions that win no key, or delete the row."""
+def _losing_rows(log: pa.Table, winners: pa.Table) -> _Found:
+    """Return the row versions that win no key, or delete the row."""
     live = winners.filter(pc.invert(winners.column(_DELETED)))
     gone = np.ones(len(log), bool)
     gone[live.column(_ARRIVAL).to_numpy()] = False
     return _Found.among(log.filter(pa.array(gone)))
 
 
-def _fragments(found: Sequence[_Found], files: Sequence[Stored]) -> list[bytes]:
-    """A number and the words of its bits, for each file that has a row to leave out."""
+def _fragments(found: Sequence[_Found], files: Sequence[SearchedFile]) -> list[bytes]:
+    """Return a number and the words of its bits for each file that has a row to leave out."""
     if not found:
         return []
     numbers, places = np.concatenate([f.files for f in found]), np.concatenate([f.places for f in found])
@@ -237,22 +247,32 @@ def _fragments(found: Sequence[_Found], files: Sequence[Stored]) -> list[bytes]:
     present, edges = np.unique(numbers, return_index=True)
     parts = zip(present.tolist(), edges, np.append(edges, len(numbers))[1:], strict=True)
     return [
-        _HEAD.pack(number) + words_of(places[first:last], known[number]).tobytes()
+        _HEAD.pack(number) + bitmap_of(places[first:last], known[number]).tobytes()
         for number, first, last in parts
-        if number != ASIDE
+        if number != SIDECAR
     ]
 
 
-def in_threads(search: Search, threads: int, read: Read = narrow_rows) -> list[bytes]:
-    """All fragments of a search, which runs here: the log is folded once. Raises as the search does."""
-    folded = search.folded(len(search.base), read)
-    with ThreadPoolExecutor(threads) as pool:
-        found = pool.map(lambda number: search.found(folded, [number], read), [LOG, *search.base])
+def search_in_process(search: Search, threads: int) -> list[bytes]:
+    """Return all fragments of a search, which folds the log once in this process. Raises as the search does."""
+    folded = search.folded(len(search.base), _kept_columns)
+    with ThreadPoolExecutor(max(1, min(threads, len(search.base) + 1))) as pool:
+        found = pool.map(lambda number: search.found(folded, [number], _kept_columns), [LOG, *search.base])
         return [fragment for fragments in found for fragment in fragments]
 
 
-def opened(fragments: Iterable[bytes]) -> dict[int, np.ndarray]:
-    """Number of a file -> the words of its bits, of the fragments of all tasks."""
+def _kept_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:
+    wanted = pa.schema([storage.field(name) for name in names])
+    return _kept.get((path, wanted), lambda: read_columns(path, storage, names))
+
+
+def forget_columns() -> None:
+    """Forget the columns of all files, so that the next search reads them anew."""
+    _kept.drop(lambda _: True)
+
+
+def decode_bitmaps(fragments: Iterable[bytes]) -> dict[int, np.ndarray]:
+    """Return number of a file -> the words of its bits, of the fragments of all tasks."""
     found: dict[int, np.ndarray] = {}
     for fragment in fragments:
         [number] = _HEAD.unpack_from(fragment)

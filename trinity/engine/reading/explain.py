@@ -1,0 +1,49 @@
+"""The plan of a merged read in words: what of the version is read, how, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trinity.engine.reading.layout import tiers
+from trinity.engine.reading.plan import ReadPlan
+from trinity.spi import DataFile
+
+__all__ = ["in_words"]
+
+
+def in_words(plan: ReadPlan) -> str:
+    """Return a plan for people."""
+    splits = plan.splits
+    all_base, all_log = tiers(splits.files)
+    base, log = tiers(plan.files)
+    deleted = sum(f.deletes.rows for f in plan.files if f.deletes)
+    lines = [
+        f"merged read of {splits.definition.full_name} at version {splits.version}",
+        f"base: {_part(base, all_base)}",
+        f"log: {_part(log, all_log)}, {_counted(len({f.commit for f in log}), 'commit')}",
+    ]
+    if splits.sidecar and log:
+        lines.append(f"sidecar: {_counted(_rows(splits.sidecar), 'row')} put aside by compaction")
+    if deleted:
+        lines.append(f"deleted by position: {_counted(deleted, 'row')}, passed over as the files are read")
+    if splits.native is not None:
+        lines.append("files are opened by the format's own reader, since others have changed rows in its way")
+    return "\n".join([*lines, f"plan: {plan.way.value}", f"executor: {_executor(plan)}"])
+
+
+def _executor(plan: ReadPlan) -> str:
+    if plan.not_local is None:
+        return "Spark; to_arrow() reads in this process, without it"
+    return f"Spark, for to_arrow() too: {plan.not_local.reason}"
+
+
+def _part(files: Sequence[DataFile], everything: Sequence[DataFile]) -> str:
+    return f"{len(files):,} of {_counted(len(everything), 'file')}, {_counted(_rows(files), 'row')}"
+
+
+def _rows(files: Iterable[DataFile]) -> int:
+    return sum(f.live_rows for f in files)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,86 @@
+"""The rows that a merged read leaves out by their positions, found once for a version and remembered: a read is a scan.
+
+A file never changes, and a row that is superseded stays so while commits only append. So what is known of a version
+holds for the next one, too, of which only the keys of its new files are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from trinity.engine.reading.layout import split_buckets_and_runs, well_bucketed
+from trinity.engine.reading.local.keys import Keys
+from trinity.engine.reading.local.search import LOG, SIDECAR, Search, SearchedFile, decode_bitmaps, forget_columns
+from trinity.engine.reading.position_reads import PositionReadState, forget_positions
+from trinity.engine.reading.pruning import may_share_keys
+
+__all__ = ["forget", "hidden_rows"]
+
+
+def hidden_rows(
+    state: PositionReadState, run: Callable[[Search, str], list[bytes] | None]
+) -> Mapping[str, np.ndarray] | None:
+    """Return path of a file -> the bits of its hidden rows; find those that are not known yet, and remember them.
+
+    Args:
+        state: the version.
+        run: runs the search on a table of some name, and returns its fragments; None where that fails.
+
+    Returns:
+        None where a search fails.
+    """
+    hidden = state.known
+    if state.later:
+        found = _found(state, run)
+        if found is None:
+            return None
+        hidden = _together(hidden, found)
+    state.remember(hidden)
+    return hidden
+
+
+def _found(state: PositionReadState, run: Callable[[Search, str], list[bytes] | None]) -> dict[str, np.ndarray] | None:
+    """Find the bits that come to those of the earlier log."""
+    splits, version = state.splits, state.version
+    touched = may_share_keys(state.base, state.later, splits.definition)
+    files = [*touched, *state.earlier, *state.later]
+    buckets = well_bucketed(split_buckets_and_runs(state.base, splits.definition)[0], splits.definition)
+    searched = [
+        SearchedFile(number, f.path, f.rows, f.deletes, f.bucket.index if f.bucket and buckets else None)
+        for number, f in enumerate(files, LOG + 1)
+    ]
+    sidecar = [SearchedFile(SIDECAR, f.path, f.rows, f.deletes) for f in splits.sidecar]
+    middle, last = len(touched), len(touched) + len(state.earlier)
+    search = Search(
+        version.spec,
+        version.storage,
+        (*sidecar, *searched[middle:last]),
+        tuple(searched[last:]),
+        {f.number: f for f in searched[:middle]},
+        buckets,
+        _stored_keys(state),
+    )
+    fragments = run(search, splits.definition.full_name)
+    if fragments is None:
+        return None
+    return {files[number - LOG - 1].path: words for number, words in decode_bitmaps(fragments).items()}
+
+
+def _stored_keys(state: PositionReadState) -> Keys | None:
+    key = state.version.spec.key
+    kinds = pa.schema([state.version.storage.field(name) for name in key])
+    return None if state.only is None else Keys.of(state.only.cast(kinds), key)[0]
+
+
+def _together(known: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    both = {path: words | known[path] if path in known else words for path, words in found.items()}
+    return {**known, **both}
+
+
+def forget() -> None:
+    """Forget what is known of all tables, so that their next reads are first ones."""
+    forget_positions()
+    forget_columns()

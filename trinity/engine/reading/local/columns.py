@@ -1,0 +1,19 @@
+"""Rows in storage form as users see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from trinity.engine.appending.casts import cast_array
+from trinity.spi import Column
+
+__all__ = ["to_user_columns"]
+
+
+def to_user_columns(page: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:
+    """Return a page under the names and in the logical types of some columns."""
+    named = zip(columns, page.columns, strict=True)
+    arrays = [cast_array(a, c.to_arrow().type, f"column '{c.name}'", "UTC") for c, a in named]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([c.to_arrow() for c in columns]))

@@ -1,0 +1,70 @@
+"""Limits of the local executor, told by statistics: where it leaves a plan to Spark, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from trinity.engine.reading.local.keys import compared_alike
+from trinity.merge.spec import MergeSpec
+from trinity.spi import DataFile, Origin, SplitSource
+
+__all__ = ["FOREIGN", "NotLocal", "compared_in_arrow", "splits_are_own", "why_not_by_position"]
+
+_MOST_LOG: Final = 4_000_000
+"""Log rows whose keys and ordering every task can hold: some hundred MB."""
+_MOST_ROWS: Final = 1_000_000_000
+"""Base rows with a bit each: 125 MB."""
+
+
+@dataclass(frozen=True)
+class NotLocal:
+    """Why this process cannot execute a plan without Spark.
+
+    Attributes:
+        reason: a clause for people.
+    """
+
+    reason: str
+
+
+FOREIGN: Final = NotLocal("other engines have written files of it")
+
+
+def why_not_by_position(
+    splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]
+) -> NotLocal | None:
+    """Return why the hidden rows of a version cannot be told by their positions; None when they can."""
+    if spec.by_column:
+        return NotLocal(f"merge engine {spec.engine.value} folds column by column")
+    if splits.definition.external or not splits_are_own(splits):
+        return FOREIGN
+    if not _alike(splits, spec):
+        return NotLocal("Arrow compares the types of its key or ordering columns otherwise than Spark")
+    if sum(f.rows for f in base) > _MOST_ROWS:
+        return NotLocal(f"it has more than {_MOST_ROWS:,} base rows")
+    if sum(f.rows for f in log) > _MOST_LOG:
+        return NotLocal(f"its log has more than {_MOST_LOG:,} rows")
+    return None
+
+
+def compared_in_arrow(splits: SplitSource, spec: MergeSpec, files: Iterable[DataFile]) -> bool:
+    """Return True where Arrow tells which row of a key wins, and how files are ordered, as Spark does.
+
+    Those are Trinity's own files, by columns of types that both compare alike; what others wrote is left to Spark.
+    """
+    return _are_own(files) and _alike(splits, spec)
+
+
+def splits_are_own(splits: SplitSource) -> bool:
+    """Return True where Trinity has written all files of a version, and reads them one by one."""
+    return splits.native is None and _are_own(splits.files)
+
+
+def _are_own(files: Iterable[DataFile]) -> bool:
+    return all(f.origin is Origin.OWN for f in files)
+
+
+def _alike(splits: SplitSource, spec: MergeSpec) -> bool:
+    return compared_alike(splits.definition, (*spec.key, *spec.ordering))

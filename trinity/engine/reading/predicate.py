@@ -1,0 +1,56 @@
+"""A predicate of a read, parsed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from sqlglot import exp
+
+from trinity.depth import room
+from trinity.engine.reading.listed_keys import listed_keys
+from trinity.spark_tree import spark_tree
+from trinity.spi import TableDefinition, parse_type
+
+__all__ = ["Predicate"]
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A condition on a table's rows.
+
+    Attributes:
+        definition: the table.
+        text: Spark SQL over bare column names.
+        tree: the same, parsed.
+        timezone: Spark's session time zone, which timestamps without zone are of; asked only when there is one.
+    """
+
+    definition: TableDefinition
+    text: str
+    tree: exp.Expr
+    timezone: Callable[[], str]
+
+    @classmethod
+    def of(
+        cls, definition: TableDefinition, text: str | None, timezone: Callable[[], str] = lambda: ""
+    ) -> Predicate | None:
+        """Return the predicate of a text; None without one, and for one that sqlglot cannot read."""
+        tree = spark_tree(text) if text else None
+        return None if tree is None or text is None else cls(definition, text, tree, timezone)
+
+    @cached_property
+    def listed_keys(self) -> pa.Table | None:
+        """All keys for which it may be true, of a keyed table, where it lists them."""
+        return listed_keys(self.definition, self.tree, self.timezone) if self.definition.keyed else None
+
+    @cached_property
+    def filters_keys(self) -> bool:
+        """True where it may be applied below the fold: it names key columns alone, all of them stored as they are."""
+        key = {k.lower() for k in self.definition.primary_key}
+        with room():
+            named = {c.name.lower() for c in self.tree.find_all(exp.Column)}
+        plain = all(parse_type(self.definition.column(n).type).name != "time" for n in named & key)
+        return named <= key and plain

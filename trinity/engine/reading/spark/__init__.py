@@ -1,0 +1,1 @@
+"""The executor of reads that makes DataFrames of Spark."""

@@ -1,0 +1,43 @@
+"""Rows in storage form as users see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trinity.engine.spark.texts import with_char
+from trinity.engine.spark.types import spark_type
+from trinity.merge.quoting import quoted
+from trinity.merge.rows import AnyRows, SqlRows
+from trinity.spi import Column, SplitSource, parse_type
+from trinity.storage import spark_schema
+
+__all__ = ["to_user_columns"]
+
+
+def to_user_columns(rows: AnyRows, splits: SplitSource, further: Sequence[str] = ()) -> AnyRows:
+    """Return rows in storage form as users see them: visible columns under their names, in their types."""
+    stored = spark_schema(splits.storage)
+    columns = [
+        _user_column(field.name, field.dataType.simpleString(), column)
+        for column, field in zip(splits.definition.columns, stored.fields, strict=True)
+        if not column.hidden
+    ]
+    shown = rows.selectExpr(*columns, *further)
+    return shown if isinstance(shown, SqlRows) else with_char(shown, splits.definition.visible)
+
+
+def _user_column(stored: str, stored_type: str, column: Column) -> str:
+    kind = spark_type(column.type)
+    value = quoted(stored)
+    if kind != stored_type and parse_type(column.type).name == "time" and stored_type == "bigint":
+        value = _time_of_micros(value)
+    elif kind != stored_type:
+        value = f"CAST({value} AS {kind})"
+    return f"{value} AS {quoted(column.name)}"
+
+
+def _time_of_micros(micros: str) -> str:
+    """Return the TIME of a BIGINT of microseconds: Spark has no cast for that."""
+    second = f"CAST(CAST({micros} % 60000000 AS DECIMAL(8,0)) / 1000000 AS DECIMAL(8,6))"
+    minute = f"CAST({micros} DIV 60000000 % 60 AS INT)"
+    return f"make_time(CAST({micros} DIV 3600000000 AS INT), {minute}, {second})"

@@ -1,0 +1,114 @@
+"""Executes plans of reads as DataFrames of Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from trinity.engine.appending.run_sinks import DELETED, run_on_spark
+from trinity.engine.reading.hidden_rows import hidden_rows
+from trinity.engine.reading.local.search import LOG, Search, search_in_process
+from trinity.engine.reading.plan import FoldPlan, ReadPlan, Way
+from trinity.engine.reading.predicate import Predicate
+from trinity.engine.reading.spark import fold_by_column as by_column
+from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.fold import join_with_base, newest_versions, without_null_keys
+from trinity.engine.reading.spark.scan import bucketed_scan, log_scan, plain_scan, version_scan
+from trinity.engine.spark.remote import parallelism, runs_in_process
+from trinity.engine.spark.texts import with_char
+from trinity.errors import TrinityError
+from trinity.merge.quoting import quoted
+from trinity.secrets import logger
+from trinity.spark_names import DataFrame, F, PySparkException
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkExecutor"]
+
+_log: Final = logger(__name__)
+
+
+@dataclass(frozen=True)
+class SparkExecutor:
+    """Executes plans by Spark.
+
+    Attributes:
+        spark: the session.
+        keys: values of some key columns under their names: rows with other keys are left out before they are folded;
+            None to leave out none.
+        few: whether these keys are known to be few enough for every task to hold.
+    """
+
+    spark: SparkSession
+    keys: DataFrame | None = None
+    few: bool = True
+
+    def rows(self, plan: ReadPlan) -> DataFrame:
+        """Return the merged rows: visible columns in their logical types, one row for each live key."""
+        return to_user_columns(self._live(plan), plan.splits)
+
+    def _live(self, plan: ReadPlan) -> DataFrame:
+        if plan.spec is None:
+            return version_scan(self.spark, plan.files, plan.splits)
+        storage = plan.splits.storage
+        if plan.way is Way.SCAN:  # compacted: a file scan and nothing above it
+            return self._kept(plain_scan(self.spark, plan.files, storage), plan.key_filter)
+        hidden = hidden_rows(plan.state, self.search) if plan.state and plan.way.by_position else None
+        if hidden is not None:
+            return self._kept(plain_scan(self.spark, plan.files, storage, hidden), plan.key_filter)
+        assert plan.fold is not None
+        return self.winners(plan.fold, plan.key_filter).where(f"NOT {DELETED}")
+
+    def winners(self, fold: FoldPlan, key_filter: Predicate | None = None) -> DataFrame:
+        """Return the winning version of every key in storage form, with ``DELETED`` (True for a deleted key).
+
+        Of engines that keep rows whole also with ``SINCE``. The log is folded by itself, then joined with the base by a
+        full outer sort-merge join. The base is read once, and with one sorted file per bucket neither exchanged nor
+        sorted.
+        """
+        splits, spec = fold.splits, fold.spec
+        if spec.by_column:
+            rows = without_null_keys(by_column.versions(self.spark, splits, spec), splits, spec)
+            return by_column.folded(self._kept(rows, key_filter), splits, spec)
+        newest = self.log_winners(fold, key_filter)
+        if not fold.base:
+            return newest
+        if fold.buckets:
+            base = bucketed_scan(self.spark, fold.base, splits.storage, spec.key, fold.buckets)
+        else:
+            base = plain_scan(self.spark, fold.base, splits.storage)
+        return join_with_base(self._kept(base, key_filter), newest, spec, splits.storage)
+
+    def log_winners(self, fold: FoldPlan, key_filter: Predicate | None = None) -> DataFrame:
+        """Return the winner of each key of log, sidecar and runs, in storage form with ``DELETED`` and ``SINCE``."""
+        splits, spec = fold.splits, fold.spec
+        versions = log_scan(self.spark, splits, spec, fold.log, splits.sidecar, runs=fold.runs)
+        versions = self._kept(without_null_keys(versions, splits, spec), key_filter)
+        if fold.buckets:
+            versions = versions.repartition(fold.buckets, *map(quoted, spec.key))
+        return newest_versions(versions, spec, splits.storage)
+
+    def search(self, search: Search, table: str) -> list[bytes] | None:
+        """Return the fragments of a search: by a job, or by this process where that is all that there is of Spark.
+
+        None for a job that fails: a join needs no Python on executors. Errors of this process are those of the read.
+        """
+        tasks = min(parallelism(self.spark), len(search.base) + 1)
+        if runs_in_process(self.spark):
+            return search_in_process(search, tasks)
+        try:
+            return run_on_spark(search, self.spark.range(LOG, len(search.base) + 1, 1, tasks))
+        except (TrinityError, PySparkException) as error:
+            _log.info("'%s' is read by a join: %s", table, error)
+            return None
+
+    def _kept(self, rows: DataFrame, key_filter: Predicate | None) -> DataFrame:
+        """Leave out the rows of keys that are not asked for."""
+        if key_filter is not None:
+            definition = key_filter.definition
+            rows = with_char(rows, map(definition.column, definition.primary_key)).where(key_filter.text)
+        if self.keys is not None:
+            keys = F.broadcast(self.keys) if self.few else self.keys
+            rows = rows.join(keys, self.keys.columns, "left_semi").select(*map(quoted, rows.columns))
+        return rows
