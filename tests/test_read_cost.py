@@ -6,8 +6,11 @@ import pyarrow as pa
 import pytest
 
 from trinity.engine.compacting.health import health_of
+from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.hidden_rows import forget
 from trinity.engine.reading.plan import Way, plan_read
+from trinity.merge.parse import _Parser
+from trinity.merge.spec import MergeSpec
 from trinity.spi import Bucket, Column, DataFile, Origin, SplitSource, TableDefinition, Tier
 from trinity.storage import PositionDeletes
 
@@ -55,3 +58,39 @@ def test_a_plain_table_is_read_by_a_scan() -> None:
     definition = TableDefinition("default", "t", (Column("k", "bigint"),))
     splits = SplitSource(1, 0, definition, SCHEMA, (DataFile("/t/1", 1, 5, Tier.LOG, 1),), ())
     assert health_of(splits).read_cost == 1.0
+
+
+@pytest.mark.parametrize(
+    ("splits", "where", "reason"),
+    [
+        (version(BASE, 0), None, None),
+        (version(9, 9), None, None),
+        (version(BASE, 0, engine="aggregation"), None, None),
+        (version(BASE, 9, engine="aggregation"), None, "merge engine aggregation folds column by column"),
+        (version(BASE, 9, origin=Origin.ADDED), None, "other engines have written files of it"),
+        (version(BASE, 4_000_001), None, "its log has more than 4,000,000 rows"),
+        (version(BASE, BASE, 257), None, "more than 256 files of its log have not been read yet"),
+        (version(BASE, 9), "k = 1", "Spark evaluates the predicate"),
+    ],
+)
+def test_the_plan_tells_who_executes_it(splits: SplitSource, where: str | None, reason: str | None) -> None:
+    forget()
+    plan = plan_read(splits, where)
+    assert (plan.not_local.reason if plan.not_local else None) == reason
+    [line] = [line for line in in_words(plan).splitlines() if line.startswith("executor: ")]
+    assert line.endswith(f"to_arrow() too: {reason}" if reason else "to_arrow() reads in this process, without it")
+
+
+def test_the_options_of_a_version_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = list[str]()
+    parse = _Parser.parse
+
+    def counted(parser: _Parser) -> MergeSpec:
+        parsed.append(parser.definition.name)
+        return parse(parser)
+
+    monkeypatch.setattr(_Parser, "parse", counted)
+    splits = version(BASE, 9)
+    assert plan_read(splits).spec is plan_read(splits).spec
+    health_of(splits)
+    assert parsed == ["t"]

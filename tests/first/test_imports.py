@@ -120,12 +120,12 @@ DOORS = (
     "import trinity.journal", "import trinity.applying", "import trinity.errors", "import trinity.memory",
     "import trinity.merge.functions", "import trinity_parquet", "import trinity_delta", "import trinity_iceberg",
     "from trinity import connect", "from trinity import Table", "from trinity import TableName",
-    "import trinity; trinity.cdc.follow",
+    "import trinity; trinity.cdc.follow", "import trinity.engine.reading.arrow_read",
 )  # fmt: skip
 
 
 SPARK_DOORS = (
-    "import trinity.sql.statements", "import trinity.engine.reading.arrow_read",
+    "import trinity.sql.statements", "import trinity.engine.reading.merged_read",
     "import trinity.engine.changing.writer_delete", "import trinity.engine.compacting.compact",
     "import trinity.engine.feed.change_feed", "import trinity.applying.history",
     "import trinity.journal.backends.warehouse.backend", "from trinity.spark_names import SparkContext",

@@ -21,15 +21,24 @@ _KEYED_ONLY: Final = (
     "bucket",
 )  # fmt: skip
 
+_PARSED: Final = "_merge_spec"
+"""Attribute of a definition, beside its fields, that holds what :func:`merge_spec` has parsed."""
+
 
 def merge_spec(definition: TableDefinition) -> MergeSpec:
-    """The merge engine, order and tombstones that the options of a keyed table ask for.
+    """Return the merge engine, order and tombstones that the options of a keyed table ask for.
+
+    They are parsed once for a definition, which never changes, and travel with it.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming option
             and column (K1, U3, U8, V1).
     """
-    return _Parser(definition).parse()
+    beside = vars(definition)  # it is frozen: its fields stay as they are
+    if _PARSED not in beside:
+        beside[_PARSED] = _Parser(definition).parse()
+    spec: MergeSpec = beside[_PARSED]
+    return spec
 
 
 class _Parser:
