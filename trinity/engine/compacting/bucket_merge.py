@@ -1,4 +1,4 @@
-"""The log's winners of a bucket, and the base file that they meet, in a task that reads that file itself."""
+"""Merges of the log's winners of a bucket with its base file, in a task that reads that file itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trinity.spi import DataFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BucketMerge", "Met", "Written", "in_buckets", "naming"]
+__all__ = ["BucketMerge", "MergedBucket", "Written", "in_buckets", "naming"]
 
 _BUCKET: Final = b"b"
 _ROWS: Final = b"r"
@@ -31,21 +31,21 @@ _DELETES: Final = b"d"
 
 
 def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
-    """The rows with :data:`BUCKET`, of so many; those of one are in one task, in which a window by key leaves them."""
+    """Add :data:`BUCKET` to rows, of so many; those of one are in one task, in which a window by key leaves them."""
     key = ", ".join(map(quoted, spec.key))
     return rows.selectExpr("*", f"CAST(pmod(hash({key}), {count}) AS INT) AS {BUCKET}")
 
 
 def naming(buckets: Sequence[int]) -> pa.Table:
-    """A row for each bucket, which says nothing else."""
+    """Return a row for each bucket, which only names it."""
     return pa.table({BUCKET: pa.array(buckets, pa.int32())})
 
 
 class Written(NamedTuple):
-    """Work of tasks that met buckets.
+    """Work of tasks on buckets.
 
     Attributes:
-        buckets: those that they have met.
+        buckets: those that they have merged.
         rows: fragments of rows.
         deletes: fragments of positions.
     """
@@ -55,16 +55,16 @@ class Written(NamedTuple):
     deletes: Sequence[bytes] = ()
 
     def results(self) -> list[bytes]:
-        """The same as a task's results: each has a byte before it, that tells its kind."""
+        """Return it as a task's results: a byte before each tells its kind."""
         buckets = [_BUCKET + str(bucket).encode() for bucket in self.buckets]
         return [*buckets, *(_ROWS + f for f in self.rows), *(_DELETES + f for f in self.deletes)]
 
     @classmethod
     def of(cls, results: Iterable[bytes]) -> Written:
-        """All that some tasks have done.
+        """Collect the work of some tasks.
 
         Raises:
-            RuntimeError: two tasks have met one bucket, and each would have written its base rows.
+            RuntimeError: two tasks have merged one bucket, and each would have written its base rows.
         """
         found: dict[bytes, list[bytes]] = {_BUCKET: [], _ROWS: [], _DELETES: []}
         for result in results:
@@ -75,8 +75,8 @@ class Written(NamedTuple):
         return cls(buckets, found[_ROWS], found[_DELETES])
 
 
-class Met(NamedTuple):
-    """Winners of a bucket that no base row beats, and what they do to its base file.
+class MergedBucket(NamedTuple):
+    """Winners of a bucket that no base row beats, and its base file.
 
     Attributes:
         winners: rows with :data:`DELETED`, :data:`SINCE` and :data:`BUCKET`, in no order.
@@ -93,7 +93,7 @@ class Met(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketMerge:
-    """Knowledge of a task that meets base files.
+    """Merges winners with base files, in a task.
 
     Attributes:
         spec: the table's options.
@@ -114,32 +114,32 @@ class BucketMerge:
         return pa.schema([*self.storage, *further])
 
     def rows(self, pages: Iterable[pa.RecordBatch]) -> pa.Table:
-        """The rows of a task's pages: winners, and such as only name a bucket, whose :data:`DELETED` is NULL."""
+        """Return the rows of a task's pages: winners, and such as only name a bucket, whose :data:`DELETED` is NULL."""
         schema = self.schema
         return pa.Table.from_batches([in_storage_form(page, schema) for page in pages], schema)
 
-    def met(self, rows: pa.Table) -> Iterator[tuple[int, Met]]:
-        """Bucket by bucket, of those that are named. Raises BAD_DATA naming a base file that cannot be read."""
+    def merged(self, rows: pa.Table) -> Iterator[tuple[int, MergedBucket]]:
+        """Merge each bucket that is named. Raises BAD_DATA naming a base file that cannot be read."""
         for bucket in sorted(rows.column(BUCKET).unique().to_pylist()):
             mine = pc.and_(pc.equal(rows.column(BUCKET), bucket), pc.is_valid(rows.column(DELETED)))
-            yield bucket, self._met(self.base.get(bucket), rows.filter(mine).combine_chunks())
+            yield bucket, self._merged_bucket(self.base.get(bucket), rows.filter(mine).combine_chunks())
 
-    def _met(self, file: DataFile | None, winners: pa.Table) -> Met:
+    def _merged_bucket(self, file: DataFile | None, winners: pa.Table) -> MergedBucket:
         names = compared_columns(self.spec)
         if file is None:
-            return Met(winners, None, self.storage.empty_table().select(names), np.empty(0, np.int64))
+            return MergedBucket(winners, None, self.storage.empty_table().select(names), np.empty(0, np.int64))
         base = read_columns(file.path, self.storage, names)
         keys, numbers = Keys.of(winners, self.spec.key)
         lost, beaten = losers(self.spec, base, keys, winners.take(np.argsort(numbers)), file.deletes)
-        return Met(winners.filter(np.isin(numbers, beaten, invert=True)), file, base, lost)
+        return MergedBucket(winners.filter(np.isin(numbers, beaten, invert=True)), file, base, lost)
 
     def live(self, winners: pa.Table) -> pa.Table:
-        """Winners that delete nothing, in order of the key."""
+        """Return winners that delete nothing, in order of the key."""
         live = winners.filter(pc.invert(winners.column(DELETED)))
         return live.take(pc.sort_indices(live, sort_keys=[(name, "ascending") for name in self.spec.key]))
 
     def tombstones(self, winners: pa.Table) -> pa.Table:
-        """The other winners, as :func:`trinity.engine.compacting.rewriting.with_tombstones` keeps them."""
+        """Return the other winners, as :func:`trinity.engine.compacting.rewriting.with_tombstones` keeps them."""
         found = winners.filter(winners.column(DELETED))
         since = pc.fill_null(found.column(SINCE), self.now_ms)
         found = found.set_column(found.schema.get_field_index(SINCE), SINCE, since)

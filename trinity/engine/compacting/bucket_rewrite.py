@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark
-from trinity.engine.compacting.bucket_merge import BucketMerge, Met, Written, in_buckets, naming
+from trinity.engine.compacting.bucket_merge import BucketMerge, MergedBucket, Written, in_buckets, naming
 from trinity.engine.compacting.in_threads import by_bucket, run_in_threads
 from trinity.engine.reading.executor import log_winners_in_process
 from trinity.engine.reading.local.keys import places_among
@@ -66,33 +66,35 @@ class _BucketTask:
     """Writes the buckets that its pages name, and tells which these are."""
 
     write: RewriteTask
-    meeting: BucketMerge
+    merge: BucketMerge
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        rows, done = self.meeting.rows(pages), list[int]()
+        rows, done = self.merge.rows(pages), list[int]()
         written = self.write(order, self._merged(rows, done)) if len(rows) else []
         return Written(done, written).results()
 
     def _merged(self, rows: pa.Table, done: list[int]) -> Iterator[pa.RecordBatch]:
-        """The rows of each bucket in order of the key, and then its tombstones."""
-        for bucket, met in self.meeting.met(rows):
-            live = self.meeting.live(met.winners)
-            if met.file is None:
+        """Return the rows of each bucket in order of the key, and then its tombstones."""
+        for bucket, merged in self.merge.merged(rows):
+            live = self.merge.live(merged.winners)
+            if merged.file is None:
                 yield from live.to_batches()
             else:
-                yield from self._interleaved(bucket, met.file, met, live)
-            yield from self.meeting.tombstones(met.winners).to_batches()
+                yield from self._interleaved(bucket, merged.file, merged, live)
+            yield from self.merge.tombstones(merged.winners).to_batches()
             done.append(bucket)
 
-    def _interleaved(self, bucket: int, file: DataFile, met: Met, live: pa.Table) -> Iterator[pa.RecordBatch]:
-        """A base file's rows that stay, with the log's in their places."""
+    def _interleaved(
+        self, bucket: int, file: DataFile, merged: MergedBucket, live: pa.Table
+    ) -> Iterator[pa.RecordBatch]:
+        """Return a base file's rows that stay, with the log's in their places."""
         stays = np.ones(file.rows, bool)
-        stays[met.lost] = False
+        stays[merged.lost] = False
         if file.deletes:
             stays[file.deletes.positions().to_numpy()] = False
-        places = places_among(met.base, live, self.meeting.spec.key)
+        places = places_among(merged.base, live, self.merge.spec.key)
         first, taken = 0, 0
-        for page in stored_pages(file.path, self.meeting.storage):
+        for page in stored_pages(file.path, self.merge.storage):
             end = first + page.num_rows
             kept = first + np.flatnonzero(stays[first:end])
             upto = int(np.searchsorted(places, end))
@@ -108,4 +110,4 @@ class _BucketTask:
         count = page.num_rows
         buckets = pa.array(np.full(count, bucket, np.int32))
         further = [pa.array(np.zeros(count, bool)), pa.nulls(count, pa.int64()), buckets]
-        return pa.Table.from_arrays([*page.columns, *further], schema=self.meeting.schema)
+        return pa.Table.from_arrays([*page.columns, *further], schema=self.merge.schema)

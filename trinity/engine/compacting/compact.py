@@ -63,7 +63,7 @@ def compact(
     strength: Strength,
     every: int | None = None,
 ) -> CommitResult:
-    """Compacts the pinned version; commits that come meanwhile stay in the log.
+    """Compact the pinned version; commits that come meanwhile stay in the log.
 
     Args:
         spark: the session.
@@ -135,7 +135,7 @@ def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
 def _full(
     spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, spec: MergeSpec
 ) -> CommitResult:
-    """Base, log and sidecar into a new base and a new sidecar, in one pass.
+    """Fold base, log and sidecar into a new base and a new sidecar, in one pass.
 
     A partitioned table's base has files by partition instead of buckets, and is read as a base without buckets.
     """
@@ -178,7 +178,7 @@ def _fold_log(
     spec: MergeSpec,
     log: Sequence[DataFile],
 ) -> CommitResult:
-    """Adjacent commits of the log into one sorted run of winners, tombstones among them; base and sidecar stay.
+    """Fold adjacent commits of the log into one sorted run of winners, tombstones among them; base and sidecar stay.
 
     Of an engine that folds by column all versions stay, in fewer files.
     """
@@ -195,7 +195,7 @@ def _fold_log(
 
 
 def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource) -> CommitResult:
-    """The files of a table of others into as few, with the winning version of each key, deleted ones included.
+    """Fold the files of a table of others into as few, with the winning version of each key, deleted ones included.
 
     There is no sidecar to put those in. Rows without a key are no versions of anything, and stay (K1).
     """
@@ -217,7 +217,7 @@ def _winners_only(spark: SparkSession, connector: Connector, table: TableHandle,
 
 
 def _foldable(table: TableHandle, splits: SplitSource) -> MergeSpec:
-    """The merge options of a table of others. Raises NOT_SUPPORTED where all row versions have to stay."""
+    """Return the merge options of a table of others. Raises NOT_SUPPORTED where all row versions have to stay."""
     definition = splits.definition
     spec = merge_spec(definition) if definition.keyed else None
     if spec and not spec.by_column and not keeps_versions(definition.properties):
@@ -231,7 +231,7 @@ def _foldable(table: TableHandle, splits: SplitSource) -> MergeSpec:
 
 
 def _to_log(connector: Connector, rewrite: RewriteTableHandle, rows: DataFrame) -> CommitResult:
-    """Replaces files by log files of some rows; base and sidecar stay."""
+    """Replace files by log files of some rows; base and sidecar stay."""
     task = RewriteTask(connector.sinks, rewrite.target, Tier.LOG, highest_commit(rewrite.replaced))
     return connector.metadata.finish_rewrite(rewrite, run_on_spark(task, rows), replace_sidecar=False)
 
@@ -239,7 +239,7 @@ def _to_log(connector: Connector, rewrite: RewriteTableHandle, rows: DataFrame) 
 def _concatenate(
     spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, *, purges: bool
 ) -> CommitResult:
-    """A plain table's files into fewer of a good size, in arrival order; if told to, also where rows are deleted."""
+    """Rewrite a plain table's files as fewer of a good size, in arrival order; or also to purge deleted rows."""
     size = sum(f.size for f in splits.files)
     wanted = max(1, math.ceil(size / FILE_BYTES))
     if len(splits.files) <= wanted and not (purges and any(f.deletes for f in splits.files)):
@@ -252,7 +252,7 @@ def _concatenate(
 def _concatenate_partitions(
     spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, *, purges: bool
 ) -> CommitResult:
-    """The files of each partition that has too many into fewer; if told to, files with deleted rows anew."""
+    """Rewrite the files of each partition that has too many as fewer; if told to, also files with deleted rows."""
     groups = crowded(splits.files, FILE_BYTES)
     known = {f.path for group in groups for f in group}
     groups += [[f] for f in splits.files if purges and f.deletes and f.path not in known]
@@ -265,5 +265,5 @@ def _concatenate_partitions(
 
 
 def _buckets_for(size: int) -> int:
-    """A power of two, so that a table that grows splits its buckets and does not shuffle them."""
+    """Return a power of two, so that a table that grows splits its buckets and does not shuffle them."""
     return min(1024, 1 << max(0, math.ceil(math.log2(max(1.0, size / _BUCKET_BYTES)))))

@@ -92,7 +92,7 @@ class Health:
 
 
 def health_of(splits: SplitSource, since_checkpoint: int | None = None) -> Health:
-    """The state of a version.
+    """Return the state of a version.
 
     Args:
         splits: the version.
@@ -123,7 +123,7 @@ def health_of(splits: SplitSource, since_checkpoint: int | None = None) -> Healt
 
 
 def log_share(splits: SplitSource) -> float:
-    """Rows of the log by rows of the base, by their bytes where rows are not known; 0 without a log.
+    """Return rows of the log by rows of the base, by their bytes where rows are not known; 0 without a log.
 
     Infinite without a base.
     """
@@ -176,14 +176,14 @@ def _advice(
 
 
 def due_commits(splits: SplitSource, trigger: CompactionTrigger) -> int:
-    """The commits in the log that a trigger counts: where it folds by levels those that it has not folded yet."""
+    """Return the commits in the log that a trigger counts: by levels, those that it has not folded yet."""
     if trigger.commits is not None and trigger.strength in (None, Strength.MINOR):
         return fresh_commits(splits.files, trigger.commits)
     return len({f.commit for f in splits.files if f.tier is Tier.LOG})
 
 
 def _due(own: CompactionTrigger | None, share: float, commits: int) -> tuple[Strength, str] | None:
-    """The compaction that a log of this state needs, and why.
+    """Return the compaction that a log of this state needs, and why.
 
     Args:
         own: the limits that the table's options name.
@@ -199,7 +199,7 @@ def _due(own: CompactionTrigger | None, share: float, commits: int) -> tuple[Str
 
 
 def _limits(own: CompactionTrigger) -> CompactionTrigger:
-    """The limits, and the common ones where there are none."""
+    """Return the limits, and the common ones where there are none."""
     return CompactionTrigger(
         LOG_SHARE if own.log_share is None else own.log_share,
         COMMITS if own.commits is None else own.commits,

@@ -31,7 +31,7 @@ class _Run(NamedTuple):
 
 
 def fresh_commits(files: Sequence[DataFile], every: int) -> int:
-    """The newest commits of a log that no compaction of the writer's has folded.
+    """Return the newest commits of a log that no compaction of the writer's has folded.
 
     Args:
         files: those of a version.
@@ -41,7 +41,7 @@ def fresh_commits(files: Sequence[DataFile], every: int) -> int:
 
 
 def newest_runs(files: Sequence[DataFile], every: int) -> list[DataFile]:
-    """The log files that are due to be folded into a run: of adjacent commits up to the newest one; none when none is.
+    """Return the log files that are due to be folded into a run, of adjacent commits up to the newest one.
 
     All of the log where another engine has rewritten some of it, since commit numbers do not order its rows (L3).
 
@@ -67,7 +67,7 @@ def _fresh(runs: Sequence[_Run], every: int) -> list[_Run]:
 
 
 def _runs(files: Sequence[DataFile]) -> list[_Run]:
-    """The log by its commit numbers, the newest first."""
+    """Return the log by its commit numbers, the newest first."""
     found: defaultdict[int, list[DataFile]] = defaultdict(list)
     for file in files:
         if file.tier is Tier.LOG:
@@ -81,7 +81,7 @@ def _runs(files: Sequence[DataFile]) -> list[_Run]:
 
 
 def _level(span: int, every: int) -> int:
-    """The level of a run: 0 for a commit as it was made, else that of the nearest power of the fan.
+    """Return the level of a run: 0 for a commit as it was made, else that of the nearest power of the fan.
 
     A run goes over more numbers than it has commits, by one at least: that of the compaction before it.
     """

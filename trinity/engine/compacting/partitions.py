@@ -34,7 +34,7 @@ _GROUP = "_trinity_group"
 def by_partition(
     rows: DataFrame, definition: TableDefinition, spec: MergeSpec, files: Sequence[DataFile], file_bytes: int
 ) -> DataFrame:
-    """The rows of a keyed table, sorted by partition, key and arrival, with one task for all of a partition.
+    """Return the rows of a keyed table, sorted by partition, key and arrival, with one task for all of a partition.
 
     A table with a partition too large for one file is cut into ranges of partition and key instead; so is one with
     transforms, since those of dates, numbers and texts keep the order of their column.
@@ -62,7 +62,7 @@ def by_partition(
 
 
 def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], splits: SplitSource) -> DataFrame:
-    """The rows of some files in storage form, each group in one task."""
+    """Return the rows of some files in storage form, each group in one task."""
     files = [f for group in groups for f in group]
     lines = ",".join(f"({text_literal(f.name)},{number})" for number, group in enumerate(groups) for f in group)
     numbers = spark.sql(f"SELECT col1 AS {_NAME}, col2 AS {_GROUP} FROM VALUES {lines}")
@@ -75,7 +75,7 @@ def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], spli
 def whole_files(
     spark: SparkSession, program: Program, definition: TableDefinition, files: Sequence[DataFile]
 ) -> list[DataFile] | None:
-    """The files all of whose rows a DELETE's condition selects, where these are all that it selects; else None (M12).
+    """Return the files all of whose rows a DELETE selects, where these are all that it selects; else None (M12).
 
     That is known without a read when there is no condition, or it is about partition columns alone.
     """

@@ -65,7 +65,7 @@ _PLACE: Final = "_trinity_place"
 def resolve(
     spark: SparkSession, connector: Connector, table: TableHandle, splits: SplitSource, spec: MergeSpec
 ) -> CommitResult | None:
-    """Resolves the log of the pinned version; commits that come meanwhile stay in it.
+    """Resolve the log of the pinned version; commits that come meanwhile stay in it.
 
     Returns:
         the commit, ``skipped`` when there is no log; None when there is no base beside which a run could stand, or all
@@ -138,16 +138,16 @@ class _Resolve(ABC):
 
     @abstractmethod
     def written(self, connector: Connector, rewrite: RewriteTableHandle) -> tuple[list[bytes], list[bytes]]:
-        """Writes run and sidecar. Returns their fragments, and those of positions that came up on the way."""
+        """Write run and sidecar. Returns their fragments, and those of positions that came up on the way."""
 
     @abstractmethod
     def superseded_rows(self) -> DataFrame | None:
-        """File and place of each superseded row of these files; None when there can be none."""
+        """Return file and place of each superseded row of these files; None when there can be none."""
 
     def rewriting(
         self, connector: Connector, rewrite: RewriteTableHandle, aside: pa.Schema, keeps_aside: bool
     ) -> RewriteTask:
-        """Writes live rows to the run, and others to a sidecar of some columns, unless nothing is to be kept there."""
+        """Write live rows to the run, and others to a sidecar of some columns, unless nothing is to be kept there."""
         sidecar = sidecar_target(rewrite.target, f"{rewrite.table.location}/_trinity", aside) if keeps_aside else None
         commit = highest_commit(self.splits.files)
         return RewriteTask(connector.sinks, rewrite.target, Tier.BASE, commit, None, sidecar)
@@ -160,12 +160,12 @@ class _Resolve(ABC):
         return max(1, math.ceil(sum(f.size for f in self.parts.replaced) / _RUN_BYTES))
 
     def placed(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
-        """Key and ordering columns of a scan, with file and place of each row, as ``b``."""
+        """Return key and ordering columns of a scan, with file and place of each row, as ``b``."""
         place = f"{_tokens(files)[0]} AS {_FILE}", f"_metadata.row_index AS {_PLACE}"
         return self.narrow(rows, *place).alias("b")
 
     def narrow(self, rows: DataFrame, *further: str) -> DataFrame:
-        """Key and ordering columns, and what else is said."""
+        """Return key and ordering columns, and further ones."""
         names = dict.fromkeys((*self.spec.key, *self.spec.ordering))
         return rows.selectExpr(*map(quoted, names), *further)
 
@@ -209,13 +209,13 @@ class _ByColumn(_Resolve):
 class _WholeRows(_Resolve):
     """A resolve of an engine that keeps rows whole.
 
-    Base files in buckets meet the log bucket by bucket: all superseded rows of a file come up in the task that writes
+    Base files in buckets are merged with the log bucket by bucket: all superseded rows of a file come up in the task that writes
     the bucket's part of the run. For other base files there is a second job, in which they are brought together.
     """
 
     @cached_property
     def buckets(self) -> int | None:
-        """The number of buckets of the kept base; None when it has none in which tasks could meet it."""
+        """The number of buckets of the kept base; None where tasks cannot merge by bucket."""
         files = [f for f in self.parts.kept if f.bucket]
         return (
             well_bucketed(files, self.splits.definition) if compared_in_arrow(self.splits, self.spec, files) else None
@@ -237,7 +237,7 @@ class _WholeRows(_Resolve):
         return [f for f in self.touched if not (f.bucket and self.buckets)]
 
     def written(self, connector: Connector, rewrite: RewriteTableHandle) -> tuple[list[bytes], list[bytes]]:
-        """Writes live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
+        """Write live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
         aside = sidecar_schema(rewrite.target.storage, self.spec)
         rows = self.rewriting(connector, rewrite, aside, self.spec.keeps_tombstones)
         if not self.bucketed_files:
@@ -274,7 +274,7 @@ class _WholeRows(_Resolve):
 
     @property
     def width(self) -> int:
-        """The number of tasks that meet base files in buckets."""
+        """The number of tasks that merge base files in buckets."""
         wide = math.ceil(sum(f.size for f in self.bucketed_files) / _SCAN_BYTES)
         return max(self.tasks or 1, min(parallelism(self.spark), wide))
 
@@ -290,8 +290,8 @@ class _WholeRows(_Resolve):
             return None
         here = self.placed(plain_scan(self.spark, self.unbucketed_files, self.splits.storage), self.unbucketed_files)
         gone = f"{self._same_key} AND NOT {beats(self.spec, 'b', 'l')}"
-        met = here.join(self.narrow(self.newest).alias("l"), F.expr(gone))
-        return met.selectExpr(f"b.{_FILE}", f"b.{_PLACE}")
+        lost = here.join(self.narrow(self.newest).alias("l"), F.expr(gone))
+        return lost.selectExpr(f"b.{_FILE}", f"b.{_PLACE}")
 
     @cached_property
     def fold(self) -> FoldPlan:
@@ -309,7 +309,7 @@ class _WholeRows(_Resolve):
 
 
 def _tokens(files: Sequence[DataFile]) -> tuple[str, dict[Any, DataFile]]:
-    """(Spark SQL over a scan, its value -> file): what tells the files, their size unless two have one."""
+    """Return (Spark SQL over a scan, its value -> file): what tells the files, their size unless two have one."""
     by_size = {f.size: f for f in files}
     if len(by_size) == len(files):  # a number: a name would be copied for each row
         return "_metadata.file_size", by_size
@@ -337,13 +337,13 @@ class _DeleteTask:
         return self.write(order, found)
 
     def take(self, page: pa.RecordBatch, found: dict[Any, list[pa.Array]]) -> None:
-        """Adds a page's positions to those of each file."""
+        """Add a page's positions to those of each file."""
         files, places = page.column(_FILE), page.column(_PLACE)
         for file in files.drop_null().unique():
             found.setdefault(file.as_py(), []).append(places.filter(pc.equal(files, file)))
 
     def write(self, order: int, found: Mapping[Any, list[pa.Array]]) -> list[bytes]:
-        """Writes the positions, and returns the fragments."""
+        """Write the positions, and returns the fragments."""
         if not found:
             return []
         sink = self.provider.create_delete_sink(self.rewrite, SinkId(order))
@@ -363,16 +363,16 @@ class _ResolveTask:
     rows: RewriteTask
     provider: PageSinkProvider
     rewrite: RewriteTableHandle
-    meeting: BucketMerge
+    merge: BucketMerge
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        met = list(self.meeting.met(self.meeting.rows(pages)))
-        if not met:
+        merged = list(self.merge.merged(self.merge.rows(pages)))
+        if not merged:
             return []
-        winners = pa.concat_tables([found.winners for _, found in met])
-        kept = [*self.meeting.live(winners).to_batches(), *self.meeting.tombstones(winners).to_batches()]
-        losing = [(found.file, found.lost) for _, found in met if found.file is not None and len(found.lost)]
+        winners = pa.concat_tables([found.winners for _, found in merged])
+        kept = [*self.merge.live(winners).to_batches(), *self.merge.tombstones(winners).to_batches()]
+        losing = [(found.file, found.lost) for _, found in merged if found.file is not None and len(found.lost)]
         deletes = _DeleteTask(self.provider, self.rewrite, {file.path: file for file, _ in losing})
         deleted = deletes.write(order, {file.path: [pa.array(lost)] for file, lost in losing})
         written = self.rows(order, kept)
-        return Written([bucket for bucket, _ in met], written, deleted).results()
+        return Written([bucket for bucket, _ in merged], written, deleted).results()

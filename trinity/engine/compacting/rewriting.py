@@ -22,7 +22,7 @@ __all__ = ["distributed", "highest_commit", "sidecar_schema", "with_tombstones"]
 def distributed(
     rows: DataFrame, splits: SplitSource, spec: MergeSpec, files: Sequence[DataFile], tasks: int | None
 ) -> DataFrame:
-    """The rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
+    """Return the rows sorted by key, in so many tasks by the key's hash; by partition when there is no such number."""
     if tasks is None:
         return by_partition(rows, splits.definition, spec, files, FILE_BYTES)
     key = [quoted(k) for k in spec.key]
@@ -31,7 +31,7 @@ def distributed(
 
 
 def with_tombstones(winners: DataFrame, spec: MergeSpec) -> DataFrame:
-    """The winning versions; tombstones with the time since when they are aside, and without those whose time is over.
+    """Return winning versions, tombstones with the time since when they are aside, unless their time is over.
 
     Without a watermark every later row wins: nothing has to be remembered, unless the table asks for it.
     """
@@ -43,11 +43,11 @@ def with_tombstones(winners: DataFrame, spec: MergeSpec) -> DataFrame:
 
 
 def highest_commit(files: Sequence[DataFile]) -> int:
-    """The commit number of what a compaction writes from some files (K6)."""
+    """Return the commit number of what a compaction writes from some files (K6)."""
     return max(f.commit or 0 for f in files)
 
 
 def sidecar_schema(storage: pa.Schema, spec: MergeSpec) -> pa.Schema:
-    """The columns of tombstones that are put aside, of an engine that keeps rows whole."""
+    """Return the columns of tombstones that are put aside, of an engine that keeps rows whole."""
     wanted = [f for f in storage if spec.tombstone_rows or f.name in spec.sidecar_columns]
     return pa.schema([*wanted, pa.field(SINCE, pa.int64())])

@@ -16,7 +16,7 @@ FILE_BYTES: Final = 128 * 1024 * 1024
 
 
 def by_partition_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, Any]], list[DataFile]]:
-    """The files of each partition, in arrival order."""
+    """Return the files of each partition, in arrival order."""
     found: defaultdict[frozenset[tuple[str, Any]], list[DataFile]] = defaultdict(list)
     for file in sorted(files, key=arrival_order):
         found[frozenset(file.partition.items())].append(file)
@@ -24,7 +24,7 @@ def by_partition_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, 
 
 
 def crowded(files: Sequence[DataFile], file_bytes: int) -> list[list[DataFile]]:
-    """Groups of files of one partition each that a plain table's compaction makes one file of.
+    """Return groups of files of one partition each that a plain table's compaction makes one file of.
 
     Only of partitions that have more files than their size needs.
     """

@@ -26,7 +26,7 @@ _waiting: Final[set[tuple[str, str]]] = set()
 
 
 def begin_when_due(table: Target, trigger: CompactionTrigger, compact: Callable[[Strength], None]) -> None:
-    """Begins a compaction when one is due and none of the table has begun; returns at once.
+    """Begin a compaction when one is due and none of the table has begun; returns at once.
 
     Args:
         table: the table, after a commit.

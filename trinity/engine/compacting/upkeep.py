@@ -45,20 +45,20 @@ class Kept(Protocol):
     def name(self) -> TableName: ...
 
     def health(self) -> Health:
-        """The state of its files."""
+        """Return the state of its files."""
         ...
 
     def compact(self, strength: str | bool | None = None, *, full: bool = False) -> CommitResult:
-        """Replaces its files by fewer."""
+        """Replace its files by fewer."""
         ...
 
     def vacuum(self, retain: str = "7 days") -> VacuumResult:
-        """Removes files that nothing needs."""
+        """Remove files that nothing needs."""
         ...
 
 
 def keep_up(table: Kept, retain: str | None) -> Upkeep:
-    """Compacts a table if that is due.
+    """Compact a table if that is due.
 
     Args:
         table: the table.
@@ -81,16 +81,16 @@ class Places(Protocol):
     """The catalogs, as upkeep sees them."""
 
     def places(self, place: TableName | None = None) -> list[tuple[str, str]]:
-        """Catalog and schema of each schema."""
+        """Return catalog and schema of each schema."""
         ...
 
     def __getitem__(self, name: str, /) -> Connector:
-        """The catalog's connector."""
+        """Return the catalog's connector."""
         ...
 
 
 def swept(catalogs: Places, place: TableName | None, retain: str | None) -> list[Upkeep]:
-    """Removes what tables without a name have left; an entry for each schema where there was something.
+    """Remove what tables without a name have left; an entry for each schema where there was something.
 
     Args:
         catalogs: the session's.
@@ -111,7 +111,7 @@ def swept(catalogs: Places, place: TableName | None, retain: str | None) -> list
 
 
 def _compacted(table: Kept, strength: str) -> tuple[str, CommitResult]:
-    """Compacts by a strength; fully where the table's format, or an option of it, knows no resolve."""
+    """Compact by a strength; fully where the table's format, or an option of it, knows no resolve."""
     try:
         return strength, table.compact(strength)
     except TrinityError as error:

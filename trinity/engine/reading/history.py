@@ -16,7 +16,7 @@ __all__ = ["commits"]
 
 
 def commits(spark: SparkSession, entries: Sequence[HistoryEntry]) -> DataFrame:
-    """The commits, newest first, as of :meth:`trinity.Table.history`."""
+    """Return the commits, newest first, as of :meth:`trinity.Table.history`."""
     rows = [
         (
             e.version,

@@ -21,7 +21,7 @@ _MOST: Final = 10_000
 
 
 def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[[], str]) -> pa.Table | None:
-    """The keys that a predicate lists, by comparing every key column with literals, by ``=`` or IN that AND joins.
+    """Return the keys that a predicate lists by comparing every key column with literals, by AND-ed ``=`` or IN.
 
     Args:
         definition: a keyed table.
@@ -52,7 +52,7 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
 
 
 def _listed(part: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
-    """(a column, the expressions one of which it equals); no name for another predicate."""
+    """Return (a column, the expressions one of which it equals); no name for another predicate."""
     if isinstance(part, exp.In) and isinstance(part.this, exp.Column) and part.expressions:
         return part.this.name, part.expressions
     if isinstance(part, exp.EQ):

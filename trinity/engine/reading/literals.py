@@ -18,7 +18,7 @@ __all__ = ["literal_value"]
 
 
 def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lambda: "") -> Any:
-    """The value of a literal that is compared with a column, or None when it is not certain what Spark makes of it.
+    """Return the value of a literal beside a column, or None when it is not certain what Spark makes of it.
 
     Args:
         value: the expression beside the column.
@@ -54,7 +54,7 @@ def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lamb
 
 
 def _kept(found: Any, cast: str, kind: str) -> bool:
-    """True when a number is compared as it is: not cut by its cast, nor rounded with the column to fit 38 digits."""
+    """Return True when a number is compared as it is: neither cut by its cast, nor rounded to fit 38 digits."""
     if cast in _INTEGER_CASTS:
         bits = 8 << _INTEGER_CASTS.index(cast)
         return bool(-(2 ** (bits - 1)) <= found < 2 ** (bits - 1))

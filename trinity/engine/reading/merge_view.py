@@ -49,7 +49,7 @@ _PATTERN: Final = re.compile(r"([\[*?])")
 
 
 def merge_view_sql(splits: SplitSource, dialect: str) -> str:
-    """One SELECT that yields what :func:`~trinity.engine.reading.merged_read.merged_read` yields.
+    """Return one SELECT that yields what :func:`~trinity.engine.reading.merged_read.merged_read` yields.
 
     Args:
         splits: the version.
@@ -93,7 +93,7 @@ def _refuse_unreadable(splits: SplitSource) -> None:
 
 
 def _merges(splits: SplitSource) -> bool:
-    """False where the rows of the files are the rows of the table: there is no log."""
+    """Return False where the rows of the files are the rows of the table: there is no log."""
     return splits.definition.keyed and bool(tiers(splits.files)[1])
 
 
@@ -167,7 +167,7 @@ class _Scans:
         self._foreign = foreign
 
     def rows(self, files: Sequence[DataFile], storage: pa.Schema, *, placed: bool = False) -> SqlRows:
-        """The rows of some files in storage form.
+        """Return the rows of some files in storage form.
 
         Args:
             files: the files.
@@ -184,14 +184,14 @@ class _Scans:
         return SqlRows("\nUNION ALL\n".join(parts), [*dtypes, *((name, "bigint") for name in further)])
 
     def ordered(self, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> SqlRows:
-        """The row versions of some files, in storage form with :data:`~trinity.merge.fold.ARRIVAL`."""
+        """Return the row versions of some files, in storage form with :data:`~trinity.merge.fold.ARRIVAL`."""
         return restored(self.rows(files, splits.storage, placed=True), self._in_order(files), splits, spec)
 
     def _in_order(self, files: Sequence[DataFile]) -> Sequence[DataFile]:
         return files if self._foreign else sorted(files, key=arrival_order)
 
     def _alike(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
-        """The files by what they call their columns, which ALTER TABLE may have changed between two of them."""
+        """Return the files by what they call their columns, which ALTER TABLE may have changed between two of them."""
         found: dict[tuple[tuple[str, ...], ...], _Source] = {}
         for place, file in enumerate(self._in_order(files)):
             schema = _schema(file)
@@ -219,7 +219,7 @@ def _schema(file: DataFile) -> pa.Schema:
 def _columns(
     file: pa.Schema, storage: pa.Schema, values: Mapping[str, Any] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Spark SQL for each stored column: the file's own, cast where ALTER TABLE changed the type since, or NULL.
+    """Return Spark SQL for each stored column: the file's own, cast where ALTER TABLE changed the type since, or NULL.
 
     With it the names of those in the file that are legacy (see :class:`_Source`). ``values`` are, of a file of others,
     those that columns have in all its rows, stronger than what is in the file.
@@ -286,7 +286,7 @@ JOIN (VALUES
 
 
 def _left_out_in_duckdb(source: _Source) -> str:
-    """The join that leaves out rows deleted by position; empty where there are none."""
+    """Return the join that leaves out rows deleted by position; empty where there are none."""
     found = [
         (path, deletes.of, file.path)
         for file, _ in source.files
@@ -317,7 +317,7 @@ def _left_out_in_duckdb(source: _Source) -> str:
 
 
 def _said(file: DataFile) -> str:
-    """The places of a file's deleted rows, where the view has to name them; else nothing."""
+    """Return the places of a file's deleted rows, where the view has to name them; else nothing."""
     if file.deletes is None or isinstance(file.deletes, PositionDeletes):
         return ""
     return ",".join(map(str, file.deletes.positions().to_pylist()))
@@ -345,7 +345,7 @@ def _in_spark(source: _Source) -> str:
 
 
 def _gone_in_spark(file: DataFile) -> str:
-    """The places of a file's deleted rows as ``pos``; nothing where there are none."""
+    """Return the places of a file's deleted rows as ``pos``; nothing where there are none."""
     if not isinstance(deletes := file.deletes, PositionDeletes):
         said = _said(file)
         return f"SELECT CAST(col AS BIGINT) AS pos FROM explode(split('{said}', ','))" if said else ""

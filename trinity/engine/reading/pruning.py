@@ -85,7 +85,7 @@ class _Compiler:
         return self._comparison(tree)
 
     def _negated(self, tree: exp.Expr) -> _Test:
-        """The test of a NOT, by the tree under it: as much as is of use for partitions."""
+        """Return the test of a NOT, by the tree under it: as much as is of use for partitions."""
         if isinstance(tree, exp.Column):
             return self._flag(tree, False)
         if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
@@ -112,7 +112,7 @@ class _Compiler:
         return self._bounded(column, [wanted], lambda s: s.min <= wanted <= s.max)
 
     def _bounded(self, column: exp.Expr, values: Sequence[Any], test: _StatsTest) -> _Test:
-        """A comparison, which no NULL meets; ``values`` are what it compares with, None for what is not understood."""
+        """Return a comparison, which no NULL meets, with some values: None for one that is not understood."""
         if any(v is None for v in values):
             return _always
 
@@ -140,7 +140,7 @@ class _Compiler:
         return checked
 
     def _literal(self, column: exp.Expr, value: exp.Expr) -> Any:
-        """The value in the type of the column's bounds, or None when it is not certain what Spark makes of it."""
+        """Return the value in the type of the column's bounds, or None when it is uncertain what Spark makes of it."""
         if not isinstance(column, exp.Column) or column.name.lower() not in self.known:
             return None
         return literal_value(value, self.known[column.name.lower()][1], self.timezone)
@@ -173,7 +173,7 @@ _UNBOUNDED: Final = frozenset({"float", "double"})
 def may_share_keys(
     files: Sequence[DataFile], others: Sequence[DataFile], definition: TableDefinition
 ) -> list[DataFile]:
-    """The files that may hold a key of a keyed table's other files, by the bounds of the key columns."""
+    """Return the files that may hold a key of a keyed table's other files, by the bounds of the key columns."""
     for name in definition.primary_key:
         if parse_type(definition.column(name).type).name not in _UNBOUNDED:
             files = _within(files, name, [file.bounds(name) for file in others])
@@ -181,7 +181,7 @@ def may_share_keys(
 
 
 def _within(files: Sequence[DataFile], name: str, wanted: Sequence[tuple[Any, Any] | None]) -> Sequence[DataFile]:
-    """The files in which a column may have values within some bounds; all where those are not known."""
+    """Return the files in which a column may have values within some bounds; all where those are not known."""
     known = [bounds for bounds in wanted if bounds is not None]
     if len(known) < len(wanted):
         return files

@@ -22,7 +22,7 @@ _LONG_DIGITS: Final = 18
 
 
 def buckets_of(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray:
-    """``pmod(hash(key), count)`` of each row, as INT. Rows with a NULL in their key are hashed as Spark does, too."""
+    """Return ``pmod(hash(key), count)`` of each row, as INT: as Spark hashes it, with a NULL in the key, too."""
     found = np.full(len(rows), _SEED)
     with np.errstate(over="ignore"):
         for name in key:
@@ -34,7 +34,7 @@ def buckets_of(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray:
 
 
 def in_bucket_order(rows: pa.Table, key: Sequence[str], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(places of rows, bucket by bucket and ascending in each; where each bucket begins among them, and the end)."""
+    """Return (places of rows, bucket by bucket and ascending in each; where each bucket begins there, and the end)."""
     buckets = buckets_of(rows, key, count)
     order = np.argsort(buckets, kind="stable")
     return order, np.searchsorted(buckets[order], np.arange(count + 1))
@@ -77,13 +77,13 @@ def _of_decimals(column: pa.Array, seed: np.ndarray) -> np.ndarray:
 
 
 def _bytes_of(value: int) -> bytes:
-    """The shortest two's complement, the highest byte first: Java's ``BigInteger.toByteArray``."""
+    """Return the shortest two's complement, the highest byte first: Java's ``BigInteger.toByteArray``."""
     bits = (value if value >= 0 else ~value).bit_length()
     return value.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
 def _of_bytes(column: pa.Array, seed: np.ndarray) -> np.ndarray:
-    """Whole words first, the lowest byte of each first; then byte by byte, each with its sign."""
+    """Hash whole words first, the lowest byte of each first; then byte by byte, each with its sign."""
     offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
     data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
     starts, lengths, found = offsets[:-1], np.diff(offsets), seed.copy()

@@ -26,7 +26,7 @@ class _Spark(Spark):
 
 
 def translated(text: str, dialect: str) -> str:
-    """A Spark query in another dialect, laid out."""
+    """Return a Spark query in another dialect, laid out."""
     tree = sqlglot.parse_one(text, dialect=_Spark)
     # from the leaves up: a rule may move what is below its node
     for node in reversed(list(tree.walk())):
@@ -43,7 +43,7 @@ _ITEM: Final = "_trinity_item"
 
 
 def _order(node: exp.Struct) -> exp.Expr:
-    """NULL is the smallest part of a tuple in Spark, and the greatest in DuckDB: each part after whether it is there.
+    """Put before each part of a tuple whether it is there: NULL is the smallest part in Spark, the greatest in DuckDB.
 
     A tuple is a struct of columns under their names; the rows of a list are too, and nobody compares these.
     """
@@ -64,7 +64,7 @@ def _field(name: str, value: exp.Expr) -> exp.PropertyEQ:
 
 
 def _lambda(node: exp.Lambda) -> exp.Expr:
-    """DuckDB takes a variable of a lambda for a column of that name, should there be one."""
+    """Rename the variables of a lambda: DuckDB takes one for a column of that name, should there be one."""
     declared = {name.name for name in node.expressions}
     for name in list(node.find_all(exp.Identifier)):
         if name.name in declared and (name.parent is node or _is_variable(name)):
@@ -73,7 +73,7 @@ def _lambda(node: exp.Lambda) -> exp.Expr:
 
 
 def _reduce(node: exp.Reduce) -> exp.Expr:
-    """DuckDB's list_reduce knows one type, of elements and result: both become a pair of the two."""
+    """Make elements and result of a reduction a pair of the two: DuckDB's list_reduce knows one type."""
     merge = node.args["merge"]
     acc, item = merge.expressions
     for name in list(merge.this.find_all(exp.Identifier)):
@@ -95,7 +95,7 @@ def _reduce(node: exp.Reduce) -> exp.Expr:
 
 
 def _is_variable(name: exp.Identifier) -> bool:
-    """True when a name is a variable of a lambda, not the name of a field, a column or an argument."""
+    """Return True when a name is a variable of a lambda, not the name of a field, a column or an argument."""
     parent = name.parent
     if isinstance(parent, exp.Dot):
         return name.arg_key == "this"
@@ -107,24 +107,24 @@ def _is_variable(name: exp.Identifier) -> bool:
 
 
 def _sorted(node: exp.ArraySort) -> exp.Expr:
-    """DuckDB's list_sort takes no comparison; the first field is the place, which no two rows of a key share."""
+    """Sort by the first field, the place, which no two rows of a key share: DuckDB's list_sort takes no comparison."""
     ways = [exp.Literal.string(way) for way in ("ASC", "NULLS FIRST")]
     return exp.func("LIST_SORT", node.this.copy(), *ways)
 
 
 def _shifted_left(node: exp.BitwiseLeftShift) -> exp.Expr:
-    """DuckDB shifts no negative number to the left; its sums are HUGEINT, so the product has room."""
+    """Multiply instead of a shift to the left: DuckDB shifts no negative number. Its sums are HUGEINT."""
     power = exp.Literal.number(2 ** int(node.expression.name))
     return exp.Paren(this=exp.Mul(this=node.this.copy(), expression=power))
 
 
 def _shifted_right(node: exp.BitwiseRightShift) -> exp.Expr:
-    """A function in Spark, in DuckDB an operator that binds less than a sign."""
+    """Return a function in Spark, in DuckDB an operator that binds less than a sign."""
     return exp.Paren(this=node.copy())
 
 
 def _distinct(node: exp.ArrayDistinct) -> exp.Expr:
-    """DuckDB's list_distinct loses the order."""
+    """Make a list distinct in its order, which DuckDB's list_distinct loses."""
     values, element, number = node.this, exp.to_identifier("_trinity_e"), exp.to_identifier("_trinity_i")
     first = exp.func("LIST_POSITION", values.copy(), element.copy())
     keeps = exp.Lambda(this=exp.EQ(this=first, expression=number.copy()), expressions=[element, number])
@@ -132,13 +132,13 @@ def _distinct(node: exp.ArrayDistinct) -> exp.Expr:
 
 
 def _position(node: exp.ArrayPosition) -> exp.Expr:
-    """The position in an array, 0 for a missing value as Spark has it; DuckDB's own is NULL."""
+    """Return the position in an array, 0 for a missing value as Spark has it; DuckDB's own is NULL."""
     found = exp.func("LIST_POSITION", node.this.copy(), node.expression.copy())
     return exp.Coalesce(this=found, expressions=[exp.Literal.number(0)])
 
 
 def _slice(node: exp.ArraySlice) -> exp.Expr:
-    """Spark's third argument is a length, DuckDB's the end; of a list that is too short both take what there is."""
+    """Turn Spark's length of a slice into DuckDB's end; of a list that is too short both take what there is."""
     start, length = node.args["start"], node.args["end"]
     end = exp.Sub(this=exp.Add(this=exp.paren(start), expression=exp.paren(length)), expression=exp.Literal.number(1))
     return exp.ArraySlice(this=node.this.copy(), start=start.copy(), end=end)
@@ -149,7 +149,7 @@ def _product(node: exp.SafeMultiply) -> exp.Expr:
 
 
 def _quotient(node: exp.SafeDivide) -> exp.Expr:
-    """DuckDB divides decimals as DOUBLE; those of integers, which leave no rest, go through HUGEINT."""
+    """Divide integers by HUGEINT where nothing is left over: DuckDB divides decimals as DOUBLE."""
     one, other = node.this, node.expression
     if not (isinstance(other, exp.Cast) and other.to.is_type("decimal")):
         return exp.func("TRY", exp.Div(this=exp.paren(one), expression=exp.paren(other)))
@@ -158,7 +158,7 @@ def _quotient(node: exp.SafeDivide) -> exp.Expr:
 
 
 def _at_end(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
-    """DuckDB's other function of this name leaves out rows whose value is NULL."""
+    """Keep rows whose value is NULL, which DuckDB's other function of this name leaves out."""
     name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
     return exp.Anonymous(this=name, expressions=[node.this.copy(), node.expression.copy()])
 

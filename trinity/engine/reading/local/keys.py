@@ -27,12 +27,12 @@ _NONE: Final = -1
 
 
 def compared_alike(definition: TableDefinition, names: Iterable[str]) -> bool:
-    """True when Arrow finds the values of some columns equal, smaller and larger where Spark does."""
+    """Return True when Arrow finds the values of some columns equal, smaller and larger where Spark does."""
     return {parse_type(definition.column(name).type).name for name in names} <= _COMPARED_ALIKE
 
 
 def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """Places of the rows whose key is among some, ascending.
+    """Return places of the rows whose key is among some, ascending.
 
     Args:
         rows: has the key columns.
@@ -43,7 +43,7 @@ def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.nda
 
 
 def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """The places of the rows before which others go in the order of the key; their number for those that come last.
+    """Return the places before which other rows go in the order of the key; the number of rows for the last ones.
 
     Args:
         rows: has the key columns, in that order.
@@ -76,7 +76,7 @@ class Keys:
 
     @classmethod
     def of(cls, rows: pa.Table, key: Sequence[str]) -> tuple[Keys, np.ndarray]:
-        """The distinct keys of some rows, and the number of each row's."""
+        """Return the distinct keys of some rows, and the number of each row's."""
         first, numbers = _distinct_values(rows.column(key[0]))
         columns, together = [first], list[_Numbers]()
         for name in key[1:]:
@@ -89,11 +89,11 @@ class Keys:
         return cls(tuple(key), tuple(columns), tuple(together)), numbers
 
     def __len__(self) -> int:
-        """Their number."""
+        """Return their number."""
         return len(self.together[-1] if self.together else self.columns[0])
 
     def numbers(self, rows: pa.Table) -> np.ndarray:
-        """The number of each row's key; -1 where it is not among these."""
+        """Return the number of each row's key; -1 where it is not among these."""
         found = self.columns[0].numbers(rows.column(self.key[0]))
         for name, values, together in zip(self.key[1:], self.columns[1:], self.together, strict=True):
             found = together.places_of(_pairs(found, values.numbers(rows.column(name)), len(values)))
@@ -105,7 +105,7 @@ class Keys:
         return not self.together and isinstance(self.columns[0], _Numbers)
 
     def lookup(self, rows: pa.Table, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(places of the rows whose key is among these, ascending; the numbers of these keys).
+        """Return (places of the rows whose key is among these, ascending; the numbers of these keys).
 
         Args:
             rows: has the key columns.
@@ -119,7 +119,7 @@ class Keys:
 
 
 def _pairs(numbers: np.ndarray, further: np.ndarray, limit: int) -> np.ndarray:
-    """One number for a number so far and a further one below a limit; both count rows, so that it fits."""
+    """Return one number for a number so far and a further one below a limit; both count rows, so that it fits."""
     return np.where((numbers == _NONE) | (further == _NONE), _NONE, numbers * limit + further)
 
 
@@ -142,7 +142,7 @@ class _Numbers:
         return np.where(self.found[places] == values, places, _NONE)
 
     def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-        """As :meth:`Keys.lookup`; None unless these are few beside a column in ascending order, each value once.
+        """Look these up in a column as :meth:`Keys.lookup`; None unless they are few and it ascends, each value once.
 
         In a file of the base they are so, and then these are looked for among its many rows, not the other way.
         """
@@ -169,14 +169,14 @@ class _Others:
         return numbers.astype(np.int64)
 
     def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> None:
-        """None: in no order that helps."""
+        """Return None: they are in no order that helps."""
 
 
 _Values = _Numbers | _Others
 
 
 def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
-    """The distinct values of a column, and the number of each row's."""
+    """Return the distinct values of a column, and the number of each row's."""
     if _is_integer(column.type):
         return _distinct(_integers(column), _valid(column))
     found = column.combine_chunks().dictionary_encode()
@@ -185,7 +185,7 @@ def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
 
 
 def _distinct(values: np.ndarray, valid: np.ndarray) -> tuple[_Numbers, np.ndarray]:
-    """The distinct ones of some integers that count, and the number of each; numpy.unique is slower."""
+    """Return the distinct ones of some integers that count, and the number of each; numpy.unique is slower."""
     places = np.flatnonzero(valid)
     order = places[np.argsort(values[places])]
     ranked = values[order]
@@ -201,7 +201,7 @@ def _is_integer(kind: pa.DataType) -> bool:
 
 
 def _integers(column: pa.ChunkedArray) -> np.ndarray:
-    """The values as BIGINT; 0 for NULL."""
+    """Return the values as BIGINT; 0 for NULL."""
     whole = column.combine_chunks()
     if pa.types.is_date32(whole.type):
         whole = whole.view(pa.int32())

@@ -30,13 +30,13 @@ _BEFORE: Final = -2
 
 
 def is_lost(splits: SplitSource) -> bool:
-    """True when files alone do not tell the order of rows, and rows have stamps that say when they were written."""
+    """Return True when files alone do not tell the order of rows, and stamps of the rows do."""
     lost = (Origin.REWRITTEN, Origin.UNSURE)
     return splits.definition.stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
 
 
 def restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> AnyRows:
-    """The row versions, with an arrival in which no row change comes undone.
+    """Return the row versions, with an arrival in which no row change comes undone.
 
     Args:
         rows: row versions with their arrival by file and position.
@@ -65,7 +65,7 @@ def restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec
 
 
 def dated(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource) -> AnyRows:
-    """The row versions, with a stamp too where another engine added them in a commit that is still known.
+    """Return the row versions, with a stamp too where another engine added them in a commit that is still known.
 
     Args: as of :func:`restored`.
     """
@@ -77,7 +77,7 @@ def dated(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource) -> AnyR
 
 
 def _by_file(values: Sequence[int | None]) -> str:
-    """Spark SQL: a value for each file, in the order in which the arrival counts them."""
+    """Return Spark SQL: a value for each file, in the order in which the arrival counts them."""
     texts = ["NULL" if value is None else f"{value}L" for value in values]
     changes = [n for n in range(1, len(texts)) if texts[n] != texts[n - 1]]
     later = "".join(f"WHEN {ARRIVAL} >= {n << POSITION_BITS}L THEN {texts[n]} " for n in reversed(changes))
@@ -85,7 +85,7 @@ def _by_file(values: Sequence[int | None]) -> str:
 
 
 def _moment(files: Sequence[DataFile], splits: SplitSource) -> str:
-    """Spark SQL: the moment of a row."""
+    """Return Spark SQL: the moment of a row."""
     before = sum(f.tier is not Tier.LOG for f in files) << POSITION_BITS
     known = f"WHEN {ARRIVAL} < {before}L THEN {_BEFORE}L " if before else ""
     late = "".join(
@@ -96,7 +96,7 @@ def _moment(files: Sequence[DataFile], splits: SplitSource) -> str:
 
 
 def _unsure(spec: MergeSpec) -> str:
-    """Spark SQL: a row change's row and one of which nobody knows whether it came before or after that, if they tie."""
+    """Return Spark SQL: whether a row change's row ties with one that may have come before or after it."""
     tied = ", ".join(map(quoted, (*spec.key, *spec.ordering)))
     stranger = f"{STAMP} IS NULL AND {_MOMENT} > {_BEFORE}"
     changed = f"{STAMP} IS NOT NULL AND {_MOMENT} >= 0 AND {_MOMENT} % 2 = 0"

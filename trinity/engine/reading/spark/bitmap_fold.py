@@ -17,7 +17,7 @@ __all__ = ["register_bitmap_unions"]
 
 
 def register_bitmap_unions(spark: SparkSession, spec: MergeSpec) -> None:
-    """Makes the unions that a table's functions need known to Spark."""
+    """Make the unions that a table's functions need known to Spark."""
     from pyspark.sql.pandas.functions import arrow_udf
 
     make: Any = arrow_udf  # its type hints know no function of arrays

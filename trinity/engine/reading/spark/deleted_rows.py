@@ -39,7 +39,7 @@ _TABLES: Final = (1 << 10, 1 << 14, 1 << 18)
 def without_deleted(
     spark: SparkSession, rows: DataFrame, files: Sequence[DataFile], hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN
 ) -> DataFrame:
-    """The rows of a scan of Parquet files, but for those that are deleted by position.
+    """Return the rows of a scan of Parquet files, but for those that are deleted by position.
 
     Args:
         spark: the session.
@@ -73,7 +73,7 @@ class _Table(NamedTuple):
 
     @classmethod
     def of(cls, numbers: np.ndarray) -> _Table:
-        """The shortest one in which different numbers have different places, or the longest."""
+        """Return the shortest one in which different numbers have different places, or the longest."""
         if not len(numbers):
             return cls(np.zeros(0, np.int64), 0, np.zeros(0, bool))
         distinct = len(np.unique(numbers))
@@ -82,7 +82,7 @@ class _Table(NamedTuple):
         return cls(places, length, np.bincount(places)[places] > 1)
 
     def words(self, starts: Sequence[int]) -> pa.Int64Array:
-        """The words of the table, of each file's own; NULL where files share their place."""
+        """Return the words of the table, of each file's own; NULL where files share their place."""
         words, unknown = np.zeros(self.length, np.int64), np.zeros(self.length, bool)
         words[self.places], unknown[self.places[self.shared]] = starts, True
         return pa.array(words, mask=unknown)
@@ -107,7 +107,7 @@ class Bits:
 
 
 def bits_of(files: Sequence[DataFile], hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN) -> Bits:
-    """The array of a scan of files, with the rows that it leaves out."""
+    """Return the array of a scan of files, with the rows that it leaves out."""
     sizes = _Table.of(np.array([f.size for f in files], np.int64))
     others = list(compress(files, sizes.shared))
     hashed = pa.table({_NAME: pa.array([f.name for f in others], pa.string())})
@@ -121,7 +121,7 @@ def bits_of(files: Sequence[DataFile], hidden: Mapping[str, np.ndarray] = NOTHIN
 def _laid_out(
     files: Sequence[DataFile], hidden: Mapping[str, np.ndarray], first: int
 ) -> tuple[dict[str, int], np.ndarray]:
-    """(path -> where the words of its file begin, or the end for one without any; all words from a first place on)."""
+    """Return (path -> where the words of its file begin, the end for one without; all words from a first place on)."""
     starts, parts, end = dict[str, int](), [np.zeros(0, np.int64)], first
     for file in files:
         if has_left_out(file, hidden):
@@ -132,7 +132,7 @@ def _laid_out(
 
 
 def _stays(bits: Bits) -> str:
-    """The predicate, as text: each function that Python calls is some calls into the JVM."""
+    """Return the predicate, as text: each function that Python calls is some calls into the JVM."""
     places = [f"get({_BITS}, CAST(_metadata.file_size & {bits.sizes - 1}L AS INT))"]
     if bits.names:
         places.append(f"get({_BITS}, {bits.sizes} + (hash(_metadata.file_name) & {bits.names - 1}))")

@@ -65,7 +65,7 @@ def _packed(group: SequenceGroup, splits: SplitSource, log: list[DataFile]) -> s
 
 
 def _part(splits: SplitSource, column: str) -> tuple[str, int] | None:
-    """(Spark SQL, bits): a column's value as a number from 1 on, 0 for NULL, which is smaller than all."""
+    """Return (Spark SQL, bits): a column's value as a number from 1 on, 0 for NULL, which is smaller than all."""
     number = _NUMBERS.get(splits.definition.column(column).type)
     bounds = _bounds(splits.files, column) if number else None
     if number is None or bounds is None:
@@ -77,7 +77,7 @@ def _part(splits: SplitSource, column: str) -> tuple[str, int] | None:
 
 
 def _bounds(files: Iterable[DataFile], column: str) -> tuple[int, int] | None:
-    """Bounds of a column's numbers over all files, (0, 0) when there are none; None when they are not known."""
+    """Return bounds of a column's numbers over all files, (0, 0) when there are none; None when they are not known."""
     found: list[int] = []
     for file in files:
         stats, bounds = file.stats.get(column), file.bounds(column)
@@ -96,7 +96,7 @@ def _number(bound: Any) -> int:
 
 
 def small_sums(splits: SplitSource, spec: MergeSpec) -> frozenset[str]:
-    """BIGINT columns whose values, by the files' bounds, cannot add up to more than BIGINT holds (A4)."""
+    """Return BIGINT columns whose values, by the files' bounds, cannot add up to more than BIGINT holds (A4)."""
     files = (*splits.files, *splits.sidecar)
     summed = [c for c, f in spec.functions.items() if f.name == "sum" and splits.definition.column(c).type == "bigint"]
     totals = {column: [_most(file, column) for file in files] for column in summed}
@@ -104,6 +104,6 @@ def small_sums(splits: SplitSource, spec: MergeSpec) -> frozenset[str]:
 
 
 def _most(file: DataFile, column: str) -> int | None:
-    """The most that a column's values in a file can add up to, whatever their signs; None where that is not known."""
+    """Return the most that a column's values in a file can add up to, whatever their signs; None if unknown."""
     bounds = _bounds([file], column)
     return None if bounds is None or not file.rows else file.rows * max(map(abs, bounds))

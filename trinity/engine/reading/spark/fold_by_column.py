@@ -50,7 +50,7 @@ _ASIDE: Final = 1 << 40
 
 
 def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
-    """The row versions to be folded, with :data:`~trinity.merge.fold.ARRIVAL`: base, sidecar and log.
+    """Return the row versions to be folded, with :data:`~trinity.merge.fold.ARRIVAL`: base, sidecar and log.
 
     Args:
         spark: the session.
@@ -65,7 +65,7 @@ def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, order
 
 
 def later_versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
-    """The part of :func:`versions` that is in sidecar and log."""
+    """Return the part of :func:`versions` that is in sidecar and log."""
     register_bitmap_unions(spark, spec)
     _, log = tiers(splits.files)
     in_order = ordered or _may_have(splits, ROW_KIND) or not spec.folds_without_order
@@ -74,24 +74,24 @@ def later_versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *,
 
 
 def after_base(base: DataFrame | None, later: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
-    """The row versions to be folded, of base rows in storage form and what :func:`later_versions` yields."""
+    """Return the row versions to be folded, of base rows in storage form and what :func:`later_versions` yields."""
     if base is not None:
         base = base.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}")
     return placed(later, base, splits, spec)
 
 
 def carrying(rows: AnyRows, splits: SplitSource) -> AnyRows:
-    """Rows that say which columns they carry; those of others carry all of them (P1)."""
+    """Return rows that say which columns they carry; those of others carry all of them (P1)."""
     return rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}") if splits.definition.external else rows
 
 
 def needed_base(splits: SplitSource, spec: MergeSpec) -> list[DataFile]:
-    """The base files that are folded: none where the sidecar has the versions that they were folded from."""
+    """Return the base files that are folded: none where the sidecar has the versions that they were folded from."""
     return [] if spec.keeps_history else tiers(splits.files)[0]
 
 
 def placed(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: MergeSpec) -> AnyRows:
-    """The row versions to be folded.
+    """Return the row versions to be folded.
 
     Args:
         rows: those of log and sidecar, with :data:`~trinity.merge.fold.ARRIVAL`.
@@ -107,7 +107,7 @@ def placed(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: Merge
 
 
 def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
-    """Base rows that another engine rewrote among the log: before it, as the base is; or not at all, as the base."""
+    """Put base rows that another engine rewrote into the log before it, or leave them out, as the base is."""
     # base rows are known by their kind where another engine put them among the log
     is_folded = f"{ROW_KIND} <=> {StoredKind.FOLDED}"
     if spec.keeps_history:
@@ -117,7 +117,7 @@ def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
 
 
 def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
-    """One row per key in storage form, with ``DELETED`` (True for a key that is not visible).
+    """Return one row per key in storage form, with ``DELETED`` (True for a key that is not visible).
 
     Args:
         rows: what :func:`placed` yields.
@@ -130,19 +130,19 @@ def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
 
 
 def _fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnFold:
-    """``pack``: whether to make use of the files' bounds, which a view's readers could not make sense of."""
+    """Return the fold; ``pack`` makes use of the files' bounds, which a view's readers could make no sense of."""
     carried, kinds = _may_have(splits, CARRIED), _may_have(splits, ROW_KIND)
     fold = ColumnFold(splits.definition, spec, omits=carried, hard_deletes=kinds)
     return replace(fold, orders=packed_orders(splits, spec), small=small_sums(splits, spec)) if pack else fold
 
 
 def unsaid(splits: SplitSource, spec: MergeSpec, dialect: str) -> dict[str, str]:
-    """Column -> its function, of those that a merge view in a dialect cannot have."""
+    """Return column -> its function, of those that a merge view in a dialect cannot have."""
     return ColumnFold(splits.definition, spec).unsaid(dialect)
 
 
 def _may_have(splits: SplitSource, column: str) -> bool:
-    """False when the statistics say that a hidden column is NULL in every row of the log."""
+    """Return False when the statistics say that a hidden column is NULL in every row of the log."""
     if splits.definition.external:  # which has none
         return False
     known = [(file, file.stats.get(column)) for file in tiers(splits.files)[1]]
@@ -150,12 +150,12 @@ def _may_have(splits: SplitSource, column: str) -> bool:
 
 
 def needs_sidecar(spec: MergeSpec) -> bool:
-    """True when compaction may put rows aside: history, cuts that late rows meet, keys with nothing but retracts."""
+    """Return True when compaction may put rows aside: history, cuts that late rows meet, keys with retracts alone."""
     return spec.by_column and (spec.keeps_history or bool(spec.ordering) or bool(spec.row_kind))
 
 
 def sidecar_schema(storage: pa.Schema) -> pa.Schema:
-    """Whole row versions, since when they are aside, and their order.
+    """Return the schema of a sidecar: whole row versions, since when they are aside, and their order.
 
     What a -D of a group leaves of a row (D5) has no values, not even of NOT NULL columns.
     """
@@ -169,7 +169,7 @@ Run = Callable[..., list[bytes]]
 
 
 def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
-    """Folds row versions into base and sidecar, and returns the fragments.
+    """Fold row versions into base and sidecar, and returns the fragments.
 
     The row versions of a key with a value out of range stay in the log, where a read meets the error and a later row
     can repair it (A4).
@@ -205,7 +205,7 @@ class _Rewrite:
         self.now = int(time.time() * 1000)
 
     def rows(self, unfit: DataFrame | None) -> DataFrame:
-        """Base rows, what is put aside, and of unfit keys the row versions for the log.
+        """Return base rows, what is put aside, and of unfit keys the row versions for the log.
 
         Args:
             unfit: keys with a value out of range; None when it is not known whether there are any: the base rows that
@@ -234,7 +234,7 @@ class _Rewrite:
         return f"row_number() OVER (PARTITION BY {key} ORDER BY {PLACE}) - {_ASIDE}L"
 
     def _aside(self) -> DataFrame:
-        """The rows that late rows, or later rows of keys that are not visible, have to meet (E3)."""
+        """Return the rows that late rows, or later rows of keys that are not visible, have to meet (E3)."""
         spec = self.spec
         # in arrival order nothing can come before a cut or a revival any more
         rows = self.counted if spec.ordering else self.fold.counting(self.counted)

@@ -64,7 +64,7 @@ def plain_scan(
     storage: pa.Schema,
     hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN,
 ) -> DataFrame:
-    """Rows of some files but for deleted ones, read by column name; a column that a file lacks is NULL.
+    """Return rows of some files but for deleted ones, read by column name; a column that a file lacks is NULL.
 
     Args:
         spark: the session.
@@ -93,7 +93,7 @@ def _file_rows(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schem
 
 
 def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSource) -> DataFrame:
-    """Rows of some files of a version, in storage form: file by file, or by the format's own reader."""
+    """Return rows of some files of a version, in storage form: file by file, or by the format's own reader."""
     if splits.native is None:
         return plain_scan(spark, files, splits.storage)
     names = [quoted(f.name) for f in splits.storage]
@@ -101,7 +101,7 @@ def version_scan(spark: SparkSession, files: Sequence[DataFile], splits: SplitSo
 
 
 def native_rows(spark: SparkSession, files: Sequence[DataFile], native: NativeScan, storage: pa.Schema) -> DataFrame:
-    """Rows of some files by the format's own reader, with :data:`NATIVE_FILE` and :data:`NATIVE_ROW`."""
+    """Return rows of some files by the format's own reader, with :data:`NATIVE_FILE` and :data:`NATIVE_ROW`."""
     if not files:
         nowhere = (f"CAST(NULL AS STRING) AS {NATIVE_FILE}", f"CAST(NULL AS BIGINT) AS {NATIVE_ROW}")
         return empty_scan(spark, storage).selectExpr("*", *nowhere)
@@ -113,7 +113,7 @@ def native_rows(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
 
 
 def _optional_within(rows: DataFrame) -> DataFrame:
-    """The rows, all within a column nullable: pyspark makes no Arrow of NULL around what is not."""
+    """Return the rows, all within a column nullable: pyspark makes no Arrow of NULL around what is not."""
     fields = [StructField(f.name, f.dataType._as_nullable(), f.nullable, f.metadata) for f in rows.schema]
     return rows if fields == rows.schema.fields else rows.to(StructType(fields))
 
@@ -129,12 +129,12 @@ def _missing_file_named() -> Iterator[None]:
 
 
 def empty_scan(spark: SparkSession, storage: pa.Schema) -> DataFrame:
-    """No rows, with the columns of the storage schema."""
+    """Return no rows, with the columns of the storage schema."""
     return arrow_frame(spark, storage.empty_table())
 
 
 def located_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, row_id: str) -> DataFrame:
-    """Rows with a row id: STRUCT(``file`` STRING, the file's URI, ``pos`` BIGINT, the row's place in it)."""
+    """Return rows with a row id: STRUCT(``file`` STRING, the file's URI, ``pos`` BIGINT, the row's place in it)."""
     rows = plain_scan(spark, files, storage)
     if not files:
         return rows.selectExpr("*", f"named_struct('file', '', 'pos', 0L) AS {row_id}")
@@ -154,7 +154,7 @@ def log_scan(
     arrival: bool = True,
     stamps: bool = False,
 ) -> DataFrame:
-    """Row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
+    """Return row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
 
     The arrival is the file's place among the files, then the row's place in its file; or what
     :func:`~trinity.engine.reading.spark.arrival_order.restored` makes of it. Rows of the sidecar come before
@@ -194,7 +194,7 @@ def log_scan(
 
 
 def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeScan, storage: pa.Schema) -> DataFrame:
-    """Row versions with arrival and no ``SINCE``, from files that are in arrival order."""
+    """Return row versions with arrival and no ``SINCE``, from files that are in arrival order."""
     rows = native_rows(spark, files, native, storage)
     names = pa.array(map(native.name, files), pa.string())
     ordinals = arrow_frame(spark, pa.table({NATIVE_FILE: names, _ORDINAL: range(len(files))}))
@@ -204,7 +204,7 @@ def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
 
 
 def _with_arrival(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Adds the arrival, ordinal of the file in ``names`` and row's position in its file, and no ``SINCE``."""
+    """Add the arrival, ordinal of the file in ``names`` and row's position in its file, and no ``SINCE``."""
     if not names:  # no file, and so no _metadata, or no interest in them
         return rows.selectExpr("*", f"0L AS {ARRIVAL}", _NOT_ASIDE)
     if len(names) == 1:
@@ -220,7 +220,7 @@ def _with_arrival(spark: SparkSession, rows: DataFrame, names: Sequence[str]) ->
 def bucketed_scan(
     spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, key: Sequence[str], buckets: int
 ) -> DataFrame:
-    """Rows of a compacted base, but for deleted ones, whose buckets and sort order Spark knows.
+    """Return rows of a compacted base, but for deleted ones, whose buckets and sort order Spark knows.
 
     A join on the key then needs neither exchange nor sort. Spark takes a file's bucket from its name,
     and trusts the order under ``spark.sql.legacy.bucketedTableScan.outputOrdering``.
@@ -239,7 +239,7 @@ def bucketed_scan(
 def _relation(
     spark: SparkSession, session: Any, files: Sequence[DataFile], storage: pa.Schema, buckets: Any = None
 ) -> DataFrame:
-    """Rows of some files as they have them.
+    """Return rows of some files as they have them.
 
     Args:
         spark: the session, in which the rows are to be queried.
