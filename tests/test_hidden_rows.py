@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -28,9 +28,13 @@ from trinity.engine.reading.bitmaps import bitmap_of
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.layout import bucket_types
 from trinity.engine.reading.local import search as search_module
+from trinity.engine.reading.local.executor import LocalExecutor
+from trinity.engine.reading.local.limits import NotLocal
+from trinity.engine.reading.plan import plan_read
 from trinity.engine.reading.position_reads import PositionReadState
 from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
+from trinity.engine.spark.settings import pinned
 from trinity.merge.parse import merge_spec
 from trinity.spi import Bucket, DataFile, Deletes, SplitSource, TableDefinition, Tier, arrival_order
 
@@ -150,6 +154,22 @@ def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None
             assert _shown(version, found) == _live(drawn, version)
 
 
+@pytest.mark.full
+@settings(max_examples=30)
+@given(versions(), st.sampled_from([0, 10_000]))
+def test_both_executors_read_the_rows_of_one_plan(spark: SparkSession, drawn: Drawn, least: int) -> None:
+    """By positions, and by a join, bucket by bucket or not."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(position_reads, "LEAST_ROWS", least)
+        plan = plan_read(_splits(Path(folder), drawn))
+        pages = LocalExecutor(tuple(COLUMNS.values())).rows(plan)
+        assert not isinstance(pages, NotLocal)
+        found = pa.Table.from_batches(pages, STORAGE).to_pylist()
+        with pinned(spark):
+            wanted = executor.SparkExecutor(spark).rows(plan).toArrow().cast(STORAGE).to_pylist()
+        assert sorted(map(repr, found)) == sorted(map(repr, wanted))
+
+
 class Asked:
     """What a search asks of Spark."""
 
@@ -182,8 +202,8 @@ def _splits(folder: Path, drawn: Drawn) -> SplitSource:
     definition = TableDefinition("s", "t", tuple(COLUMNS.values()), drawn.key, properties=dict(drawn.properties))
     numbers = count()
 
-    def file(rows: Sequence[Row], tier: Tier, commit: int) -> DataFile:
-        path = folder / f"{next(numbers):03}.parquet"
+    def file(rows: Sequence[Row], tier: Tier, commit: int, bucket: int = 0) -> DataFile:
+        path = folder / f"{next(numbers):03}_{bucket:05}.parquet"  # Spark takes the bucket from the name
         pq.write_table(_table(rows), path)
         return DataFile(str(path), path.stat().st_size, len(rows), tier, commit)
 
@@ -192,7 +212,7 @@ def _splits(folder: Path, drawn: Drawn) -> SplitSource:
         gone = tuple(place for place, row in enumerate(part) if row in drawn.deleted)
         base.append(
             replace(
-                file([drawn.base[row] for row in part], Tier.BASE, 1),
+                file([drawn.base[row] for row in part], Tier.BASE, 1, number),
                 deletes=Gone(len(gone), gone) if gone else None,
                 bucket=Bucket(number, drawn.buckets, bucket_types(definition)) if drawn.buckets else None,
             )

@@ -209,8 +209,9 @@ class _ByColumn(_Resolve):
 class _WholeRows(_Resolve):
     """A resolve of an engine that keeps rows whole.
 
-    Base files in buckets are merged with the log bucket by bucket: all superseded rows of a file come up in the task that writes
-    the bucket's part of the run. For other base files there is a second job, in which they are brought together.
+    Base files in buckets are merged with the log bucket by bucket: all superseded rows of a file come up in the task
+    that writes the bucket's part of the run. For other base files there is a second job, in which they are brought
+    together.
     """
 
     @cached_property
