@@ -32,10 +32,15 @@ def no_module(_: int) -> int:
     raise ModuleNotFoundError("No module named 'helpers'")
 
 
+def crash(_: int) -> int:
+    os._exit(3)
+
+
 RAISED: Final[list[tuple[Callable[[int], int], str, str]]] = [
     (missing_file, "BAD_DATA", "File 'a.csv' is gone. Put it back."),
     (no_number, "INVALID_ARGUMENTS", "Python in a process of Spark's has raised ValueError: [x] is no number"),
     (no_module, "CONFIGURATION_INVALID", "ModuleNotFoundError: No module named 'helpers'. Workers run the Python that"),
+    (crash, "CONFIGURATION_INVALID", "A Python worker of Spark's has ended without an error"),
 ]
 
 

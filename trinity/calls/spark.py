@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from trinity.calls.stopped import stopped_error
-from trinity.calls.worker_errors import raised_in_python
+from trinity.calls.worker_errors import raised_in_python, worker_crashed
 from trinity.depth import too_deep
 from trinity.errors import CODES, ErrorCode, TrinityError, first_line
 from trinity.hidden import HIDDEN_PREFIX
@@ -62,8 +62,8 @@ def _code(condition: str) -> ErrorCode | None:
 
 
 def _from_python(text: str) -> TrinityError | None:
-    """Return the error that Python has raised in a worker, if a message of Spark's tells of one."""
-    return raised_in_python(text, lambda said: _code(said.lstrip("[")) or "INVALID_ARGUMENTS")
+    """Return the error that Python has raised in a worker, or its crash, if a message of Spark's tells of one."""
+    return worker_crashed(text) or raised_in_python(text, lambda said: _code(said.lstrip("[")) or "INVALID_ARGUMENTS")
 
 
 def from_spark(error: PySparkException) -> TrinityError:

@@ -12,7 +12,7 @@ from typing import Final
 from trinity.errors import CODES, ErrorCode, TrinityError
 from trinity.messages import without_traceback
 
-__all__ = ["raised_in_python"]
+__all__ = ["raised_in_python", "worker_crashed"]
 
 _BEGINS: Final = "Traceback (most recent call last):\n"
 _ENDS: Final = re.compile(r"\n(?:\tat | SQLSTATE: |=== Streaming Query|\nJVM stacktrace|Driver stacktrace)")
@@ -23,6 +23,21 @@ _REMEDY: Final = (
     "Workers run the Python that the variable PYSPARK_PYTHON names: before Spark is started, set it to one that has "
     "the same packages as the driver's."
 )
+
+
+_CRASHED: Final = ("Python worker exited unexpectedly", "Python worker failed to connect back")
+
+
+def worker_crashed(text: str) -> TrinityError | None:
+    """Return CONFIGURATION_INVALID for a message of Spark's that tells of the end of a worker; None for any other."""
+    if not any(said in text for said in _CRASHED):
+        return None
+    return TrinityError(
+        "CONFIGURATION_INVALID",
+        "A Python worker of Spark's has ended without an error: the system has taken it, as for lack of memory, or code "
+        "that is not Python has crashed in a function of yours. spark.python.worker.faulthandler.enabled=true, and "
+        "spark.sql.execution.pyspark.udf.faulthandler.enabled=true, have Spark's log say where.",
+    )
 
 
 def raised_in_python(text: str, code_of: Callable[[str], ErrorCode]) -> TrinityError | None:
