@@ -76,6 +76,43 @@ def test_arrow_data_is_stored_padded_at_every_depth(tmp_path: Path, fmt: str, ke
         assert in_order(table.to_arrow()) == STORED
 
 
+def test_keys_of_a_map_that_are_stored_alike(tmp_path: Path, fmt: str) -> None:
+    """Spark refuses them, too, and would read one of both."""
+    alike = {"char(4)": ("ab", "ab  "), "varchar(2)": ("ab", "ab   ")}
+    columns = [Column("c", "map<char(4),int>"), Column("v", "array<map<varchar(2),int>>")]
+    schema = pa.schema([c.to_arrow() for c in columns])
+    with trinity.connect(tmp_path) as session:
+        table = session.create_table(f"{fmt}.default.t", columns)
+        for key, row in {
+            "c.key": {"c": [(key, 1) for key in alike["char(4)"]]},
+            "v.element.key": {"v": [None, [], [(key, 1) for key in alike["varchar(2)"]]]},
+        }.items():
+            with refused("CONSTRAINT_VIOLATION", "'ab", "twice", f"'{key}' within column '{key[0]}'"):
+                table.append(pa.Table.from_pylist([{"c": [("q", 1)]}, row], schema))
+        once = [{"c": [("ab", 1)], "v": [[("ab", 1), ("a", 1)], [("ab", 1)]]}, {"c": [("ab", 1)], "v": None}]
+        table.append(pa.Table.from_pylist(once, schema))
+        assert table.to_arrow()["c"].to_pylist() == [[("ab  ", 1)]] * 2
+
+
+def test_a_check_sees_a_char_within_as_it_is_stored(session: Session, tiered_fmt: str) -> None:
+    name = f"{tiered_fmt}.default.t"
+    columns, schema = (
+        [Column("k", "int"), Column("st", "struct<c:char(4)>")],
+        pa.schema({"k": pa.int32(), "st": pa.struct({"c": pa.string()})}),
+    )
+    table = session.create_table(name, columns, primary_key=["k"], checks={"ok": "st.c = 'ab  '"})
+    table.upsert(pa.Table.from_pylist([{"k": 1, "st": {"c": "ab"}}], schema))
+    session.sql(f"INSERT INTO {name} VALUES (2, named_struct('c', 'ab   '))")
+    for add in (
+        lambda: table.upsert(pa.Table.from_pylist([{"k": 3, "st": {"c": "abc"}}], schema)),
+        lambda: session.sql(f"INSERT INTO {name} VALUES (3, named_struct('c', 'abc'))"),
+        lambda: session.sql(f"UPDATE {name} SET st = named_struct('c', 'abc')"),
+    ):
+        with refused("CONSTRAINT_VIOLATION", "'ok'", "st.c = 'ab  '"):
+            add()
+    assert in_order(table.to_arrow()) == [{"k": n, "st": {"c": "ab  "}} for n in (1, 2)]
+
+
 def test_statements_store_what_spark_stores(session: Session, tiered_fmt: str) -> None:
     name, spark = f"{tiered_fmt}.default.t", session.spark
     table = session.create_table(name, COLUMNS, primary_key=["k"])

@@ -10,7 +10,7 @@ __all__ = ["STOPPED", "is_stopped", "stopped_error"]
 
 STOPPED: Final = "belongs to a Spark that was stopped; make it anew, by session.spark"
 """What is wrong with a DataFrame, or a session, as the end of a sentence."""
-_SAID: Final = ("stopped SparkContext", "SparkContext was shut down", "SparkPlan.session()\" is null")
+_SAID: Final = ("stopped SparkContext", "SparkContext was shut down", 'SparkPlan.session()" is null')
 
 
 def is_stopped(of: Any) -> bool:

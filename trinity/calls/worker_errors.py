@@ -34,9 +34,9 @@ def worker_crashed(text: str) -> TrinityError | None:
         return None
     return TrinityError(
         "CONFIGURATION_INVALID",
-        "A Python worker of Spark's has ended without an error: the system has taken it, as for lack of memory, or code "
-        "that is not Python has crashed in a function of yours. spark.python.worker.faulthandler.enabled=true, and "
-        "spark.sql.execution.pyspark.udf.faulthandler.enabled=true, have Spark's log say where.",
+        "A Python worker of Spark's has ended without an error: the system has taken it, as for lack of memory, or "
+        "code that is not Python has crashed in a function of yours. spark.python.worker.faulthandler.enabled=true, "
+        "and spark.sql.execution.pyspark.udf.faulthandler.enabled=true, have Spark's log say where.",
     )
 
 

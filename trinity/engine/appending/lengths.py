@@ -15,6 +15,8 @@ __all__ = ["check_lengths", "fitted"]
 def check_lengths(values: pa.Array, kind: DataType, where: str, path: tuple[str, ...]) -> None:
     """Check that text fits; blanks beyond the length of its type are cut, as SQL and Spark do.
 
+    The keys of a map are to differ as they are stored.
+
     Args:
         values: values of a column, or within one.
         kind: their type.
@@ -22,18 +24,32 @@ def check_lengths(values: pa.Array, kind: DataType, where: str, path: tuple[str,
         path: names of the column, and of the parts within.
 
     Raises:
-        TrinityError: CONSTRAINT_VIOLATION naming a text that is too long.
+        TrinityError: CONSTRAINT_VIOLATION naming a text that is too long, or a key that a map has twice.
     """
     if kind.name in ("char", "varchar"):
         long = values.filter(pc.greater(pc.utf8_length(pc.utf8_rtrim(values, " ")), kind.arguments[0]))
         if len(long):
-            within = f"'{'.'.join(path)}' within " if len(path) > 1 else ""
-            raise TrinityError(
-                "CONSTRAINT_VIOLATION", f"'{long[0].as_py()}' is longer than {kind} allows in {within}{where}."
-            )
+            message = f"'{long[0].as_py()}' is longer than {kind} allows in {_within(path)}{where}."
+            raise TrinityError("CONSTRAINT_VIOLATION", message)
     for name, child in kind.parts:
         if child.limited:
             check_lengths(part_of(values.drop_null(), name), child, where, (*path, name))
+    if kind.name == "map" and kind.children[0].name in ("char", "varchar"):
+        _check_keys(values.drop_null(), kind, where, (*path, "key"))
+
+
+def _check_keys(maps: pa.Array, kind: DataType, where: str, path: tuple[str, ...]) -> None:
+    of_map = pc.list_parent_indices(maps.cast(pa.list_(pa.struct([maps.type.key_field, maps.type.item_field]))))
+    keys = fitted(part_of(maps, "key"), kind.children[0])
+    counted = pa.table({"map": of_map, "key": keys}).group_by(["map", "key"]).aggregate([([], "count_all")])
+    twice = counted.filter(pc.greater(counted["count_all"], 1))
+    if len(twice):
+        message = f"A map has the key '{twice['key'][0]}' twice, as it is stored, in {_within(path)}{where}."
+        raise TrinityError("CONSTRAINT_VIOLATION", message)
+
+
+def _within(path: tuple[str, ...]) -> str:
+    return f"'{'.'.join(path)}' within " if len(path) > 1 else ""
 
 
 def fitted(values: pa.Array, kind: DataType) -> pa.Array:
