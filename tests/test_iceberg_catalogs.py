@@ -5,6 +5,7 @@ REST is Iceberg's own server, Glue is moto's.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -257,6 +258,20 @@ def test_what_a_catalog_needs(settings: dict[str, Any], words: str, place: str, 
     said = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": given}))
     assert "'lake'" in said
     assert words in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "extra"), [("glue", "boto3", "trinity-merge[glue]"), ("hive", "thrift", "pyiceberg[hive]")]
+)
+def test_a_catalog_whose_packages_are_not_installed(
+    kind: str, module: str, extra: str, place: str, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, f"pyiceberg.catalog.{kind}", raising=False)
+    given = {"connector": "iceberg", "type": kind, "uri": "thrift://127.0.0.1:1", "warehouse": place}
+    lake = {**given, "storage_options": object_server.options}
+    said = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": lake}))
+    assert said.endswith(f"pip install '{extra}'.")
 
 
 class OfOnesOwn(SqlCatalog):

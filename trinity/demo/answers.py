@@ -63,7 +63,7 @@ def truth(source: Path) -> Answers:
         import duckdb
     except ImportError as error:
         raise TrinityError(
-            "CONFIGURATION_INVALID", "The demo checks its answers with DuckDB; run: pip install 'trinity-merge[all]'."
+            "CONFIGURATION_INVALID", "The demo checks its answers with DuckDB; run: pip install 'trinity-merge[demo]'."
         ) from error
     with duckdb.connect() as connection:
         rows = connection.execute(

