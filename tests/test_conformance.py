@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,31 +16,19 @@ from trinity_conformance.play.meanwhile import MEANWHILE
 from trinity_conformance.play.sink_checks import SINK_CHECKS
 from trinity_conformance.shrink.histories import ShrinkBudget
 
-BUDGET = Budget(
+BUDGET: Final = Budget(
     "test",
-    seconds=8,
+    seconds=math.inf,
     histories=3,
     failures=1,
     shrink=ShrinkBudget(seconds=40, tries=40),
-    program_seconds=8,
+    program_seconds=math.inf,
     programs=2,
-    engine_seconds=10,
+    engine_seconds=math.inf,
     engine_histories=2,
-    refusal_seconds=4,
+    refusal_seconds=math.inf,
 )
-
-
-QUICK = replace(
-    BUDGET,
-    seconds=2,
-    histories=2,
-    program_seconds=2,
-    programs=1,
-    engine_seconds=2,
-    engine_histories=1,
-    refusal_seconds=1,
-    concurrency=False,
-)
+QUICK: Final = replace(BUDGET, histories=1, programs=1, engine_histories=1, refusals=5, concurrency=False)
 """A part of it, for the short tier."""
 
 

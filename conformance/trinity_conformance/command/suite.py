@@ -62,6 +62,7 @@ class Budget:
         engine_seconds: as ``seconds``, for histories of merge engines.
         engine_histories: no more of them than this.
         refusal_seconds: seconds that bad input, and then bad options, may take when histories have used up the others.
+        refusals: no more bad inputs, and then no more bad options, than this.
         concurrency: whether commits within commits are tried, all of them or none.
     """
 
@@ -75,6 +76,7 @@ class Budget:
     engine_seconds: float = 30
     engine_histories: int = 5
     refusal_seconds: float = 15
+    refusals: int | None = None
     concurrency: bool = True
 
     @property
@@ -248,12 +250,11 @@ def run_check(
             if tally.histories == played and tally.unsupported.total() > refused:
                 lacks.add(needed)
         if check in (None, "bad-input"):
-            found += refuse_all(
-                subject, spark, tally, chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
-            )
+            seconds = chosen.seconds_in_all + chosen.refusal_seconds - (monotonic() - begun)
+            found += refuse_all(subject, spark, tally, seconds, chosen.refusals)
         if check in (None, "engine-options"):
             seconds = chosen.seconds_in_all + 2 * chosen.refusal_seconds - (monotonic() - begun)
-            found += refuse_engines(subject, tally, seconds)
+            found += refuse_engines(subject, tally, seconds, chosen.refusals)
         if check in (None, "merge-sinks"):
             found += try_sinks(SinkBench(subject.session, "c"), tally)
         if check == "concurrency" or (check is None and chosen.concurrency):

@@ -185,8 +185,8 @@ ENGINE_REFUSALS: Final[tuple[EngineRefusal, ...]] = (*map(_option, BAD_OPTIONS),
 """All cases."""
 
 
-def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float) -> list[NonConformance]:
-    """Tries all cases, as many as begin within so many seconds; returns what was not refused as it should be."""
+def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float, most: int | None) -> list[NonConformance]:
+    """Try bad options: the first ``most``, as far as time allows. Return what was not refused as it should be."""
     until, bench = monotonic() + seconds, _Bench(subject.session)
     try:
         for name, table in _TABLES.items():
@@ -197,7 +197,9 @@ def refuse_engines(subject: TrinitySubject, tally: Tally, seconds: float) -> lis
         tally.unsupported[error.message] += 1
         return []
     before = {name: _rows(bench, name) for name in _TABLES}
-    found = [failure for case in ENGINE_REFUSALS if monotonic() <= until for failure in _tried(bench, case, tally)]
+    found = [
+        failure for case in ENGINE_REFUSALS[:most] if monotonic() <= until for failure in _tried(bench, case, tally)
+    ]
     after = {name: _rows(bench, name) for name in _TABLES}
     if after != before:
         found.append(NonConformance(_CHECK, f"after refusals the tables read {after}, before {before}"))

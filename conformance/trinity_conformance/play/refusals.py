@@ -121,8 +121,10 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
 """All bad inputs."""
 
 
-def refuse_all(subject: TrinitySubject, spark: Any, tally: Tally, seconds: float) -> list[NonConformance]:
-    """Tries bad inputs, as many as begin within so many seconds; returns what was not refused as it should be."""
+def refuse_all(
+    subject: TrinitySubject, spark: Any, tally: Tally, seconds: float, most: int | None
+) -> list[NonConformance]:
+    """Try bad inputs: the first ``most``, as far as time allows. Return what was not refused as it should be."""
     until = monotonic() + seconds
     columns = [Column(n, t, nullable=n not in ("k", "n")) for n, t in _TYPES.items()]
     table = subject.session.create_table(
@@ -133,7 +135,7 @@ def refuse_all(subject: TrinitySubject, spark: Any, tally: Tally, seconds: float
     bench.upsert(k=2)
     before = _state(bench)
     found: list[NonConformance] = []
-    for case in REFUSALS:
+    for case in REFUSALS[:most]:
         if monotonic() > until:
             break
         failure = _try(bench, case)
