@@ -12,7 +12,8 @@ from trinity.calls import is_stopped, public
 from trinity.catalogs import Catalogs
 from trinity.datasource.rendezvous import offer, withdraw
 from trinity.definition.columns import Columns, columns_of
-from trinity.definition.define import check_types, define_table
+from trinity.definition.define import define_table
+from trinity.engine.appending.check_types import check_types
 from trinity.engine.spark.running import running_session, spark_runs
 from trinity.errors import TrinityError, nearest
 from trinity.merge.options import Properties, canonical_properties, duration_ms

@@ -8,7 +8,7 @@ from functools import partial
 
 from trinity.definition import evolve
 from trinity.definition.checks import with_check
-from trinity.definition.define import check_types
+from trinity.engine.appending.check_types import check_types
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from trinity.definition.checks import with_check
 from trinity.depth import room
@@ -17,10 +17,7 @@ from trinity.names import TableName, checked_name
 from trinity.spark_tree import spark_tree
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["check_column", "check_types", "define_table"]
+__all__ = ["check_column", "define_table"]
 
 
 _BY_COLUMN: Final = tuple(engine.value for engine in MergeEngine if engine.by_column)
@@ -121,19 +118,3 @@ def check_column(table: str, column: Column) -> None:
             "SYNTAX_ERROR",
             f"Table '{table}': DEFAULT {shown_value(column.default)} of column '{column.name}' is no expression.",
         )
-
-
-def check_types(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
-    """Refuses types that this Spark lacks (NOT_SUPPORTED), a DEFAULT of the wrong type, CHECKs it cannot answer."""
-    if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
-        from trinity.engine.spark.types import check_time_type
-
-        check_time_type(definition.columns, spark())
-    if any(c.default is not None for c in definition.columns):
-        from trinity.engine.appending.defaults import check_defaults
-
-        check_defaults(definition, spark)
-    if definition.checks:
-        from trinity.engine.appending.check_constraints import analyse_checks
-
-        analyse_checks(spark(), definition)

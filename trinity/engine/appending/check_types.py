@@ -1,0 +1,29 @@
+"""What only Spark can judge of a table's definition: its types, DEFAULTs and CHECKs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from trinity.spi import TableDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_types"]
+
+
+def check_types(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
+    """Refuses types that this Spark lacks (NOT_SUPPORTED), a DEFAULT of the wrong type, CHECKs it cannot answer."""
+    if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
+        from trinity.engine.spark.types import check_time_type
+
+        check_time_type(definition.columns, spark())
+    if any(c.default is not None for c in definition.columns):
+        from trinity.engine.appending.defaults import check_defaults
+
+        check_defaults(definition, spark)
+    if definition.checks:
+        from trinity.engine.appending.check_constraints import analyse_checks
+
+        analyse_checks(spark(), definition)
