@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.support.paths import ROOT
+
 ADAPTERS = [ROOT / f"formats/{name}/trinity_{name}" for name in ("parquet", "delta", "iceberg")]
 ADAPTER_FILES = {
     *("__init__.py", "commit.py", "external.py", "format.py", "history.py", "metadata.py", "options.py", "schema.py"),

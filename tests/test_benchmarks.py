@@ -16,8 +16,8 @@ from benchmarks.page import PAGE, page_of, plots_of
 from benchmarks.results import Result, beside_best
 from benchmarks.run import FILES, GROUPS
 from benchmarks.timing import Rounds, Timings, timings_of
+from tests.support.paths import ROOT
 
-ROOT: Final = Path(__file__).parents[1]
 ALL: Final = ("parquet", "delta", "iceberg")
 FACTS: Final = {
     "version": "0.1.0",

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
+from tests.support.change_messages import event, messages, people, rows
 from tests.support.refusals import refused
-from tests.test_cdc import event, messages, people, rows
 from trinity import Column, Session, cdc
 from trinity.calls.spark import spark_errors
 

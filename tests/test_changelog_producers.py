@@ -13,10 +13,9 @@ import pytest
 
 import trinity
 from tests.support.changes import defined_changes, feed
+from tests.support.paths import ROOT
 from trinity import Column, Session, Table, TrinityError
 from trinity.storage.changelog import CHANGELOG
-
-ROOT = Path(__file__).parent.parent
 
 
 def made(session: Session, fmt: str, **options: str) -> Table:

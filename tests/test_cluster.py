@@ -20,12 +20,13 @@ from tests.support.bucket_lake import BucketLake
 from tests.support.cluster import Cluster, running_cluster
 from tests.support.fault_proxy import Answer, Request
 from tests.support.object_store import ObjectServer
+from tests.support.paths import ROOT, TESTS
 
 pytestmark = pytest.mark.full
 
-PAGE = Path(__file__).parent.parent / "docs" / "clusters.md"
+PAGE = ROOT / "docs" / "clusters.md"
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-PROGRAM = Path(__file__).parent / "crash" / "on_cluster.py"
+PROGRAM = TESTS / "crash" / "on_cluster.py"
 KILLED = {"upsert", "merge", "read", "compact", "stream"}
 """Steps within which an executor is killed; the others have faults of their own."""
 

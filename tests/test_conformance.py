@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.bucket_lake import BucketLake
-from trinity_conformance import Budget, connectors, run_check
+from tests.support.budgets import BUDGET, QUICK
+from trinity_conformance import connectors, run_check
 from trinity_conformance.play.meanwhile import MEANWHILE
 from trinity_conformance.play.sink_checks import SINK_CHECKS
-from trinity_conformance.shrink.histories import ShrinkBudget
-
-BUDGET: Final = Budget(
-    "test",
-    seconds=math.inf,
-    histories=3,
-    failures=1,
-    shrink=ShrinkBudget(seconds=40, tries=40),
-    program_seconds=math.inf,
-    programs=2,
-    engine_seconds=math.inf,
-    engine_histories=2,
-    refusal_seconds=math.inf,
-)
-QUICK: Final = replace(BUDGET, histories=1, programs=1, engine_histories=1, refusals=5, concurrency=False)
-"""A part of it, for the short tier."""
 
 
 # what the in-memory adapter consists of, Acme's does too: test_plugin.py

@@ -34,10 +34,9 @@ from tests.support.crash_rows import (
     plainly_merged,
     read,
 )
+from tests.support.paths import TESTS
 from trinity import Column, Session
 from trinity.table import Table
-
-HERE = Path(__file__).parent
 
 STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
 
@@ -89,7 +88,7 @@ class Crash:
                 table,
                 STATEMENTS[action].format(table=table, rows=f"parquet.`{self.rows}`"),
             ]
-        return run_until_killed(HERE / "crash" / "child.py", words, environment, self.folder)
+        return run_until_killed(TESTS / "crash" / "child.py", words, environment, self.folder)
 
     @property
     def trace(self) -> Path:

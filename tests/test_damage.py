@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support.pages import some
+from tests.support.paths import TESTS
 from trinity import Column, Session, TrinityError
 from trinity.cli.main import app
 from trinity.spi import ConnectorContext, SinkId, TableDefinition
@@ -113,7 +114,7 @@ def test_the_command_goes_back(session: Session, warehouse: Path) -> None:
 
 
 def test_an_adapter_of_lists_of_files_goes_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent / "plugins/acme"))
+    monkeypatch.syspath_prepend(str(TESTS / "plugins/acme"))
     from acme_trinity import AcmeFormat
 
     def no_spark() -> Any:

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from tests.support.google_server import GoogleServer
 from tests.support.object_store import ObjectServer
+from tests.support.paths import ROOT
 from trinity.errors import CODES
 
-ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -35,7 +35,7 @@ from tests.support.foreign import (
     seen_by_others,
     spark_iceberg,
 )
-from tests.test_merge_view import check_view
+from tests.support.merge_views import check_view
 from tests.threads import at_once
 from trinity import Session, TrinityError
 

@@ -13,25 +13,10 @@ from typing import Final
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = {
-    "trinity": ROOT / "trinity",
-    "pyspark_trinity": ROOT / "pyspark_trinity",
-    "trinity_parquet": ROOT / "formats/parquet/trinity_parquet",
-    "trinity_delta": ROOT / "formats/delta/trinity_delta",
-    "trinity_iceberg": ROOT / "formats/iceberg/trinity_iceberg",
-    "trinity_conformance": ROOT / "conformance/trinity_conformance",
-}
+from tests.support.code_imports import PACKAGES, circles, imports, modules_imported
+from tests.support.paths import ROOT
+
 ADAPTERS = [PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceberg")]
-
-
-def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """(module, full name) of each import of a module, anywhere in it; both are one for a module as a whole."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from ((node.module, f"{node.module}.{alias.name}") for alias in node.names)
 
 
 OPEN: Final = ("trinity.errors", "trinity.spi", "trinity.storage")
@@ -65,6 +50,14 @@ def test_adapters_import_what_a_stranger_may(folder: Path) -> None:
     assert {(path, name) for path, name in found if name not in public} == set()
 
 
+def test_no_test_module_imports_another() -> None:
+    """What several tests need is in tests/support/."""
+    tests = [path for path in modules() if path.name.startswith("test_")]
+    wrong = [(path.name, name) for path in tests for name, _ in imports(path) if re.search(r"(^|\.)test_\w+$", name)]
+    assert tests
+    assert wrong == []
+
+
 def test_an_import_of_something_inner_is_found(tmp_path: Path) -> None:
     module = tmp_path / "m.py"
     module.write_text("import trinity.merge\ndef f():\n    from trinity.storage.store import ObjectStore\n")
@@ -79,36 +72,6 @@ def test_the_spi_depends_on_pyarrow_only() -> None:
         names = {name for name, _ in imports(path) if name.split(".")[0] not in allowed}
         wrong = {name for name in names if not any(f"{name}.".startswith(f"{known}.") for known in below)}
         assert wrong <= {"pyspark.sql"}, f"{path.name} imports {wrong}"  # a type in ConnectorContext, never at run time
-
-
-def modules_imported(package: str) -> dict[str, set[str]]:
-    """Module -> the package's modules that it imports, anywhere in it and for types alone too."""
-    folder = PACKAGES[package]
-    paths = {".".join((package, *p.relative_to(folder).with_suffix("").parts)): p for p in folder.rglob("*.py")}
-    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
-    found: dict[str, set[str]] = {}
-    for name, path in paths.items():
-        wanted = {full if full in paths else module for module, full in imports(path)}
-        found[name] = wanted & paths.keys() - {name}
-    return found
-
-
-def circles(imported: dict[str, set[str]]) -> list[set[str]]:
-    """Groups of modules that import each other, directly or by way of others."""
-    reached = {name: reach(name, imported) for name in imported}
-    found = {frozenset(other for other in reached[name] if name in reached[other]) for name in imported}
-    return [set(circle) for circle in found if circle]
-
-
-def reach(name: str, imported: dict[str, set[str]]) -> set[str]:
-    """The modules that a module imports, and those that they import, and so on."""
-    waiting, found = [*imported[name]], set[str]()
-    while waiting:
-        module = waiting.pop()
-        if module not in found:
-            found.add(module)
-            waiting += imported[module]
-    return found
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from tests.support.merge_engines import make, put, rows
+from tests.support.paths import TESTS
 from trinity import Session, TrinityError
 from trinity.merge.functions.registry import others
 from trinity.spi import Tier
 
-SEED = (Path(__file__).parent / "seeds" / "002_partial_update.txt").read_text()
+SEED = (TESTS / "seeds" / "002_partial_update.txt").read_text()
 
 
 def seed_examples() -> list[list[tuple[str, str | None]]]:

@@ -16,10 +16,11 @@ from pyspark.errors import SparkRuntimeException
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.test_types import CASES
-from tests.test_types import rows as typed_rows
+from tests.support.merge_views import check_view
+from tests.support.typed_rows import CASES
+from tests.support.typed_rows import rows as typed_rows
 from trinity import Column, Session, TrinityError
-from trinity.spi import arrow_type, type_text
+from trinity.spi import arrow_type
 from trinity.table import Table
 
 NAN = float("nan")
@@ -47,28 +48,6 @@ def history(columns: Mapping[str, str], seed: int, rows: int = 60) -> pa.Table:
         domain = KINDS if name == "op" else [v for v in VALUES[kind] if v is not None or name not in KEY]
         arrays[name] = pa.array([chosen.choice(domain) for _ in range(rows)], arrow_type(kind))
     return pa.table({**arrays, "place": pa.array(range(seed * rows, seed * rows + rows), pa.int64())})
-
-
-def shown(rows: pa.Table) -> list[str]:
-    return sorted(map(repr, rows.to_pylist()))
-
-
-def types(rows: pa.Table) -> list[str]:
-    """Names and types of the columns, whatever the reader's own time zone, and words for the parts of nested ones."""
-    return [f"{f.name} {type_text(f.type)}" for f in rows.schema]
-
-
-def check_view(session: Session, table: Table) -> pa.Table:
-    expected = table.to_df().toArrow()
-    by_spark = session.spark.sql(table.merge_view_sql("spark")).toArrow()
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'Asia/Tokyo'")
-        found = connection.sql(table.merge_view_sql("duckdb")).to_arrow_table()
-    assert shown(by_spark) == shown(expected)
-    assert types(by_spark) == types(expected)
-    assert types(found) == types(expected)
-    assert shown(found.cast(expected.schema)) == shown(expected)
-    return expected
 
 
 def make(

@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -39,6 +38,7 @@ from tests.support.crash_rows import (
 )
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.object_store import ObjectServer
+from tests.support.paths import TESTS
 from trinity import Column, Session
 
 ELSEWHERE: Final = {"region": "eu-west-1"}
@@ -47,7 +47,7 @@ CHECKPOINTS: Final = {"delta.checkpointInterval": "2"}
 """Delta writes a checkpoint with the append that is killed."""
 INTERVALS: Final = {"parquet": {"checkpoint-interval": 2}}
 """So does Parquet."""
-CHILD: Final = Path(__file__).parent / "crash" / "in_bucket.py"
+CHILD: Final = TESTS / "crash" / "in_bucket.py"
 FEWEST: Final = 3
 """Requests that write which each of what is killed makes."""
 COMPACTIONS: Final = ("minor", "resolve", "full")

@@ -9,14 +9,13 @@ import tarfile
 import zipfile
 from email.message import Message
 from email.parser import Parser
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
 import trinity
+from tests.support.paths import ROOT
 
-ROOT: Final = Path(__file__).parent.parent
 PACKAGES: Final = {
     *("trinity", "pyspark_trinity", "trinity_parquet", "trinity_delta", "trinity_iceberg", "trinity_conformance"),
 }

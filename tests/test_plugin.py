@@ -19,7 +19,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import trinity
-from tests.test_conformance import QUICK
+from tests.support.budgets import QUICK
+from tests.support.paths import TESTS
 from trinity import Session, TrinityError
 from trinity.spi import ConnectorMetadata, SplitSource, TableHandle
 from trinity.storage import TableVersion
@@ -28,7 +29,7 @@ from trinity_conformance.command.cli import app
 from trinity_conformance.command.scaffold import scaffold
 from trinity_conformance.shrink.histories import ShrinkBudget
 
-ACME = Path(__file__).parent / "plugins/acme"
+ACME = TESTS / "plugins/acme"
 
 
 def installed(project: Path, folder: Path) -> Path:

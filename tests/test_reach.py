@@ -13,76 +13,11 @@ from pyspark.sql import Row, SparkSession
 
 import trinity
 import trinity.dbapi
+from tests.support.reaching import CALL, COMMANDS, QUERIES
 from tests.support.refusals import refused
 from trinity import Column, Session
 from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
 
-CALL: Final = "java_method('java.lang.System', 'lineSeparator')"
-QUERIES: Final = (
-    f"SELECT {CALL}",
-    "SELECT reflect('a', 'b')",
-    "SELECT `java_method`('a')",
-    "SELECT try_reflect /* x */ ('a', 'b')",
-    "SELECT system.builtin.REFLECT('a', 'b')",
-    "SELECT IDENTIFIER('re' || 'flect')('a', 'b')",
-    "SELECT * FROM IDENTIFIER('text.`/x`')",
-    "SELECT * FROM text.`/x`",
-    "SELECT * FROM text.x",
-    "TABLE text.`/x`",
-    "SELECT * FROM text/**/.`/x`",
-    "SELECT * FROM t -- \r UNION ALL SELECT value FROM text.`/x`\n WHERE true",
-    "SELECT * FROM `org.apache.spark.sql.execution.datasources.text.TextFileFormat`.x",
-    "SELECT * FROM spark_catalog.delta.`/x`",
-    "SELECT * FROM t JOIN json.`/x` USING (a)",
-    "WITH a AS (SELECT reflect('a', 'b')) SELECT * FROM a",
-    "SELECT (SELECT max(value) FROM text.`/x`)",
-    "SELECT * FROM VALUES (reflect('a'))",
-    "SELECT sum(1) OVER w FROM t WINDOW w AS (PARTITION BY reflect('a'))",
-    "SELECT max(a) FILTER (WHERE reflect('a')) FROM t",
-    "SELECT * FROM t LATERAL VIEW explode(array(reflect('a'))) x",
-    "SELECT transform(array(1), x -> reflect('a', x))",
-    "SELECT * FROM t, LATERAL (SELECT reflect('a'))",
-    "SELECT * FROM f(TABLE(SELECT reflect('a')))",
-    "SELECT TRANSFORM(a) USING 'cat' FROM t",
-    "SELECT tran\u017fform(a) us\u0131ng 'cat' FROM t",
-    "FROM t MAP a USING 'cat'",
-    "SELECT * FROM table_changes_by_path('/x', 0)",
-    "EXPLAIN SELECT * FROM text.`/x`",
-    "DESCRIBE QUERY SELECT reflect('a')",
-    "DESCRIBE TABLE delta.`/x`",
-    "CACHE TABLE x AS SELECT reflect('a')",
-    "SET VAR a = (SELECT * FROM text.`/x`)",
-)
-COMMANDS: Final = (
-    "ADD JAR '/x.jar'",
-    "ADD FILE '/x'",
-    "LIST FILES",
-    "CREATE TEMPORARY FUNCTION f AS 'x'",
-    "CREATE TEMPORARY FUNCTION f(x INT) RETURNS INT RETURN x + 1",
-    "LOAD DATA LOCAL INPATH '/x' INTO TABLE t",
-    "INSERT OVERWRITE DIRECTORY '/x' USING csv SELECT 1",
-    "FROM t INSERT OVERWRITE DIRECTORY '/x' USING csv SELECT 1",
-    "CREATE TABLE x USING csv LOCATION '/x'",
-    "CREATE TEMPORARY VIEW v USING csv OPTIONS (path '/x')",
-    "REFRESH '/x'",
-    "EXECUTE IMMEDIATE 'SELECT 1'",
-    "BEGIN SELECT 1; END",
-    "CALL x.y()",
-    "VACUUM delta.`/x`",
-    "DESCRIBE HISTORY delta.`/x`",
-    "DESCRIBE DETAIL '/x'",
-    "OPTIMIZE delta.`/x`",
-    "CONVERT TO DELTA parquet.`/x`",
-    "GENERATE symlink_format_manifest FOR TABLE delta.`/x`",
-    "RESTORE TABLE delta.`/x` TO VERSION AS OF 1",
-    "MSCK REPAIR TABLE t",
-    "WITH a AS (SELECT 1) INSERT INTO b SELECT * FROM a",
-    "ALTER TABLE t SET LOCATION '/x'",
-    "CREATE NAMESPACE x LOCATION '/x'",
-    "SET fs.s3a.endpoint = x",
-    "SET spark.sql.catalog.x = y",
-    "SET spark.hadoop.fs.defaultFS",
-)
 HARMLESS: Final = (
     "SELECT text.a FROM t AS text",
     "SELECT 'reflect(x)', ' FROM text.`/x`'",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.support.paths import ROOT
 from trinity_conformance.command.checks import CHECKS
 
-ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs/semantics.md"
 RULE: Final = re.compile(r'^- <a id="(\w+)"></a>\*\*(\w+)\*\* (.*?)\*\(([^)]*)\)\*$', re.MULTILINE | re.DOTALL)
 FAMILIES: Final = "ACDEGHJKLMNPRSUV"

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pytest
 
 from tests.soak.child import ACCOUNTS, TOTAL, Notes
+from tests.support.paths import TESTS
 from tests.threads import at_once
 from trinity import Column, Session
 
-CHILD = Path(__file__).parent / "soak" / "child.py"
+CHILD = TESTS / "soak" / "child.py"
 KILLED = -9
 LIVES = 12
 WORKERS = [("writer", 1), ("writer", 2), ("carer", 3)]

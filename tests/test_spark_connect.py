@@ -14,8 +14,8 @@ import trinity
 from tests.support.bucket_lake import bucket_lake
 from tests.support.connect_server import client, running_connect_server
 from tests.support.object_store import ObjectServer, free_ports, running_object_server
+from tests.support.reaching import COMMANDS, QUERIES
 from tests.support.refusals import refused
-from tests.test_reach import COMMANDS, QUERIES
 from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
 from trinity.engine.spark.remote_texts import RemoteExpression, varies
 from trinity.storage.s3 import S3

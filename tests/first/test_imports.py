@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.test_house import PACKAGES, reach
+from tests.support.code_imports import PACKAGES, reach
 
 PRODUCT = [name for name in PACKAGES if name != "trinity_conformance"]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.paimon.cases import CASES
 from tests.paimon.differences import DIFFERENCES
+from tests.support.paths import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "paimon.md"
+PAGE = ROOT / "docs" / "paimon.md"
 
 
 def test_the_page_has_the_table_of_the_code() -> None:

@@ -17,12 +17,12 @@ from typing import Final
 import pyspark
 
 from tests.support.object_store import free_ports, wait_for
+from tests.support.paths import ROOT
 
 __all__ = ["client", "running_connect_server"]
 
 _SUBMIT: Final = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 _SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_TESTS: Final = Path(__file__).parents[2]
 
 
 @contextlib.contextmanager
@@ -72,7 +72,7 @@ def running_connect_server(further: Mapping[str, str] = MappingProxyType({}), **
 def client(address: str, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A Python program that is the server's client: pyspark is of one kind in a process."""
     told: Mapping[str, str] = {**_environment(), "SPARK_REMOTE": address, **environment}
-    return subprocess.run([sys.executable, *words], env=told, cwd=_TESTS, capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, *words], env=told, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def _environment() -> dict[str, str]:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.paths import TESTS
+
 __all__ = ["KILLED", "built_shim", "kill_session", "run_until_killed"]
 
 KILLED = -9
@@ -25,7 +27,7 @@ def built_shim(folder: Path) -> Path:
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("the crash tests need Linux and a C compiler")
     built = folder / "crash_shim.so"
-    source = Path(__file__).parent.parent / "crash" / "crash_shim.c"
+    source = TESTS / "crash" / "crash_shim.c"
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(built), str(source), "-ldl"], check=True)
     return built
 

@@ -9,7 +9,6 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
@@ -21,12 +20,13 @@ from deltalake import DeltaTable, QueryBuilder
 
 import trinity
 from tests.support.iceberg import iceberg_spark, pyiceberg
+from tests.support.paths import ROOT
 from trinity import Column, Session
 from trinity.table import Table
 
 __all__ = ["FOLDER_READERS", "KINDS", "PAGE", "READERS", "cells", "folder_cells", "on_page"]
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "other-engines.md"
+PAGE: Final = ROOT / "docs" / "other-engines.md"
 Rows = list[dict[str, Any]]
 
 

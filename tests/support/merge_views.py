@@ -1,0 +1,34 @@
+"""Merge views, run by engines that know nothing of Trinity."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+
+from trinity import Session
+from trinity.spi import type_text
+from trinity.table import Table
+
+__all__ = ["check_view", "shown", "types"]
+
+
+def shown(rows: pa.Table) -> list[str]:
+    return sorted(map(repr, rows.to_pylist()))
+
+
+def types(rows: pa.Table) -> list[str]:
+    """Names and types of the columns, whatever the reader's own time zone, and words for the parts of nested ones."""
+    return [f"{f.name} {type_text(f.type)}" for f in rows.schema]
+
+
+def check_view(session: Session, table: Table) -> pa.Table:
+    expected = table.to_df().toArrow()
+    by_spark = session.spark.sql(table.merge_view_sql("spark")).toArrow()
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'Asia/Tokyo'")
+        found = connection.sql(table.merge_view_sql("duckdb")).to_arrow_table()
+    assert shown(by_spark) == shown(expected)
+    assert types(by_spark) == types(expected)
+    assert types(found) == types(expected)
+    assert shown(found.cast(expected.schema)) == shown(expected)
+    return expected
