@@ -117,6 +117,7 @@ def where_of(*numbers: int) -> str:
     return f"name IN ({names}) AND number IN ({', '.join(str(Decimal(n) / 4) for n in numbers)})"
 
 
+@pytest.mark.full
 def test_reads_and_statements_of_keys_open_their_buckets(session: Session, stock: Table) -> None:
     for number in random.Random(1).sample(range(200), 12):
         [row] = stock.to_df(where=where_of(number)).collect()

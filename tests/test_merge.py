@@ -327,6 +327,7 @@ def test_the_builder_takes_columns(session: Session, fmt: str) -> None:
     assert rows(session, "t") == [(1, "x"), (2, "second")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", [pytest.param("", marks=pytest.mark.full), ", PRIMARY KEY (id)"])
 def test_an_adapter_that_asks_for_no_layout(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """As the SPI has it by default: inserted rows go anywhere, changed ones by their whole row id."""

@@ -66,6 +66,7 @@ def test_delete_is_a_hard_delete(grouped: Table) -> None:
     assert rows(grouped)[0] == (1, 1, "blank", 7, None, None, None, "c", None)
 
 
+@pytest.mark.full
 def test_merge_updates_inserts_deletes_and_moves_keys(grouped: Table) -> None:
     source = grouped.session.spark.createDataFrame([(1, 6, "m"), (2, 0, "x"), (9, 9, "i")], "k int, g int, a string")
     counts = (

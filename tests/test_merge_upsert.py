@@ -66,6 +66,7 @@ def test_an_upsert_does_what_the_join_does(
     assert outcome(session, one, SOURCES[source], f"THEN {clauses}") == joined
 
 
+@pytest.mark.full
 def test_a_commit_that_comes_between_is_seen(session: Session, tables: tuple[str, str], monkeypatch: Any) -> None:
     """The counts are those of the version on which the statement is committed (L7)."""
     one, _ = tables

@@ -142,7 +142,7 @@ TABLES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }  # fmt: skip
 
 
-SHORT = ("boolean_tombstone", "row_kind", "groups_with_retracts")
+SHORT = ("row_kind", "groups_with_retracts")
 
 
 @pytest.mark.parametrize("name", [n if n in SHORT else pytest.param(n, marks=pytest.mark.full) for n in TABLES])

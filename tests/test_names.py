@@ -18,6 +18,7 @@ QUOTES = {"spark": "`", "trino": '"', "postgres": '"', "duckdb": '"'}
 KEY, TIME, VALUE = "k.1", "w`s", "ünï-x"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("partitioned", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_names_that_want_quotes(session: Session, tiered_fmt: str, partitioned: bool) -> None:
     table = session.create_table(

@@ -280,6 +280,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.full
 def test_a_log_says_what_deltas_own_says(
     spark: SparkSession, s3: Session, object_server: ObjectServer, tmp_path: Path
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_resolved_table_is_read(s3: Session) -> None:
     assert [tuple(row) for row in found] == [("a", 99), ("b", 1)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "lake",
     ["parquet", pytest.param("delta", marks=pytest.mark.full), pytest.param("iceberg", marks=pytest.mark.full)],

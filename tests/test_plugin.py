@@ -144,6 +144,7 @@ with trinity.connect(catalogs={"lake": {"connector": "acme", "warehouse": sys.ar
 """
 
 
+@pytest.mark.full
 def test_writers_in_several_processes_lose_nothing(site: Path, lake: Session, tmp_path: Path) -> None:
     lake.sql("CREATE TABLE counted (writer INT, n INT)")
     environment = {**os.environ, "PYTHONPATH": str(site)}

@@ -117,6 +117,7 @@ def test_rows_changes_and_keys(people: Shop) -> None:
     assert people.session.table(f"{people.fmt}.default.people").splits().version == version  # nothing new, no commit
 
 
+@pytest.mark.full
 def test_truncate_keeps_its_place(people: Shop) -> None:
     slot = people.slot()
     people.run("INSERT INTO shop.people VALUES (4, 'd')")
@@ -138,6 +139,7 @@ class Killed(Exception):
     """The end of a process."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "step", ["confirm", *(pytest.param(s, marks=pytest.mark.full) for s in ("truncate", "upsert"))]
 )
@@ -242,6 +244,7 @@ LONG = "(SELECT string_agg(md5(i::text || {0}), '') FROM generate_series(1, 200)
 """A text that does not become short by compression."""
 
 
+@pytest.mark.full
 def test_toast_of_whole_rows(shop: Shop) -> None:
     shop.run("CREATE TABLE shop.pages (id INT PRIMARY KEY, title TEXT, body TEXT)")
     shop.run("ALTER TABLE shop.pages REPLICA IDENTITY FULL")
@@ -254,6 +257,7 @@ def test_toast_of_whole_rows(shop: Shop) -> None:
     check(shop, "pages", "id, title, body")
 
 
+@pytest.mark.full
 def test_toast_that_is_not_logged(shop: Shop) -> None:
     shop.run("CREATE TABLE shop.pages (id INT PRIMARY KEY, title TEXT, body TEXT)")
     columns, options = "id INT, title STRING, body STRING, lsn BIGINT, body_lsn BIGINT", (
@@ -287,6 +291,7 @@ def test_a_large_transaction(people: Shop) -> None:
     check(people)
 
 
+@pytest.mark.full
 def test_several_tables(people: Shop) -> None:
     people.run('CREATE TABLE shop."Odd, name" (id INT PRIMARY KEY, "Größe" INT)', "CREATE TABLE shop.audit (x INT)")
     odd = people.table("odd", "id INT, `Größe` INT, lsn BIGINT")
@@ -303,6 +308,7 @@ def test_several_tables(people: Shop) -> None:
     assert stored(odd, "id") == []
 
 
+@pytest.mark.full
 def test_columns_and_rows_of_a_publication(make_shop: Callable[[str], Shop]) -> None:
     shop = make_shop("parquet")
     shop.run("CREATE TABLE shop.people (id INT PRIMARY KEY, secret TEXT, name TEXT)")
@@ -363,6 +369,7 @@ def test_what_is_wrong_is_said(people: Shop) -> None:
         slot.changes()
 
 
+@pytest.mark.full
 def test_a_copy_that_was_interrupted_is_known(people: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     slot = people.slot()
     slot.drop()

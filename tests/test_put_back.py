@@ -270,6 +270,7 @@ def copied(table: Table) -> set[int]:
     return {row.id for row in table.to_df().select("id").collect()}
 
 
+@pytest.mark.full
 def test_a_table_that_follows_notices(session: Session, tiered_fmt: str, tmp_path: Path) -> None:
     session.sql(f"CREATE TABLE {tiered_fmt}.default.t (id INT PRIMARY KEY)")
     session.sql("CREATE TABLE copy (id INT PRIMARY KEY, kind STRING) TBLPROPERTIES ('rowkind.field' = 'kind')")

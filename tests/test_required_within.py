@@ -108,10 +108,11 @@ def test_arrow_data_lacks_no_required_value(here: Session, key: tuple[str, ...],
     ("key", "external"),
     [
         pytest.param(("k",), False, id="keyed"),
-        pytest.param((), False, id="plain", marks=pytest.mark.full),
-        pytest.param(("k",), True, id="external", marks=pytest.mark.full),
+        pytest.param((), False, id="plain"),
+        pytest.param(("k",), True, id="external"),
     ],
 )
+@pytest.mark.full
 def test_no_door_lets_null_into_a_required_value(session: Session, key: tuple[str, ...], external: bool) -> None:
     table = make(session, *key, external=external)
     name, sql = table.name, session.sql

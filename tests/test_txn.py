@@ -53,6 +53,7 @@ def table(request: pytest.FixtureRequest, session: Session, fmt: str) -> Table:
     return session.table(f"{fmt}.default.t")
 
 
+@pytest.mark.full
 @pytest.mark.tiered
 def test_a_retry_of_a_statement_changes_nothing(session: Session, table: Table) -> None:
     check_retries(session, table, EVERYWHERE)

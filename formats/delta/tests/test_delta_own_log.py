@@ -134,6 +134,7 @@ def test_delta_reads_each_version_and_finds_it_whole(
         assert snapshot.validateChecksum(jvm.mapping({})), version
 
 
+@pytest.mark.full
 def test_a_checkpoint_has_what_vacuum_needs_of_removed_files(lake: DeltaConnector, frequent: TableHandle) -> None:
     history(lake, frequent)
     newest = lake.metadata.get_splits(frequent).version

@@ -111,6 +111,7 @@ def test_restart_and_recreate(lake: DeltaConnector, table: TableHandle, tmp_path
     assert len(lake.metadata.get_splits(table).definition.columns) == 4
 
 
+@pytest.mark.full
 def test_a_table_is_opened_by_its_newest_checkpoint(
     lake: DeltaConnector, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
