@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.code_imports import PACKAGES, circles, imports, modules_imported
 from tests.support.paths import ROOT
+from trinity import hidden
 
 ADAPTERS = [PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceberg")]
 
@@ -183,6 +184,20 @@ def test_loggers_tell_no_secrets() -> None:
     assert calls
     own = [(path, call) for path, call in calls if "__name__" in call or "'trinity" in call or call.endswith("()")]
     assert own == []
+
+
+def test_hidden_columns_of_the_engine_are_named_once() -> None:
+    """But for those of native scans, whose names are the SPI's own."""
+    names = [value for value in vars(hidden).values() if str(value).startswith(hidden.HIDDEN_PREFIX)]
+    assert len(names) == len(set(names)) > 10
+    folders = [ROOT / "trinity/engine", ROOT / "trinity/merge", ROOT / "trinity/storage"]
+    found = [
+        (str(path.relative_to(ROOT)), node.value)
+        for path in sorted(path for folder in folders for path in folder.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in names and node.value != hidden.HIDDEN_PREFIX
+    ]
+    assert found == []
 
 
 LOCAL_DISK: Final = {

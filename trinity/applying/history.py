@@ -9,13 +9,13 @@ from trinity.applying.intervals import History
 from trinity.applying.words import Words
 from trinity.calls.spark import spark_errors
 from trinity.engine.appending.append import append_own, checked_txn, is_recorded
-from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.changing.statement import rerun
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.merged_read import stored_winners
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
+from trinity.hidden import DELETED
 from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, CommitResult, ReadScope, TableDefinition, TransactionId, parse_type

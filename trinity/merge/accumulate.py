@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from trinity.hidden import ARRIVAL, FITS, KIND, PLACE, VISIBLE
 from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
-from trinity.merge.fold import ARRIVAL
 from trinity.merge.functions import AggregateFunction, Field, aggregate_function
 from trinity.merge.groups import GroupFold, takes_part
 from trinity.merge.quoting import quoted, text_literal
@@ -23,16 +23,8 @@ from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import MergeSpec
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
-__all__ = ["FITS", "KIND", "PLACE", "VISIBLE", "ColumnFold"]
+__all__ = ["ColumnFold"]
 
-PLACE: Final = "_trinity_place"
-"""BIGINT: the row's place in fold order among the rows of its key; larger is later."""
-KIND: Final = "_trinity_kind"
-"""INT: a value of :class:`~trinity.merge.row_kinds.FoldKind`."""
-VISIBLE: Final = "_trinity_visible"
-"""BOOLEAN: an added row is among those that were folded (D6)."""
-FITS: Final = "_trinity_fits"
-"""BOOLEAN: every column's value is in range (A4)."""
 _CUT_AT: Final = "_trinity_cut"
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _FLAT: Final = frozenset((*_WHOLE, "boolean", "float", "double", "decimal", "date", "timestamp", "timestamp_ntz"))

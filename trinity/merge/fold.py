@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from trinity.hidden import ARRIVAL, UNSURE
 from trinity.merge.engine import MergeEngine
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.rows import AnyRows, Rows
@@ -15,9 +16,6 @@ from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND
 
 __all__ = [
-    "ARRIVAL",
-    "SINCE",
-    "UNSURE",
     "beats",
     "greater",
     "is_deleted",
@@ -25,15 +23,6 @@ __all__ = [
     "winner_first",
     "winners",
 ]
-
-ARRIVAL: Final = "_trinity_arrival"
-"""BIGINT: place of a row version in the arrival order of one read; larger is later."""
-
-SINCE: Final = "_trinity_since"
-"""BIGINT, in sidecar files: when compaction put the tombstone aside, milliseconds since the epoch (U4)."""
-
-UNSURE: Final = "_trinity_unsure"
-"""STRING, in rows whose order may be lost: why it is not known whether this one comes last, should it win (L3)."""
 
 _RANK: Final = "_trinity_rank"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.changing.plan import MERGE_ROW, MergePlan
 from trinity.engine.reading.merged_read import stored_winners
 from trinity.errors import TrinityError
+from trinity.hidden import DELETED
 from trinity.merge.fold import beats
 from trinity.merge.quoting import quoted
 from trinity.messages import shown_row

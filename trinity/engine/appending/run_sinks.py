@@ -13,6 +13,7 @@ from trinity.calls import translated
 from trinity.engine.appending.casts import cast_array
 from trinity.engine.appending.ingest import PageConformer
 from trinity.errors import TrinityError
+from trinity.hidden import BUCKET, DELETED, LEFT
 from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget
 from trinity.storage import OWN_ENDING, with_grants
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
-    "BUCKET",
-    "DELETED",
-    "LEFT",
     "REFUSAL",
     "AppendTask",
     "RewriteTask",
@@ -32,15 +30,6 @@ __all__ = [
     "run_in_process",
     "run_on_spark",
 ]
-
-BUCKET: Final = "_trinity_bucket"
-"""INT, of the rows that a rewrite writes into buckets: the bucket of the row's key."""
-
-DELETED: Final = "_trinity_deleted"
-"""BOOLEAN, of the rows that a rewrite writes: True for a tombstone, or what else goes to the sidecar."""
-
-LEFT: Final = "_trinity_left"
-"""BOOLEAN, of the rows that a rewrite writes: True for a row version that must stay in the log."""
 
 REFUSAL: Final = "_trinity_refusal"
 """STRING, of the rows of a statement: why the row cannot be stored, as the JSON of an error; NULL where it can."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.appending.run_sinks import DELETED, RewriteTask, run_on_spark, sidecar_target
+from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.bucket_merge import in_buckets
 from trinity.engine.compacting.bucket_rewrite import is_rewritten_in_buckets, rewritten_in_buckets
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
@@ -24,7 +24,8 @@ from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError
-from trinity.merge.fold import ARRIVAL, is_deleted, winners
+from trinity.hidden import ARRIVAL, DELETED
+from trinity.merge.fold import is_deleted, winners
 from trinity.merge.options import keeps_versions
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted

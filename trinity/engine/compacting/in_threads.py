@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import BUCKET, Task
+from trinity.engine.appending.run_sinks import Task
 from trinity.engine.reading.spark_hash import in_bucket_order
+from trinity.hidden import BUCKET
 
 __all__ = ["by_bucket", "run_in_threads"]
 

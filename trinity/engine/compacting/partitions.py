@@ -13,7 +13,7 @@ from trinity.engine.changing.program import Program
 from trinity.engine.compacting.sizes import by_partition_values
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.frames import local_frame
-from trinity.merge.fold import ARRIVAL
+from trinity.hidden import ARRIVAL, FILE, FILE_NUMBER
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
@@ -27,8 +27,6 @@ __all__ = ["by_partition", "grouped_scan", "whole_files"]
 
 _TASK_BYTES: Final = 64 * 1024 * 1024
 _MOST_TASKS: Final = 1024
-_NAME = "_trinity_name"
-_GROUP = "_trinity_group"
 
 
 def by_partition(
@@ -65,11 +63,11 @@ def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], spli
     """Return the rows of some files in storage form, each group in one task."""
     files = [f for group in groups for f in group]
     lines = ",".join(f"({text_literal(f.name)},{number})" for number, group in enumerate(groups) for f in group)
-    numbers = spark.sql(f"SELECT col1 AS {_NAME}, col2 AS {_GROUP} FROM VALUES {lines}")
+    numbers = spark.sql(f"SELECT col1 AS {FILE}, col2 AS {FILE_NUMBER} FROM VALUES {lines}")
     rows = plain_scan(spark, files, splits.storage)
-    found = rows.selectExpr("*", f"_metadata.file_name AS {_NAME}").join(F.broadcast(numbers), _NAME)
+    found = rows.selectExpr("*", f"_metadata.file_name AS {FILE}").join(F.broadcast(numbers), FILE)
     tasks = max(1, math.ceil(sum(f.size for f in files) / _TASK_BYTES))
-    return found.repartition(min(tasks, len(groups)), _GROUP).select(*map(quoted, rows.columns))
+    return found.repartition(min(tasks, len(groups)), FILE_NUMBER).select(*map(quoted, rows.columns))
 
 
 def whole_files(
@@ -88,10 +86,10 @@ def whole_files(
     columns = [definition.column(name) for name in sorted(names)]
     if not all(file.partition.keys() >= names for file in files):
         return None
-    types = {"_trinity_number": "int", **{c.name: c.type for c in columns}}
+    types = {FILE_NUMBER: "int", **{c.name: c.type for c in columns}}
     values = [(number, *(file.partition[c.name] for c in columns)) for number, file in enumerate(files)]
     rows = local_frame(spark, types, values).alias(program.target_alias)
-    return [files[row[0]] for row in rows.where(condition).select("_trinity_number").collect()]
+    return [files[row[0]] for row in rows.where(condition).select(FILE_NUMBER).collect()]
 
 
 _CONSTANT: Final = (

@@ -29,6 +29,7 @@ from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.remote import parallelism
+from trinity.hidden import FILE_TOKEN, POSITION
 from trinity.merge.engine import MergeEngine
 from trinity.merge.fold import beats
 from trinity.merge.quoting import quoted
@@ -58,8 +59,6 @@ _SCAN_BYTES: Final = 64 * 1024 * 1024
 _GROWTH: Final = 2
 """A run is folded with the log while it has at most so many times its rows: each row is written a few times at most."""
 _MOST_TASKS: Final = 64
-_FILE: Final = "_trinity_file"
-_PLACE: Final = "_trinity_place"
 
 
 def resolve(
@@ -84,7 +83,7 @@ def resolve(
     fragments, deletes = work.written(connector, rewrite)
     if (positions := work.superseded_rows()) is not None:
         task = _DeleteTask(connector.sinks, rewrite, _tokens(work.unbucketed_files)[1])
-        deletes += run_on_spark(task, positions.repartition(min(_MOST_TASKS, len(work.unbucketed_files)), _FILE))
+        deletes += run_on_spark(task, positions.repartition(min(_MOST_TASKS, len(work.unbucketed_files)), FILE_TOKEN))
     return connector.metadata.finish_resolve(rewrite, fragments, deletes)
 
 
@@ -161,7 +160,7 @@ class _Resolve(ABC):
 
     def placed(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
         """Return key and ordering columns of a scan, with file and place of each row, as ``b``."""
-        place = f"{_tokens(files)[0]} AS {_FILE}", f"_metadata.row_index AS {_PLACE}"
+        place = f"{_tokens(files)[0]} AS {FILE_TOKEN}", f"_metadata.row_index AS {POSITION}"
         return self.narrow(rows, *place).alias("b")
 
     def narrow(self, rows: DataFrame, *further: str) -> DataFrame:
@@ -195,7 +194,7 @@ class _ByColumn(_Resolve):
         if not self.unbucketed_files:
             return None
         here = self.placed(plain_scan(self.spark, self.unbucketed_files, self.splits.storage), self.unbucketed_files)
-        return self._touched(here).select(_FILE, _PLACE)
+        return self._touched(here).select(FILE_TOKEN, POSITION)
 
     @cached_property
     def _later(self) -> DataFrame:
@@ -292,7 +291,7 @@ class _WholeRows(_Resolve):
         here = self.placed(plain_scan(self.spark, self.unbucketed_files, self.splits.storage), self.unbucketed_files)
         gone = f"{self._same_key} AND NOT {beats(self.spec, 'b', 'l')}"
         lost = here.join(self.narrow(self.newest).alias("l"), F.expr(gone))
-        return lost.selectExpr(f"b.{_FILE}", f"b.{_PLACE}")
+        return lost.selectExpr(f"b.{FILE_TOKEN}", f"b.{POSITION}")
 
     @cached_property
     def fold(self) -> FoldPlan:
@@ -339,7 +338,7 @@ class _DeleteTask:
 
     def take(self, page: pa.RecordBatch, found: dict[Any, list[pa.Array]]) -> None:
         """Add a page's positions to those of each file."""
-        files, places = page.column(_FILE), page.column(_PLACE)
+        files, places = page.column(FILE_TOKEN), page.column(POSITION)
         for file in files.drop_null().unique():
             found.setdefault(file.as_py(), []).append(places.filter(pc.equal(files, file)))
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.compacting.partitions import by_partition
 from trinity.engine.compacting.sizes import FILE_BYTES
-from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.hidden import ARRIVAL, DELETED, SINCE
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F

@@ -16,7 +16,7 @@ from trinity.engine.reading.pruning import may_share_keys
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import bucketed_scan, plain_scan
-from trinity.merge.fold import ARRIVAL
+from trinity.hidden import ARRIVAL
 from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.feed.appends import FIRST, Appends
 from trinity.engine.feed.images import AFTER, BEFORE, VERSION, differ, image
 from trinity.engine.feed.steps import Step
@@ -23,6 +22,7 @@ from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
+from trinity.hidden import DELETED
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame, F

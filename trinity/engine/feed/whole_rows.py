@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Final
 
-from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.feed.appends import FIRST, Appends
 from trinity.engine.feed.images import AFTER, BEFORE, VERSION, image
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
-from trinity.merge.fold import ARRIVAL, is_deleted, taking_part, winner_first
+from trinity.hidden import ARRIVAL, DELETED
+from trinity.merge.fold import is_deleted, taking_part, winner_first
 from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame
 from trinity.spi import Column, arrival_order

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS, restored
@@ -23,7 +22,8 @@ from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.view_dialects import translated
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
-from trinity.merge.fold import ARRIVAL, is_deleted, winners
+from trinity.hidden import ARRIVAL, DELETED, FILE
+from trinity.merge.fold import is_deleted, winners
 from trinity.merge.parse import merge_spec
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.rows import SqlRows
@@ -41,7 +41,6 @@ from trinity.storage import (
 
 __all__ = ["merge_view_sql"]
 
-_FILE: Final = "_trinity_file"
 _MOST_SAID: Final = 1_000_000
 """So many deleted rows a view names by itself, where the format has them in files that no dialect reads."""
 _PATTERN: Final = re.compile(r"([\[*?])")
@@ -274,15 +273,15 @@ def _in_duckdb(source: _Source) -> str:
         return f"""SELECT f.{columns}
 FROM read_parquet([
   {files}
-], filename = '{_FILE}', file_row_number = true, hive_partitioning = false) AS f{left_out}"""
+], filename = '{FILE}', file_row_number = true, hive_partitioning = false) AS f{left_out}"""
     places = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
     return f"""SELECT f.{columns}, p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}
 FROM read_parquet([
   {files}
-], filename = '{_FILE}', file_row_number = true, hive_partitioning = false) AS f
+], filename = '{FILE}', file_row_number = true, hive_partitioning = false) AS f
 JOIN (VALUES
   {places}
-) AS p (file, commit_version, first_row) ON f.{_FILE} = p.file{left_out}"""
+) AS p (file, commit_version, first_row) ON f.{FILE} = p.file{left_out}"""
 
 
 def _left_out_in_duckdb(source: _Source) -> str:
@@ -306,14 +305,14 @@ def _left_out_in_duckdb(source: _Source) -> str:
         parts.append(f"""SELECT m.file, d.pos
   FROM read_parquet([
   {files}
-], filename = '{_FILE}', hive_partitioning = false) AS d
+], filename = '{FILE}', hive_partitioning = false) AS d
   JOIN (VALUES
   {lines}
-) AS m (deletes, named, file) ON d.{_FILE} = m.deletes AND (m.named IS NULL OR d.file_path = m.named)""")
+) AS m (deletes, named, file) ON d.{FILE} = m.deletes AND (m.named IS NULL OR d.file_path = m.named)""")
     if not parts:
         return ""
     gone = "\n  UNION ALL\n  ".join(parts)
-    return f"\nANTI JOIN (\n  {gone}\n) AS g ON g.file = f.{_FILE} AND g.pos = f.file_row_number"
+    return f"\nANTI JOIN (\n  {gone}\n) AS g ON g.file = f.{FILE} AND g.pos = f.file_row_number"
 
 
 def _said(file: DataFile) -> str:

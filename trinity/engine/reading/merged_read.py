@@ -12,7 +12,7 @@ from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.spark.remote import analysed, runs_in_process
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Host
-from trinity.merge.fold import SINCE
+from trinity.hidden import SINCE
 from trinity.merge.parse import merge_spec
 from trinity.spi import SplitSource
 from trinity.sql.parsing.operands import compared_alone

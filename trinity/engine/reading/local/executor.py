@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import DELETED
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, rows_left
 from trinity.engine.reading.data_files import reporting_unreadable_file
 from trinity.engine.reading.hidden_rows import hidden_rows
@@ -17,7 +16,7 @@ from trinity.engine.reading.local.columns import to_user_columns
 from trinity.engine.reading.local.limits import NotLocal
 from trinity.engine.reading.local.search import Search, SearchedFile, search_in_process
 from trinity.engine.reading.plan import FoldPlan, ReadPlan
-from trinity.merge.fold import SINCE
+from trinity.hidden import DELETED, SINCE
 from trinity.spi import Column, DataFile, SplitSource, arrival_order
 from trinity.storage import stored_pages
 

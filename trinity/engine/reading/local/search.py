@@ -21,6 +21,7 @@ from trinity.engine.reading.data_files import read_columns
 from trinity.engine.reading.local.fold import compared_columns, is_deleted, losers, taking_part
 from trinity.engine.reading.local.keys import Keys
 from trinity.engine.reading.spark_hash import in_bucket_order
+from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, POSITION
 from trinity.merge.engine import MergeEngine
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Deletes
@@ -28,10 +29,6 @@ from trinity.storage import Cache
 
 __all__ = ["LOG", "SIDECAR", "Search", "SearchedFile", "decode_bitmaps", "forget_columns", "search_in_process"]
 
-_FILE: Final = "_trinity_file"
-_PLACE: Final = "_trinity_place"
-_ARRIVAL: Final = "_trinity_arrival"
-_DELETED: Final = "_trinity_deleted"
 SIDECAR: Final = -1
 """Number of the files of the sidecar, which have no row to show."""
 LOG: Final = 0
@@ -160,16 +157,16 @@ class Search:
             ranked = several[self._ranked(log, several)]
             won[numbers[ranked]] = ranked
         rows = log.take(won)
-        return rows.append_column(_DELETED, is_deleted(self.spec, rows))
+        return rows.append_column(DELETED, is_deleted(self.spec, rows))
 
     def _ranked(self, log: pa.Table, some: np.ndarray) -> np.ndarray:
         """Return the places of some row versions, in an order in which the winner of a key comes last."""
         spec = self.spec
         way = "ascending" if spec.descending else "descending"
         arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
-        order = [*((c, way) for c in spec.ordering), (_ARRIVAL, arrival)]
+        order = [*((c, way) for c in spec.ordering), (ARRIVAL, arrival)]
         # (NULL, which loses, comes last whichever way; so the winner is first, until all is turned round)
-        narrow = log.select(dict.fromkeys((*spec.ordering, _ARRIVAL))).take(some)
+        narrow = log.select(dict.fromkeys((*spec.ordering, ARRIVAL))).take(some)
         ranked: np.ndarray = pc.sort_indices(narrow, sort_keys=order).to_numpy()
         return ranked[::-1]
 
@@ -189,8 +186,8 @@ class Search:
         if file.deletes is not None:
             places = np.setdiff1d(places, file.deletes.positions().to_numpy(), assume_unique=True)
             rows = rows.take(places)
-        rows = rows.append_column(_FILE, pa.repeat(pa.scalar(file.number, pa.int64()), len(rows)))
-        rows = rows.append_column(_PLACE, pa.array(places, pa.int64()))
+        rows = rows.append_column(FILE_NUMBER, pa.repeat(pa.scalar(file.number, pa.int64()), len(rows)))
+        rows = rows.append_column(POSITION, pa.array(places, pa.int64()))
         return rows if self.only is None else _having(rows, self.only)
 
 
@@ -207,7 +204,7 @@ class _Found:
 
     @classmethod
     def among(cls, rows: pa.Table) -> _Found:
-        return cls(rows.column(_FILE).to_numpy(), rows.column(_PLACE).to_numpy())
+        return cls(rows.column(FILE_NUMBER).to_numpy(), rows.column(POSITION).to_numpy())
 
 
 def _each(read: Callable[[SearchedFile], pa.Table], files: Sequence[SearchedFile]) -> list[pa.Table]:
@@ -225,14 +222,14 @@ def _having(rows: pa.Table, keys: Keys) -> pa.Table:
 def _arrived(files: Sequence[pa.Table]) -> pa.Table:
     """Number the rows of files that are in arrival order."""
     rows = pa.concat_tables(files).combine_chunks()
-    return rows.append_column(_ARRIVAL, pa.array(np.arange(len(rows))))
+    return rows.append_column(ARRIVAL, pa.array(np.arange(len(rows))))
 
 
 def _losing_rows(log: pa.Table, winners: pa.Table) -> _Found:
     """Return the row versions that win no key, or delete the row."""
-    live = winners.filter(pc.invert(winners.column(_DELETED)))
+    live = winners.filter(pc.invert(winners.column(DELETED)))
     gone = np.ones(len(log), bool)
-    gone[live.column(_ARRIVAL).to_numpy()] = False
+    gone[live.column(ARRIVAL).to_numpy()] = False
     return _Found.among(log.filter(pa.array(gone)))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from trinity.merge.fold import ARRIVAL, UNSURE
+from trinity.hidden import ARRIVAL, MOMENT, UNSURE
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.rows import AnyRows, SqlRows
@@ -22,7 +22,6 @@ __all__ = ["POSITION_BITS", "dated", "is_lost", "restored"]
 POSITION_BITS: Final = 40
 """An arrival is the place of the file, then so many bits for the row's position in it."""
 
-_MOMENT: Final = "_trinity_moment"
 _UNKNOWN: Final = -1
 """Moment of a row without stamp: it was there before any row had one."""
 _BEFORE: Final = -2
@@ -50,9 +49,9 @@ def restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec
     key = ", ".join(map(quoted, spec.key))
     # a key that a statement vacates and fills starts blank: its hard delete comes first
     cut = f"IF({ROW_KIND} <=> {StoredKind.DELETED}, 0, 1), " if spec.by_column else ""
-    order = f"{_MOMENT}, {cut}{ARRIVAL}"
+    order = f"{MOMENT}, {cut}{ARRIVAL}"
     place = f"CAST(row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS BIGINT)"
-    rows = dated(rows, files, splits).selectExpr("*", f"{_moment(files, splits)} AS {_MOMENT}")
+    rows = dated(rows, files, splits).selectExpr("*", f"{_moment(files, splits)} AS {MOMENT}")
     if not splits.order.strangers:
         return rows.selectExpr(*columns, f"{place} AS {ARRIVAL}")
     unsure = _unsure(spec)
@@ -98,9 +97,9 @@ def _moment(files: Sequence[DataFile], splits: SplitSource) -> str:
 def _unsure(spec: MergeSpec) -> str:
     """Return Spark SQL: whether a row change's row ties with one that may have come before or after it."""
     tied = ", ".join(map(quoted, (*spec.key, *spec.ordering)))
-    stranger = f"{STAMP} IS NULL AND {_MOMENT} > {_BEFORE}"
-    changed = f"{STAMP} IS NOT NULL AND {_MOMENT} >= 0 AND {_MOMENT} % 2 = 0"
-    placed = f"{STAMP} IS NULL AND {_MOMENT} >= 0"  # by its file, which may have copied it: it too may be the winner
+    stranger = f"{STAMP} IS NULL AND {MOMENT} > {_BEFORE}"
+    changed = f"{STAMP} IS NOT NULL AND {MOMENT} >= 0 AND {MOMENT} % 2 = 0"
+    placed = f"{STAMP} IS NULL AND {MOMENT} >= 0"  # by its file, which may have copied it: it too may be the winner
     beside = f"OVER (PARTITION BY {tied})"
     return f"({changed} AND max({stranger}) {beside} OR {placed} AND max({changed}) {beside})"
 

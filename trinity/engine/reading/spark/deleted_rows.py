@@ -20,6 +20,7 @@ import pyarrow as pa
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, bitmap_left_out, has_left_out
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.types import arrow_frame
+from trinity.hidden import BITS
 from trinity.merge.quoting import text_literal
 from trinity.spark_names import DataFrame
 from trinity.spi import DataFile
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Bits", "bits_of", "without_deleted"]
 
-_BITS: Final = "_trinity_bits"
 _NAME: Final = "name"
 _HASHES: Final = 1 << 30
 _TABLES: Final = (1 << 10, 1 << 14, 1 << 18)
@@ -54,8 +54,8 @@ def without_deleted(
         return rows
     bits = bits_of(files, hidden)
     one = pa.ListArray.from_arrays(pa.array([0, len(bits.words)], pa.int32()), bits.words)
-    words = arrow_frame(spark, pa.table({_BITS: one})).scalar().alias(_BITS)
-    return rows.select("*", words).where(_stays(bits)).drop(_BITS)
+    words = arrow_frame(spark, pa.table({BITS: one})).scalar().alias(BITS)
+    return rows.select("*", words).where(_stays(bits)).drop(BITS)
 
 
 class _Table(NamedTuple):
@@ -133,11 +133,11 @@ def _laid_out(
 
 def _stays(bits: Bits) -> str:
     """Return the predicate, as text: each function that Python calls is some calls into the JVM."""
-    places = [f"get({_BITS}, CAST(_metadata.file_size & {bits.sizes - 1}L AS INT))"]
+    places = [f"get({BITS}, CAST(_metadata.file_size & {bits.sizes - 1}L AS INT))"]
     if bits.names:
-        places.append(f"get({_BITS}, {bits.sizes} + (hash(_metadata.file_name) & {bits.names - 1}))")
+        places.append(f"get({BITS}, {bits.sizes} + (hash(_metadata.file_name) & {bits.names - 1}))")
     if bits.named:
         lines = " ".join(f"WHEN {text_literal(name)} THEN {place}L" for name, place in bits.named.items())
         places.append(f"CASE _metadata.file_name {lines} END")
-    word = f"get({_BITS}, CAST(coalesce({', '.join(places)}) + shiftright(_metadata.row_index, 6) AS INT))"
+    word = f"get({BITS}, CAST(coalesce({', '.join(places)}) + shiftright(_metadata.row_index, 6) AS INT))"
     return f"coalesce(getbit({word}, CAST(_metadata.row_index & 63L AS INT)), 0) = 0"

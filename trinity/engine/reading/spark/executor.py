@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.appending.run_sinks import DELETED, run_on_spark
+from trinity.engine.appending.run_sinks import run_on_spark
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local.search import LOG, Search, search_in_process
 from trinity.engine.reading.plan import FoldPlan, ReadPlan, Way
@@ -17,6 +17,7 @@ from trinity.engine.reading.spark.scan import bucketed_scan, log_scan, plain_sca
 from trinity.engine.spark.remote import parallelism, runs_in_process
 from trinity.engine.spark.texts import with_char
 from trinity.errors import TrinityError
+from trinity.hidden import DELETED
 from trinity.merge.quoting import quoted
 from trinity.secrets import logger
 from trinity.spark_names import DataFrame, F, PySparkException

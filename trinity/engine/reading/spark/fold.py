@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import DELETED
-from trinity.merge.fold import SINCE, beats, is_deleted, winners
+from trinity.hidden import BASE_WINS, DELETED, SINCE
+from trinity.merge.fold import beats, is_deleted, winners
 from trinity.merge.quoting import quoted
 from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
@@ -15,8 +13,6 @@ from trinity.spark_names import DataFrame, F
 from trinity.spi import SplitSource
 
 __all__ = ["join_with_base", "newest_versions", "without_null_keys"]
-
-_BASE_WINS: Final = "_trinity_base_wins"
 
 
 def newest_versions(versions: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
@@ -36,9 +32,9 @@ def join_with_base(base: DataFrame, newest: DataFrame, spec: MergeSpec, storage:
     matched = " AND ".join(f"b.{quoted(k)} = l.{quoted(k)}" for k in spec.key)
     both = base.alias("b").join(newest.alias("l").hint("merge"), F.expr(matched), "full_outer")
     # decided once, then used by every column
-    both = both.selectExpr("*", f"l.{quoted(spec.key[0])} IS NULL OR {beats(spec, 'b', 'l')} AS {_BASE_WINS}")
-    columns = [f"CASE WHEN {_BASE_WINS} THEN b.{name} ELSE l.{name} END AS {name}" for name in _stored(storage)]
-    deleted = f"NOT {_BASE_WINS} AND coalesce(l.{DELETED}, false) AS {DELETED}"
+    both = both.selectExpr("*", f"l.{quoted(spec.key[0])} IS NULL OR {beats(spec, 'b', 'l')} AS {BASE_WINS}")
+    columns = [f"CASE WHEN {BASE_WINS} THEN b.{name} ELSE l.{name} END AS {name}" for name in _stored(storage)]
+    deleted = f"NOT {BASE_WINS} AND coalesce(l.{DELETED}, false) AS {DELETED}"
     return both.selectExpr(*columns, deleted, f"l.{SINCE}")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS, is_lost
-from trinity.merge.accumulate import PLACE
+from trinity.hidden import PLACE
 from trinity.merge.engine import SequenceGroup
 from trinity.merge.groups import takes_part
 from trinity.merge.quoting import quoted

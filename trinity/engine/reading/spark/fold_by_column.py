@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import DELETED, LEFT
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark.bitmap_fold import register_bitmap_unions
 from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.errors import TrinityError
-from trinity.merge.accumulate import FITS, KIND, PLACE, VISIBLE, ColumnFold
-from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.hidden import ARRIVAL, DELETED, FITS, KIND, LEFT, PLACE, SINCE, VISIBLE
+from trinity.merge.accumulate import ColumnFold
 from trinity.merge.quoting import quoted
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.rows import AnyRows

@@ -20,7 +20,7 @@ from trinity.engine.reading.spark.deleted_rows import without_deleted
 from trinity.engine.spark.granted import reach
 from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
 from trinity.engine.spark.types import arrow_frame
-from trinity.merge.fold import ARRIVAL, SINCE
+from trinity.hidden import ARRIVAL, FILE, FILE_NUMBER, POSITION, SINCE
 from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import AnalysisException, DataFrame, F, StructField, StructType
@@ -51,10 +51,6 @@ __all__ = [
     "version_scan",
 ]
 
-_FILE = "_trinity_file"
-_ORDINAL = "_trinity_ordinal"
-_NAME = "_trinity_name"
-_ROW = "_trinity_row"
 _NOT_ASIDE: Final = f"CAST(NULL AS BIGINT) AS {SINCE}"
 
 
@@ -197,8 +193,8 @@ def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
     """Return row versions with arrival and no ``SINCE``, from files that are in arrival order."""
     rows = native_rows(spark, files, native, storage)
     names = pa.array(map(native.name, files), pa.string())
-    ordinals = arrow_frame(spark, pa.table({NATIVE_FILE: names, _ORDINAL: range(len(files))}))
-    arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {NATIVE_ROW} AS {ARRIVAL}"
+    ordinals = arrow_frame(spark, pa.table({NATIVE_FILE: names, FILE_NUMBER: range(len(files))}))
+    arrival = f"shiftleft({FILE_NUMBER}, {POSITION_BITS}) + {NATIVE_ROW} AS {ARRIVAL}"
     joined = rows.join(F.broadcast(ordinals), NATIVE_FILE)
     return joined.selectExpr(*[quoted(f.name) for f in storage], arrival, _NOT_ASIDE)
 
@@ -210,10 +206,10 @@ def _with_arrival(spark: SparkSession, rows: DataFrame, names: Sequence[str]) ->
     if len(names) == 1:
         return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}", _NOT_ASIDE)
     lines = ",".join(f"({text_literal(name)},{ordinal}L)" for ordinal, name in enumerate(names))
-    ordinals = spark.sql(f"SELECT col1 AS {_FILE}, col2 AS {_ORDINAL} FROM VALUES {lines}")
-    found = rows.selectExpr("*", f"_metadata.file_name AS {_NAME}", f"_metadata.row_index AS {_ROW}")
-    joined = found.join(F.broadcast(ordinals), F.expr(f"{_NAME} = {_FILE}"))
-    arrival = f"shiftleft({_ORDINAL}, {POSITION_BITS}) + {_ROW} AS {ARRIVAL}"
+    ordinals = spark.sql(f"SELECT col1 AS {FILE}, col2 AS {FILE_NUMBER} FROM VALUES {lines}")
+    found = rows.selectExpr("*", f"_metadata.file_name AS {FILE}", f"_metadata.row_index AS {POSITION}")
+    joined = found.join(F.broadcast(ordinals), FILE)
+    arrival = f"shiftleft({FILE_NUMBER}, {POSITION_BITS}) + {POSITION} AS {ARRIVAL}"
     return joined.selectExpr(*[quoted(c) for c in rows.columns], arrival, _NOT_ASIDE)
 
 
