@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 from typing import Final
 
-from trinity.engine.reading.spark.arrival_order import is_lost
+from trinity.engine.reading.spark.arrival_order import order_is_lost
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier
@@ -56,7 +56,7 @@ class Step:
     def appends(self) -> bool:
         """True when the commit only added row versions, and their files tell which came when."""
         after, before = self.after, self.before
-        if self.native or self.removed or is_lost(after):
+        if self.native or self.removed or order_is_lost(after):
             return False
         return all(file.tier is Tier.LOG for file in self.added) and _parts(after.sidecar) == _parts(before.sidecar)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from trinity.engine.reading.layout import tiers
 from trinity.engine.reading.spark import fold_by_column as by_column
-from trinity.engine.reading.spark.arrival_order import POSITION_BITS, restored
+from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order_restored
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.view_dialects import translated
@@ -107,22 +107,22 @@ def _live(scans: _Scans, splits: SplitSource, dialect: str) -> SqlRows:
 
 
 def _versions_by_column(scans: _Scans, splits: SplitSource, spec: MergeSpec, dialect: str) -> SqlRows:
-    _refuse_unsaid(splits, spec, dialect)
+    _refuse_unsupported(splits, spec, dialect)
     rows = without_null_keys(scans.ordered(tiers(splits.files)[1], splits, spec), splits, spec)
-    rows = by_column.carrying(rows, splits)
+    rows = by_column.with_carried(rows, splits)
     if splits.sidecar:  # whose rows are several of a key, and so know their arrival
         aside = splits.storage.append(pa.field(ARRIVAL, pa.int64()))
         rows = rows.unionByName(scans.rows(splits.sidecar, aside))
     base = by_column.needed_base(splits, spec)
-    return by_column.placed(rows, scans.rows(base, splits.storage) if base else None, splits, spec)
+    return by_column.with_base(rows, scans.rows(base, splits.storage) if base else None, splits, spec)
 
 
-def _refuse_unsaid(splits: SplitSource, spec: MergeSpec, dialect: str) -> None:
-    unsaid = by_column.unsaid(splits, spec, dialect)
-    if not unsaid:
+def _refuse_unsupported(splits: SplitSource, spec: MergeSpec, dialect: str) -> None:
+    unsupported = by_column.unsupported(splits, spec, dialect)
+    if not unsupported:
         return
-    columns = ", ".join(f"column '{column}' folds by {function}" for column, function in unsaid.items())
-    others = [d for d in _READS if not by_column.unsaid(splits, spec, d)]
+    columns = ", ".join(f"column '{column}' folds by {function}" for column, function in unsupported.items())
+    others = [d for d in _READS if not by_column.unsupported(splits, spec, d)]
     elsewhere = f"There is one for: {', '.join(others)}. " if others else ""
     raise TrinityError(
         "NOT_SUPPORTED",
@@ -184,7 +184,7 @@ class _Scans:
 
     def ordered(self, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> SqlRows:
         """Return the row versions of some files, in storage form with :data:`~trinity.merge.fold.ARRIVAL`."""
-        return restored(self.rows(files, splits.storage, placed=True), self._in_order(files), splits, spec)
+        return with_order_restored(self.rows(files, splits.storage, placed=True), self._in_order(files), splits, spec)
 
     def _in_order(self, files: Sequence[DataFile]) -> Sequence[DataFile]:
         return files if self._foreign else sorted(files, key=arrival_order)

@@ -56,7 +56,7 @@ class _Version:
         stands = frozenset((f.path, f.deletes) for f in (*base, *splits.sidecar))
         return cls(spec, storage, stands, tuple((f.path, f.deletes) for f in log))
 
-    def goes_on(self, other: _Version) -> bool:
+    def continues_in(self, other: _Version) -> bool:
         """Return True when the other one is this one with further appends, or with none."""
         same = (self.spec, self.base) == (other.spec, other.base) and self.storage.equals(other.storage)
         return same and other.log[: len(self.log)] == self.log
@@ -112,7 +112,7 @@ class PositionReadState:
         log = sorted(log, key=arrival_order)
         version = _Version.of(splits, spec, base, log)
         known = _memory.peek(_table(splits)) if remembered else None
-        if known is None or not known.version.goes_on(version):
+        if known is None or not known.version.continues_in(version):
             return cls(splits, version, base, (), log, {})
         middle = len(known.version.log)
         return cls(splits, version, base, log[:middle], log[middle:], known.hidden)

@@ -17,7 +17,7 @@ from trinity.merge.rows import AnyRows, SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSource, Tier, moment_of_append
 
-__all__ = ["POSITION_BITS", "dated", "is_lost", "restored"]
+__all__ = ["POSITION_BITS", "order_is_lost", "with_order_restored", "with_stamps"]
 
 POSITION_BITS: Final = 40
 """An arrival is the place of the file, then so many bits for the row's position in it."""
@@ -28,13 +28,13 @@ _BEFORE: Final = -2
 """Moment of rows of base and sidecar."""
 
 
-def is_lost(splits: SplitSource) -> bool:
+def order_is_lost(splits: SplitSource) -> bool:
     """Return True when files alone do not tell the order of rows, and stamps of the rows do."""
     lost = (Origin.REWRITTEN, Origin.UNSURE)
     return splits.definition.stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
 
 
-def restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> AnyRows:
+def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> AnyRows:
     """Return the row versions, with an arrival in which no row change comes undone.
 
     Args:
@@ -43,7 +43,7 @@ def restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec
         splits: the version.
         spec: the table's options.
     """
-    if not is_lost(splits):
+    if not order_is_lost(splits):
         return rows
     columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
     key = ", ".join(map(quoted, spec.key))
@@ -51,7 +51,7 @@ def restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec
     cut = f"IF({ROW_KIND} <=> {StoredKind.DELETED}, 0, 1), " if spec.by_column else ""
     order = f"{MOMENT}, {cut}{ARRIVAL}"
     place = f"CAST(row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS BIGINT)"
-    rows = dated(rows, files, splits).selectExpr("*", f"{_moment(files, splits)} AS {MOMENT}")
+    rows = with_stamps(rows, files, splits).selectExpr("*", f"{_moment(files, splits)} AS {MOMENT}")
     if not splits.order.strangers:
         return rows.selectExpr(*columns, f"{place} AS {ARRIVAL}")
     unsure = _unsure(spec)
@@ -63,7 +63,7 @@ def restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec
     return replace(rows, dtypes=[*rows.dtypes, (UNSURE, "string")]) if isinstance(rows, SqlRows) else rows
 
 
-def dated(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource) -> AnyRows:
+def with_stamps(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource) -> AnyRows:
     """Return the row versions, with a stamp too where another engine added them in a commit that is still known.
 
     Args: as of :func:`restored`.

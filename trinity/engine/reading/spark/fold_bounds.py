@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from trinity.engine.reading.layout import tiers
-from trinity.engine.reading.spark.arrival_order import POSITION_BITS, is_lost
+from trinity.engine.reading.spark.arrival_order import POSITION_BITS, order_is_lost
 from trinity.hidden import PLACE
 from trinity.merge.engine import SequenceGroup
 from trinity.merge.groups import takes_part
@@ -44,7 +44,7 @@ def packed_orders(splits: SplitSource, spec: MergeSpec) -> dict[int, str]:
     # the places of these are not those of rows in files
     if not log or spec.ordering or splits.sidecar or splits.native is not None or not all(f.rows for f in log):
         return {}
-    if is_lost(splits):
+    if order_is_lost(splits):
         return {}
     found = {number: _packed(group, splits, log) for number, group in enumerate(spec.groups)}
     return {number: order for number, order in found.items() if order is not None}

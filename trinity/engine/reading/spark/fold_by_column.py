@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "after_base",
-    "carrying",
+    "with_carried",
     "folded",
     "later_versions",
     "needed_base",
-    "placed",
+    "with_base",
     "needs_sidecar",
     "rewritten",
     "sidecar_schema",
-    "unsaid",
+    "unsupported",
     "versions",
 ]
 
@@ -69,17 +69,17 @@ def later_versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *,
     _, log = tiers(splits.files)
     in_order = ordered or _may_have(splits, ROW_KIND) or not spec.folds_without_order
     rows = log_scan(spark, splits, spec, log, splits.sidecar, ordered=True, arrival=in_order)
-    return carrying(rows, splits)
+    return with_carried(rows, splits)
 
 
 def after_base(base: DataFrame | None, later: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
     """Return the row versions to be folded, of base rows in storage form and what :func:`later_versions` yields."""
     if base is not None:
         base = base.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}")
-    return placed(later, base, splits, spec)
+    return with_base(later, base, splits, spec)
 
 
-def carrying(rows: AnyRows, splits: SplitSource) -> AnyRows:
+def with_carried(rows: AnyRows, splits: SplitSource) -> AnyRows:
     """Return rows that say which columns they carry; those of others carry all of them (P1)."""
     return rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}") if splits.definition.external else rows
 
@@ -89,7 +89,7 @@ def needed_base(splits: SplitSource, spec: MergeSpec) -> list[DataFile]:
     return [] if spec.keeps_history else tiers(splits.files)[0]
 
 
-def placed(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: MergeSpec) -> AnyRows:
+def with_base(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: MergeSpec) -> AnyRows:
     """Return the row versions to be folded.
 
     Args:
@@ -119,7 +119,7 @@ def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
     """Return one row per key in storage form, with ``DELETED`` (True for a key that is not visible).
 
     Args:
-        rows: what :func:`placed` yields.
+        rows: what :func:`with_base` yields.
         splits: the version.
         spec: the table's options.
     """
@@ -135,7 +135,7 @@ def _fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnF
     return replace(fold, orders=packed_orders(splits, spec), small=small_sums(splits, spec)) if pack else fold
 
 
-def unsaid(splits: SplitSource, spec: MergeSpec, dialect: str) -> dict[str, str]:
+def unsupported(splits: SplitSource, spec: MergeSpec, dialect: str) -> dict[str, str]:
     """Return column -> its function, of those that a merge view in a dialect cannot have."""
     return ColumnFold(splits.definition, spec).unsaid(dialect)
 

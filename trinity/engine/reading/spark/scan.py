@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from trinity.engine.reading.bitmaps import NOTHING_HIDDEN
 from trinity.engine.reading.data_files import missing_file
-from trinity.engine.reading.spark.arrival_order import POSITION_BITS, dated, restored
+from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order_restored, with_stamps
 from trinity.engine.reading.spark.by_id import file_schema, is_by_id, named, reading_session
 from trinity.engine.reading.spark.deleted_rows import without_deleted
 from trinity.engine.spark.granted import reach
@@ -153,7 +153,7 @@ def log_scan(
     """Return row versions of log and sidecar files, with :data:`~trinity.merge.fold.ARRIVAL`.
 
     The arrival is the file's place among the files, then the row's place in its file; or what
-    :func:`~trinity.engine.reading.spark.arrival_order.restored` makes of it. Rows of the sidecar come before
+    :func:`~trinity.engine.reading.spark.arrival_order.with_order_restored` makes of it. Rows of the sidecar come before
     everything; they alone have a :data:`~trinity.merge.fold.SINCE`.
 
     Args:
@@ -165,7 +165,7 @@ def log_scan(
         runs: base files that are to be folded with the log; their rows come before it.
         ordered: True when the sidecar has several rows of a key, and so their arrival.
         arrival: False when the order of the log does not matter: every row's arrival is then 0.
-        stamps: True when the rows are to be stored anew (:func:`~trinity.engine.reading.spark.arrival_order.dated`).
+        stamps: True for rows that are stored anew (:func:`~trinity.engine.reading.spark.arrival_order.with_stamps`).
     """
     storage = splits.storage
     if splits.native is not None:
@@ -174,8 +174,8 @@ def log_scan(
         in_order = sorted(files, key=arrival_order)
         versions = plain_scan(spark, in_order, storage)
         versions = _with_arrival(spark, versions, [f.name for f in in_order] if arrival else ())
-        versions = dated(versions, in_order, splits) if stamps else versions
-        versions = restored(versions, in_order, splits, spec) if arrival else versions
+        versions = with_stamps(versions, in_order, splits) if stamps else versions
+        versions = with_order_restored(versions, in_order, splits, spec) if arrival else versions
     if runs:
         earlier = plain_scan(spark, runs, storage).selectExpr("*", f"-1L AS {ARRIVAL}", _NOT_ASIDE)
         versions = versions.unionByName(earlier, allowMissingColumns=True)
