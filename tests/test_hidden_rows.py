@@ -138,7 +138,7 @@ def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None
         patch.setattr(search_module, "_FEW_FILES", 0)
         patch.setattr(executor, "run_on_spark", _in_process)
         whole = _splits(Path(folder), drawn)
-        search = executor.SparkExecutor(cast(SparkSession, Asked(master))).search
+        spark = executor.SparkExecutor(cast(SparkSession, Asked(master)))
         log = [f for f in whole.files if f.tier is Tier.LOG]
         for commits in drawn.reads:  # each goes on from what the one before has found
             version = _until(whole, log[:commits])
@@ -146,10 +146,10 @@ def test_rows_are_passed_over_that_win_no_key(drawn: Drawn, master: str) -> None
             assert isinstance(state, PositionReadState)
             keys, places = _asked(drawn, version)
             some = state.of_keys(keys, [f for f in version.files if any(f.path == path for path, _ in places)])
-            found = hidden_rows(some, search)
+            found = hidden_rows(some, spark)
             assert found is not None
             assert _shown(version, found) & places == _live(drawn, version) & places
-            found = hidden_rows(state, search)
+            found = hidden_rows(state, spark)
             assert found is not None
             assert _shown(version, found) == _live(drawn, version)
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark
 from trinity.engine.compacting.bucket_merge import BucketMerge, MergedBucket, Written, in_buckets, naming
-from trinity.engine.compacting.in_threads import by_bucket, run_in_threads
-from trinity.engine.reading.executor import log_winners_in_process
+from trinity.engine.compacting.in_threads import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.reading.local.keys import places_among
 from trinity.engine.reading.local.limits import NotLocal, compared_in_arrow
 from trinity.engine.reading.plan import FoldPlan

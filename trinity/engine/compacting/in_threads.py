@@ -1,18 +1,33 @@
-"""Tasks of a compaction that run in threads of this process, bucket by bucket."""
+"""Compactions in this process, where it is all that there is of Spark: no job, and no row through the JVM."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from trinity.engine.appending.run_sinks import Task
+from trinity.engine.reading.local.executor import LocalExecutor
+from trinity.engine.reading.local.limits import NotLocal
+from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark_hash import in_bucket_order
+from trinity.engine.spark.remote import runs_in_process
 from trinity.hidden import BUCKET
 
-__all__ = ["by_bucket", "run_in_threads"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["by_bucket", "log_winners_in_process", "run_in_threads"]
+
+
+def log_winners_in_process(spark: SparkSession, fold: FoldPlan) -> pa.Table | NotLocal:
+    """Return the winners of the log, with ``DELETED`` and ``SINCE``; or why Spark has to find them."""
+    if not runs_in_process(spark):
+        return NotLocal("Spark has executors of its own")
+    return LocalExecutor().log_winners(fold)
 
 
 def by_bucket(winners: pa.Table, key: Sequence[str], count: int) -> dict[int, pa.Table]:

@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 
 from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.bucket_merge import BucketMerge, Written, in_buckets
-from trinity.engine.compacting.in_threads import by_bucket, run_in_threads
+from trinity.engine.compacting.in_threads import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
-from trinity.engine.reading.executor import log_winners_in_process
 from trinity.engine.reading.layout import tiers, well_bucketed
 from trinity.engine.reading.local.limits import NotLocal, compared_in_arrow
 from trinity.engine.reading.plan import FoldPlan

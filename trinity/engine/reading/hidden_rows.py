@@ -6,11 +6,13 @@ holds for the next one, too, of which only the keys of its new files are looked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from trinity.engine.reading.executor import Executor
 from trinity.engine.reading.layout import split_buckets_and_runs, well_bucketed
 from trinity.engine.reading.local.keys import Keys
 from trinity.engine.reading.local.search import LOG, SIDECAR, Search, SearchedFile, decode_bitmaps, forget_columns
@@ -20,21 +22,19 @@ from trinity.engine.reading.pruning import may_share_keys
 __all__ = ["forget", "hidden_rows"]
 
 
-def hidden_rows(
-    state: PositionReadState, run: Callable[[Search, str], list[bytes] | None]
-) -> Mapping[str, np.ndarray] | None:
+def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[str, np.ndarray] | None:
     """Return path of a file -> the bits of its hidden rows; find those that are not known yet, and remember them.
 
     Args:
         state: the version.
-        run: runs the search on a table of some name, and returns its fragments; None where that fails.
+        executor: runs the search.
 
     Returns:
         None where a search fails.
     """
     hidden = state.known
     if state.later:
-        found = _found(state, run)
+        found = _found(state, executor)
         if found is None:
             return None
         hidden = _together(hidden, found)
@@ -42,7 +42,7 @@ def hidden_rows(
     return hidden
 
 
-def _found(state: PositionReadState, run: Callable[[Search, str], list[bytes] | None]) -> dict[str, np.ndarray] | None:
+def _found(state: PositionReadState, executor: Executor[Any]) -> dict[str, np.ndarray] | None:
     """Find the bits that come to those of the earlier log."""
     splits, version = state.splits, state.version
     touched = may_share_keys(state.base, state.later, splits.definition)
@@ -63,7 +63,7 @@ def _found(state: PositionReadState, run: Callable[[Search, str], list[bytes] | 
         buckets,
         _stored_keys(state),
     )
-    fragments = run(search, splits.definition.full_name)
+    fragments = executor.search(search, splits.definition.full_name)
     if fragments is None:
         return None
     return {files[number - LOG - 1].path: words for number, words in decode_bitmaps(fragments).items()}

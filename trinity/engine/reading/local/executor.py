@@ -41,7 +41,7 @@ class LocalExecutor:
         """
         if plan.not_local is not None:
             return plan.not_local
-        hidden = hidden_rows(plan.state, self.search) if plan.state else NOTHING_HIDDEN
+        hidden = hidden_rows(plan.state, self) if plan.state else NOTHING_HIDDEN
         assert hidden is not None
         return self._pages(plan, hidden)
 
