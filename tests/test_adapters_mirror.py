@@ -34,9 +34,9 @@ def test_an_adapter_says_what_is_in_each_file(folder: Path) -> None:
     [
         ("target.py", {"target_of"}),
         ("state.py", {"State", "check_readable", "check_writable"}),
-        ("commit.py", {"commit_change"}),
+        ("commit.py", {"live", "changes", "put", "after"}),
         ("snapshot.py", {"Snapshots", "split_source", "history", "changes"}),
-        ("metadata.py", {"_begin", "_commit"}),
+        ("metadata.py", {"commit", "_begin", "_commit"}),
     ],
 )
 def test_adapters_with_a_log_of_their_own_read_like_a_translation(module: str, names: set[str]) -> None:

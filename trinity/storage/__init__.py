@@ -13,7 +13,9 @@ from trinity.storage.asking import asking_again
 from trinity.storage.azure import AzureOptions
 from trinity.storage.cache import Cache
 from trinity.storage.checkpoints import checkpoint_step
+from trinity.storage.commit_template import Attempt, Change, commit_change, on_newest
 from trinity.storage.commits import COMMIT_TIMEOUT_S, CommitRaced, commit_loop, next_timestamp_ms, statement_turn
+from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import AlreadyExists, after_commit, commit_unknown, system_trouble
 from trinity.storage.folder_names import escaped, folder_name, own_folder, unescaped
 from trinity.storage.folders import FolderCatalog, FolderMetadata, Folders, folders_of
@@ -61,16 +63,7 @@ from trinity.storage.position_deletes import (
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
 from trinity.storage.repairs import newest_readable, only_told, repair_result
 from trinity.storage.required import REQUIRED
-from trinity.storage.row_changes import (
-    KEEPS_ROWS,
-    ROW_ID,
-    FileChange,
-    RowChanges,
-    as_read,
-    check_kept,
-    check_replaced,
-    check_scope,
-)
+from trinity.storage.row_changes import ROW_ID, RowChanges
 from trinity.storage.s3 import AMAZON_SDK, HADOOP_S3, S3Options, s3a_settings
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
@@ -107,9 +100,11 @@ __all__ = [
     "ROW_ID",
     "WORKER_OPTIONS",
     "AlreadyExists",
+    "Attempt",
     "AzureOptions",
     "Cache",
     "CatalogOptions",
+    "Change",
     "CommitRaced",
     "Credential",
     "DeletesFragment",
@@ -144,20 +139,17 @@ __all__ = [
     "adopted_properties",
     "after_commit",
     "asking_again",
-    "as_read",
     "buckets_in_use",
     "bury",
     "check_calendar",
     "check_free",
-    "check_kept",
     "check_only_graves",
     "check_present",
-    "check_replaced",
-    "check_scope",
     "check_warehouse",
     "checkpoint_step",
     "claim_bucket",
     "columns_in",
+    "commit_change",
     "commit_loop",
     "commit_unknown",
     "commit_result",
@@ -199,6 +191,7 @@ __all__ = [
     "no_table",
     "not_ours",
     "oldest_needed",
+    "on_newest",
     "open_parquet",
     "options_as_text",
     "order_with",

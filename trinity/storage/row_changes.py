@@ -2,38 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
 from trinity.spi import (
+    CommitResult,
     ConnectorMetadata,
-    DataFile,
     InsertTableHandle,
     MergeTableHandle,
     RewriteTableHandle,
     RowChangeParadigm,
     TableDefinition,
     TableHandle,
+    TransactionId,
     row_change_stamp,
 )
+from trinity.storage.commit_template import Change
+from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragments
 
-__all__ = ["ROW_ID", "KEEPS_ROWS", "FileChange", "RowChanges", "as_read", "check_kept", "check_replaced", "check_scope"]
+__all__ = ["ROW_ID", "RowChanges"]
 
 ROW_ID = "_trinity_row_id"
 """Name of the row id column of a merge page."""
 
-KEEPS_ROWS: Final = frozenset({"compact", "resolve"})
-"""Operations that change files and no rows: the rows after one are those before it (L3)."""
-
 
 class RowChanges(ConnectorMetadata):
-    """Paradigm, row id and layouts for metadata whose sinks are the shared ones.
+    """The writes of metadata whose sinks are the shared ones: what is the same for every format.
 
-    An adapter adds ``finish_merge``: one commit that removes and adds files.
+    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`commit`.
     """
+
+    def commit(self, change: Change) -> CommitResult:
+        """Commit what a statement has written, by :func:`~trinity.storage.commit_change` in its loop."""
+        raise NotImplementedError
+
+    def finish_insert(
+        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
+    ) -> CommitResult:
+        return self.commit(Change.of_insert(insert, fragments, txn))
+
+    def finish_merge(
+        self,
+        merge: MergeTableHandle,
+        sources: Sequence[TableHandle],
+        fragments: Sequence[bytes],
+        txn: TransactionId | None = None,
+    ) -> CommitResult:
+        return self.commit(Change.of_merge(merge, fragments, txn))
+
+    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
+        return self.commit(Change("truncate", table, txn=txn, replace_sidecar=True))
+
+    def finish_rewrite(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
+    ) -> CommitResult:
+        return self.commit(Change.of_rewrite(rewrite, fragments, replace_sidecar=replace_sidecar))
+
+    def finish_resolve(
+        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
+    ) -> CommitResult:
+        change = Change.of_rewrite(rewrite, fragments, replace_sidecar=True)
+        return self.commit(replace(change, operation="resolve", deletes=self.read_deletes(rewrite, deletes)))
+
+    def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
+        """Return what delete sinks have reported, one for each file."""
+        return deletes_of_fragments(deletes)
 
     def owns(self, table: TableHandle) -> bool:
         try:
@@ -95,108 +130,3 @@ def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
         return RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
     wanted = definition.properties.get("row-change-paradigm")
     return RowChangeParadigm[wanted.upper()] if wanted else RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
-
-
-@dataclass(frozen=True)
-class FileChange:
-    """One commit's change of a table's files. Compactions change nothing: the rows after one are those before it (L3).
-
-    Attributes:
-        version: the commit's.
-        added: the files that it added, whether or not they are still live; absolute paths.
-        removed: whether it removed files.
-    """
-
-    version: int
-    added: Sequence[DataFile] = ()
-    removed: bool = False
-
-
-def check_scope(
-    merge: MergeTableHandle,
-    others: Iterable[FileChange] | None,
-    live: Collection[str],
-    removed: Iterable[str] = (),
-) -> None:
-    """Checks what a statement read against what others committed since it pinned its version (L7).
-
-    Live files alone do not tell: a truncation leaves none, and a compaction takes tombstones out of sight.
-
-    Args:
-        merge: the statement; its scope says what it read.
-        others: what each commit since then did, compactions left out; None when that is not known any more.
-        live: paths of the files of the newest version, absolute (see :func:`as_read`).
-        removed: files that the statement replaces.
-
-    Raises:
-        TrinityError: TRANSACTION_CONFLICT naming the file or the version.
-    """
-    if others is None:
-        raise _conflict(merge, "what was committed after it is not known any more")
-    definition = merge.insert.definition
-    names = definition.stored_names
-    for change in others:
-        for file in change.added:
-            if merge.scope.concerns(file.renamed(names)):
-                raise _conflict(merge, f"rows were committed in '{file.path}' after it")
-        if change.removed and definition.keyed:  # of a plain table the statement names the files that it read
-            raise _conflict(merge, f"version {change.version} removed rows after it")
-    for path in (*merge.scope.files, *removed):
-        if path not in live:
-            raise _conflict(merge, f"'{path}' was replaced, or rows of it were deleted, after it")
-
-
-def as_read(merge: MergeTableHandle, live: Iterable[DataFile]) -> set[str]:
-    """Paths of the files that have the rows that they had when a statement read them.
-
-    Args:
-        merge: the statement.
-        live: the files of the newest version.
-    """
-    return {f.path for f in live if f.deletes == merge.deletes.get(f.path)}
-
-
-def check_replaced(rewrite: RewriteTableHandle, live: Iterable[DataFile]) -> None:
-    """Checks that the files which a compaction replaces are all still live, with the rows that they had (K6).
-
-    Args:
-        rewrite: the compaction.
-        live: the files of the newest version.
-
-    Raises:
-        TrinityError: TRANSACTION_CONFLICT naming a file.
-    """
-    if gone := {(f.path, f.deletes) for f in rewrite.replaced} - {(f.path, f.deletes) for f in live}:
-        raise TrinityError(
-            "TRANSACTION_CONFLICT",
-            f"Another compaction of '{rewrite.table.full_name}' replaced {min(path for path, _ in gone)} meanwhile, "
-            "or rows of it were deleted; compact again.",
-        )
-
-
-def check_kept(rewrite: RewriteTableHandle, live: Iterable[DataFile], touched: Collection[str]) -> None:
-    """Checks that the files of which a resolve deletes rows are live, and nobody else has deleted rows of them (R1).
-
-    Args:
-        rewrite: the resolve.
-        live: the files of the newest version.
-        touched: paths of the files that have rows deleted.
-
-    Raises:
-        TrinityError: TRANSACTION_CONFLICT naming a file.
-    """
-    now = {f.path: f.deletes for f in live}
-    for file in rewrite.kept:
-        if file.path in touched and now.get(file.path, file) != file.deletes:
-            raise TrinityError(
-                "TRANSACTION_CONFLICT",
-                f"'{file.path}' of '{rewrite.table.full_name}' was replaced, or rows of it were deleted, meanwhile; "
-                "compact again.",
-            )
-
-
-def _conflict(merge: MergeTableHandle, what: str) -> TrinityError:
-    return TrinityError(
-        "TRANSACTION_CONFLICT",
-        f"The statement read version {merge.table.version} of '{merge.table.full_name}', and {what}. Run it again.",
-    )

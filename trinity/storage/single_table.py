@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from trinity.errors import TrinityError
 from trinity.spi import (
+    ConnectorMetadata,
     TableDefinition,
     TableHandle,
     VacuumResult,
@@ -28,8 +29,10 @@ def not_ours(table: str, what: str) -> TrinityError:
 class SingleTable(RowChanges):
     """Base of what :meth:`~trinity.spi.Connector.open_external` returns.
 
-    An adapter adds ``get_splits``, ``history``, and ``begin`` and ``finish`` of inserts, merges and rewrites.
+    An adapter adds ``get_splits``, ``history``, ``begin_insert``, ``begin_rewrite`` and ``commit``.
     """
+
+    truncate = ConnectorMetadata.truncate
 
     def list_schemas(self) -> list[str]:
         return []

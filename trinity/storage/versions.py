@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import uuid
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.merge.options import commit_timeout_s
 from trinity.spi import (
     CommitResult,
     DataFile,
@@ -29,30 +28,27 @@ from trinity.spi import (
     TableDefinition,
     TableHandle,
     Tier,
-    TransactionId,
     VacuumResult,
     WriteTarget,
-    from_fragments,
-    from_merge_fragments,
     stored_field,
 )
+from trinity.storage.commit_template import Attempt, Change, commit_change, on_newest
 from trinity.storage.commits import CommitRaced, commit_loop, next_timestamp_ms
+from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.errors import commit_unknown
 from trinity.storage.name_errors import table_taken
-from trinity.storage.orphans import check_present, delete_around, delete_orphans
-from trinity.storage.position_deletes import deletes_of_fragments
+from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.readable import oldest_needed, version_at
 from trinity.storage.repairs import newest_readable, only_told, repair_result
-from trinity.storage.row_changes import KEEPS_ROWS, FileChange, RowChanges, check_kept, check_replaced, check_scope
+from trinity.storage.row_changes import RowChanges
 from trinity.storage.store import Entry, ObjectStore
 from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
-from trinity.storage.txns import is_recorded, with_txn
+from trinity.storage.txns import with_txn
 
 __all__ = ["VersionedMetadata"]
 
-Change = Callable[[TableVersion], TableVersion | None]
-"""Makes the next version of the newest one, its number and time left as they are; None for no commit."""
+_T = TypeVar("_T")
 
 
 class VersionedMetadata(RowChanges):
@@ -147,9 +143,9 @@ class VersionedMetadata(RowChanges):
         return True
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def alter(newest: TableVersion) -> TableVersion | None:
-            changed = change(newest.definition)
-            return None if changed == newest.definition else replace(newest, operation="alter", definition=changed)
+        def alter(attempt: _Attempt) -> None:
+            if (changed := change(attempt.definition)) != attempt.definition:
+                attempt.put_version(replace(attempt.newest, operation="alter", definition=changed))
 
         self._commit(table, alter)
 
@@ -187,69 +183,18 @@ class VersionedMetadata(RowChanges):
                 found.append(FileChange(after.number, added, bool(removed)))
         return found
 
-    # -- appends ----------------------------------------------------------------------------------------
+    # -- writes -----------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         at = self.load_version(table)
         pinned = table.pinned(at.number, at.definition.id)
         return InsertTableHandle(pinned, at.definition, self._target(table, at))
 
-    def finish_insert(
-        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
-    ) -> CommitResult:
-        files = from_fragments(list(fragments))
-
-        def append(newest: TableVersion) -> TableVersion | None:
-            if is_recorded(newest.txns, txn):
-                return None
-            check_present(insert.table, files)
-            insert.check_demands(newest.definition)
-            return replace(newest, operation="append", files=(*newest.files, *files), txns=with_txn(newest.txns, txn))
-
-        if not files and txn is None:
-            return CommitResult(self._newest(insert.table).number)
-        version, committed = self._commit(insert.table, append, insert.definition)
-        return commit_result(version.number, files) if committed else CommitResult(version.number, skipped=True)
+    def commit(self, change: Change) -> CommitResult:
+        return self._commit(change.table, lambda attempt: commit_change(attempt, change), change.written)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._newest(table).txns.get(application)
-
-    # -- row changes ------------------------------------------------------------------------------------
-
-    def finish_merge(
-        self,
-        merge: MergeTableHandle,
-        sources: Sequence[TableHandle],
-        fragments: Sequence[bytes],
-        txn: TransactionId | None = None,
-    ) -> CommitResult:
-        files, gone = from_merge_fragments(fragments)
-
-        def change(newest: TableVersion) -> TableVersion | None:
-            if is_recorded(newest.txns, txn):
-                return None
-            check_present(merge.table, files)
-            merge.insert.check_demands(newest.definition)
-            check_scope(merge, self.changes_since(merge.table, newest), {f.path for f in newest.files}, gone)
-            kept = [f for f in newest.files if f.path not in gone]
-            return replace(newest, operation="merge", files=(*kept, *files), txns=with_txn(newest.txns, txn))
-
-        version, committed = self._commit(merge.table, change, merge.insert.definition)
-        return commit_result(version.number, files) if committed else CommitResult(version.number, skipped=True)
-
-    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
-        removed: list[DataFile] = []
-
-        def change(newest: TableVersion) -> TableVersion | None:
-            removed[:] = newest.files
-            if is_recorded(newest.txns, txn) or not (txn or removed):
-                return None
-            return replace(newest, operation="truncate", files=(), txns=with_txn(newest.txns, txn))
-
-        version, committed = self._commit(table, change)
-        if txn and not committed:
-            return CommitResult(version.number, skipped=True)
-        return commit_result(version.number, removed)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
@@ -258,22 +203,6 @@ class VersionedMetadata(RowChanges):
         pinned = table.pinned(at.number, at.definition.id)
         return RewriteTableHandle(pinned, at.definition, self._target(table, at), tuple(replaced))
 
-    def finish_rewrite(
-        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
-    ) -> CommitResult:
-        files = from_fragments(list(fragments))
-        replaced = {f.path for f in rewrite.replaced}
-
-        def swap(newest: TableVersion) -> TableVersion:
-            check_present(rewrite.table, files)
-            check_replaced(rewrite, newest.files)
-            aside = {f.path for f in newest.files if f.tier is Tier.SIDECAR} if replace_sidecar else set()
-            kept = [f for f in newest.files if f.path not in replaced | aside]
-            return replace(newest, operation="compact", files=(*kept, *files))
-
-        version, _ = self._commit(rewrite.table, swap, rewrite.definition)
-        return commit_result(version.number, files)
-
     def begin_resolve(
         self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
     ) -> RewriteTableHandle:
@@ -281,31 +210,20 @@ class VersionedMetadata(RowChanges):
             return super().begin_resolve(table, replaced, kept)
         return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
 
-    def finish_resolve(
-        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
-    ) -> CommitResult:
-        files, marks = from_fragments(list(fragments)), {f.of: f for f in deletes_of_fragments(deletes)}
-        replaced = {f.path for f in rewrite.replaced}
-
-        def swap(newest: TableVersion) -> TableVersion:
-            check_present(rewrite.table, files, (path for f in marks.values() for path in f.deletes.paths))
-            check_replaced(rewrite, newest.files)
-            check_kept(rewrite, newest.files, marks.keys())
-            kept = [f for f in newest.files if f.path not in replaced and f.tier is not Tier.SIDECAR]
-            marked = [replace(f, deletes=marks[f.path].deletes) if f.path in marks else f for f in kept]
-            return replace(newest, operation="resolve", files=(*marked, *files))
-
-        version, _ = self._commit(rewrite.table, swap, rewrite.definition)
-        return commit_result(version.number, files, marks.values())
-
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        table = table.pinned(None, self._newest(table).definition.id)
+        definition = self._newest(table).definition
+        table = table.pinned(None, definition.id)
         oldest = oldest_needed(self.history(table), older_than_ms)
 
-        def forget(newest: TableVersion) -> TableVersion | None:
-            return replace(newest, operation="vacuum", oldest=oldest) if oldest > newest.oldest else None
+        def forget(attempt: _Attempt) -> bool:
+            if oldest <= attempt.newest.oldest:
+                return False
+            attempt.put_version(replace(attempt.newest, operation="vacuum", oldest=oldest))
+            return True
 
-        gone = delete_around(lambda: self.delete_unneeded(table, older_than_ms), lambda: self._commit(table, forget)[1])
+        gone = delete_around(
+            lambda: self.delete_unneeded(table, older_than_ms), lambda: self._commit(table, forget, definition)
+        )
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
@@ -347,29 +265,64 @@ class VersionedMetadata(RowChanges):
     def _target(self, table: TableHandle, at: TableVersion) -> WriteTarget:
         return write_target(table.location, at.definition, self.storage_schema(at.definition))
 
-    def _commit(
-        self, table: TableHandle, change: Change, known: TableDefinition | None = None
-    ) -> tuple[TableVersion, bool]:
-        """Reload, check, commit, until no other writer comes between: the newest version, and whether it is ours."""
-        first = known or self._newest(table).definition
-        pinned = table.pinned(None, first.id)
+    def _commit(self, table: TableHandle, use: Callable[[_Attempt], _T], known: TableDefinition | None = None) -> _T:
+        """Load the newest version, check, commit; see :func:`on_newest`."""
+        known = known or self._newest(table).definition
+        return on_newest(table, known, lambda newest: use(_Attempt(self, newest, self._newest(newest))))
 
-        def attempt() -> tuple[TableVersion, bool]:
-            newest = self._newest(pinned)
-            changed = change(newest)
-            if changed is None:
-                return newest, False
-            made = replace(
-                changed,
-                number=newest.number + 1,
-                timestamp_ms=next_timestamp_ms(newest.timestamp_ms),
-                files=tuple(f.at_commit(newest.number + 1) for f in changed.files),
-                commit=uuid.uuid4().hex,
-            )
-            self.commit_version(table, made)
-            return made, True
 
-        return commit_loop(table.location, attempt, commit_timeout_s(first.properties))
+@dataclass(frozen=True)
+class _Attempt(Attempt):
+    """An attempt at a commit.
+
+    Attributes:
+        metadata: puts the version.
+        table: the handle, pinned to the table.
+        newest: its newest version.
+    """
+
+    metadata: VersionedMetadata
+    table: TableHandle
+    newest: TableVersion
+
+    @property
+    def version(self) -> int:
+        return self.newest.number
+
+    @property
+    def definition(self) -> TableDefinition:
+        return self.newest.definition
+
+    @property
+    def txns(self) -> Mapping[str, int]:
+        return self.newest.txns
+
+    def live(self) -> Collection[DataFile]:
+        return self.newest.files
+
+    def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
+        return self.metadata.changes_since(merge.table, self.newest)
+
+    def put(self, change: Change) -> int:
+        marks = {made.of: made.deletes for made in change.deletes}
+        kept = [replace(f, deletes=marks[f.path]) if f.path in marks else f for f in self.newest.files]
+        gone = {f.path for f in kept if f.tier is Tier.SIDECAR} if change.replace_sidecar else frozenset[str]()
+        files = (*(f for f in kept if f.path not in change.removed | gone), *change.files)
+        txns = with_txn(self.newest.txns, change.txn)
+        return self.put_version(replace(self.newest, operation=change.operation, files=files, txns=txns))
+
+    def put_version(self, changed: TableVersion) -> int:
+        """Put the next version, made of the newest one but for its number, time and id; return its number."""
+        number = self.newest.number + 1
+        made = replace(
+            changed,
+            number=number,
+            timestamp_ms=next_timestamp_ms(self.newest.timestamp_ms),
+            files=tuple(f.at_commit(number) for f in changed.files),
+            commit=uuid.uuid4().hex,
+        )
+        self.metadata.commit_version(self.table, made)
+        return number
 
 
 def _entry(version: TableVersion) -> HistoryEntry:

@@ -83,7 +83,7 @@ def test_a_change_of_settings_that_delta_calls_raced_is_tried_again(
 
 def before_the_first(owner: type, name: str, other: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """Has another writer commit just before the first call of a method, whose number or read it takes away."""
-    monkeypatch.setattr("trinity_delta.commit.commit_loop", _without_lock)
+    monkeypatch.setattr("trinity.storage.commit_template.commit_loop", _without_lock)
     own = getattr(owner, name)
 
     def late(self: Any, *given: Any, **options: Any) -> Any:

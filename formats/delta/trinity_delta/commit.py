@@ -1,81 +1,218 @@
-"""The commit: one transaction on the log, within the shared loop."""
+"""The commit: one attempt at a transaction on the log, by the shared template."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.spi import TableHandle
-from trinity.storage import CommitRaced, Location, after_commit, commit_loop, commit_timeout_s, logger
+from trinity.spi import DataFile, MergeTableHandle, TableDefinition, TableHandle
+from trinity.storage import (
+    Attempt,
+    Change,
+    CommitRaced,
+    FileChange,
+    Location,
+    ObjectStore,
+    after_commit,
+    logger,
+    order_with,
+    stamps_missing,
+)
+from trinity_delta.actions import TAG_OPERATION, Action, add, remove, sidecar_list, transaction
+from trinity_delta.adopt import check_removable
 from trinity_delta.features import KEPT
-from trinity_delta.jvm import DeltaJvm, DeltaTransaction
+from trinity_delta.jvm import DeltaTransaction
 from trinity_delta.logs import Logs
+from trinity_delta.order import order_actions
 from trinity_delta.own_log import OwnTransaction, catch_up
 from trinity_delta.restored import in_force
-from trinity_delta.schema import recorded
+from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked
+from trinity_delta.schema import VECTORS, evolved, recorded
 from trinity_delta.settings import are_kept
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
 from trinity_delta.transaction import Transaction
 
-__all__ = ["commit_change", "record_definition"]
+__all__ = ["DeltaAttempt"]
 
-_T = TypeVar("_T")
 _log = logger(__name__)
+_OPERATIONS: Final = {
+    "append": "Write",
+    "merge": "Update",
+    "truncate": "Truncate",
+    "compact": "Optimize",
+    "resolve": "Optimize",
+}
+"""The operation of a statement -> that of Delta's transaction."""
 
 
-def commit_change(
-    snapshots: Snapshots,
-    logs: Logs,
-    table: TableHandle,
-    change: Callable[[State, Transaction], _T],
-    *,
-    described: bool,
-) -> _T:
-    """Reload, check, commit, until no other writer comes between.
+@dataclass(frozen=True)
+class DeltaAttempt(Attempt):
+    """See :class:`~trinity.storage.Attempt`.
 
-    Args:
+    Attributes:
         snapshots: the versions of the catalog's tables.
         logs: their logs.
-        table: the table.
-        change: one attempt, told the newest state and a transaction that has read it.
-        described: whether it changes columns or settings: on a disk Delta's own classes say what that calls for.
-
-    Raises:
-        TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT; and whatever ``change`` raises.
+        table: the handle, pinned to the table.
+        state: its newest version.
+        described: whether columns or settings change: on a disk Delta's own classes say what that calls for.
     """
-    first = snapshots.load(replace(table, version=None))
-    newest = table.pinned(None, first.definition.id)
-    on_disk = Location.of(table.location).on_disk
-    seen = [] if on_disk else [first]  # looking costs a request there
 
-    def attempt() -> _T:
-        state = seen.pop() if seen else None
-        if state is None or snapshots.is_behind(newest, state):
-            state = snapshots.load(newest)
-        if on_disk and (described or not _keeps_to(state)):
-            done = change(state, _of_delta(logs.jvm(), newest, state))
-            after_commit(f"Version {state.version} has no checkpoint", lambda: catch_up(newest, state))
-            return done
-        if state.definition.external:
-            _warn_of_others(table.location)
-        return change(state, OwnTransaction(newest, state, snapshots, in_force(newest, state)))
+    snapshots: Snapshots
+    logs: Logs
+    table: TableHandle
+    state: State
+    described: bool = False
 
-    return commit_loop(table.location, attempt, commit_timeout_s(first.definition.properties))
+    @property
+    def version(self) -> int:
+        return self.state.version
 
+    @property
+    def definition(self) -> TableDefinition:
+        return self.state.definition
 
-def record_definition(state: State, started: Transaction) -> None:
-    """Put on record what other engines changed of the definition."""
-    if state.changed:
-        started.alter({"configuration": {**state.metadata["configuration"], **recorded(state.definition)}})
+    @property
+    def txns(self) -> Mapping[str, int]:
+        return self.state.txns
+
+    def live(self) -> Collection[DataFile]:
+        return self.state.files.values()
+
+    def has_sidecar(self) -> bool:
+        return bool(self.state.sidecar)
+
+    def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
+        return self.snapshots.changes(merge.table, self.state)
+
+    def check_table(self, change: Change) -> None:
+        if change.written is not None:
+            self._check_columns(change.table, change.written)
+        if change.operation == "truncate" or (change.merge is not None and change.removed):
+            check_removable(self.table, self.state.metadata, rewrites=bool(change.files))
+        if change.operation == "resolve":
+            check_vectors(self.table, self.state)
+
+    def _check_columns(self, pinned: TableHandle, written: TableDefinition) -> None:
+        self.state.check_writable(pinned)
+        if self.definition.external:
+            before = self.snapshots.load(pinned)
+            same = before.metadata["schemaString"] == self.state.metadata["schemaString"]
+        else:
+            now = {c.stored_name: c.field_id for c in self.definition.ever}
+            same = all(now.get(c.stored_name) == c.field_id for c in written.visible)
+        if not same:
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"The columns of '{pinned.full_name}' were changed while a statement wrote to it; run it again.",
+            )
+
+    def put(self, change: Change) -> int:
+        started, external = self.start(), self.definition.external
+        if change.txn is not None:  # one that others record meanwhile conflicts
+            started.read_txn(change.txn[0])
+        if change.rewrite is None or external:
+            # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
+            started.read_whole_table()
+        if change.rewrite is not None and external:
+            pinned = self.snapshots.load(change.rewrite.table)
+            return started.commit(folded_external(change.rewrite, pinned, self.state, change.files), operation="Update")
+        self._update(change, started)
+        actions = self._actions(change)
+        if not actions and change.operation == "compact":
+            return self.version
+        tags = {TAG_OPERATION: "resolve"} if change.operation == "resolve" else {}
+        return started.commit(actions, operation=_OPERATIONS[change.operation], tags=tags)
+
+    def _update(self, change: Change, started: Transaction) -> None:
+        """Give the table the column or the setting that the change needs."""
+        if change.merge is not None and stamps_missing(change.merge.insert, self.definition):
+            stamped = self.definition.with_stamps()
+            schema = evolved(self.state.metadata["schemaString"], stamped, mapped=self.state.mapped)
+            settings = self.logs.settings(self.table.location, self.state.metadata["configuration"], stamped, {})
+            started.update({"schemaString": schema, "configuration": settings})
+        if change.deletes and not has_vectors(self.state):
+            started.update({"configuration": {**self.state.metadata["configuration"], VECTORS: "true"}})
+
+    def _actions(self, change: Change) -> list[Action]:
+        state, store, number = self.state, ObjectStore(self.table.location), self.version + 1
+        written, compacts = change.written or state.definition, change.rewrite is not None
+        known = written if compacts else state.definition
+        gone = [(path, f) for path, f in state.files.items() if f.path in change.removed]
+        found = [remove(path, f, known, changes=not compacts) for path, f in gone]
+        found += [add(f, store, written, order=None if compacts else number) for f in change.rows]
+        if change.replace_sidecar and (change.sidecar or state.sidecar):
+            found.append(sidecar_list(change.sidecar, store))
+        if found or change.insert is not None:
+            found += self._order(change)
+        marks = marked(state, {made.of: made for made in change.deletes})
+        return [*marks, *found, *([transaction(change.txn)] if change.txn else [])]
+
+    def _order(self, change: Change) -> list[Action]:
+        state, definition, order = self.state, self.state.definition, self.state.order
+        if change.operation == "append" and change.insert is not None:
+            order = order_with(change.insert, order, state.version, state.files.values)
+        elif change.merge is not None and stamps_missing(change.merge.insert, definition):
+            definition = definition.with_stamps()
+        elif change.replace_sidecar:
+            order = order.folded((change.table.version or 0) if change.rewrite else state.version)
+        return order_actions(definition, order, state.version + 1)
+
+    def after(self, change: Change, version: int) -> None:
+        self.catch_up()
+
+    # -- changes of columns and settings ----------------------------------------------------------------
+
+    def start(self) -> Transaction:
+        """Start the transaction: Trinity's own, or on a disk Delta's for what Trinity does not keep to."""
+        if self._by_delta:
+            return self._of_delta()
+        if self.definition.external:
+            _warn_of_others(self.table.location)
+        return OwnTransaction(self.table, self.state, self.snapshots, in_force(self.table, self.state))
+
+    def record_definition(self) -> None:
+        """Put on record what other engines changed of the definition."""
+        if self.state.changed:
+            settings = {**self.state.metadata["configuration"], **recorded(self.state.definition)}
+            self.start().alter({"configuration": settings})
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Write the checkpoint that is due behind commits of Delta's own classes."""
+        if self._by_delta:
+            after_commit(f"Version {self.version} has no checkpoint", lambda: catch_up(self.table, self.state))
+
+    @property
+    def _by_delta(self) -> bool:
+        return Location.of(self.table.location).on_disk and (self.described or not _keeps_to(self.state))
+
+    def _of_delta(self) -> DeltaTransaction:
+        """Start a transaction of Delta's own on the version.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND.
+            CommitRaced: the version is the newest no more.
+        """
+        jvm, table, state = self.logs.jvm(), self.table, self.state
+        started = jvm.start(table.full_name, table.location)
+        if started.read_version < 0:
+            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+        if state.definition.id != started.table_id:  # Delta remembers the table that was dropped elsewhere
+            jvm.forget(table.location)
+            raise CommitRaced(f"'{table.location}' holds another table now")
+        if state.version != started.read_version:
+            raise CommitRaced(f"version {started.read_version} came while version {state.version} was read")
+        started.memory = in_force(table, state)
+        return started
 
 
 @cache
 def _warn_of_others(location: str) -> None:
-    """Says once of a table in an object store who must not write to it meanwhile."""
+    """Say once of a table in an object store who must not write to it meanwhile."""
     _log.warning(
         "A commit to '%s' is put if nobody else has put that version. Spark's Delta puts without that condition, and "
         "may put its own over one of Trinity's or of delta-rs: let no such writer run at the time.",
@@ -84,27 +221,8 @@ def _warn_of_others(location: str) -> None:
 
 
 def _keeps_to(state: State) -> bool:
-    """True for a table of Trinity's on a disk that needs nothing of a writer that Trinity does not do."""
+    """Return True for a table of Trinity's on a disk that needs nothing of a writer that Trinity does not do."""
     if state.definition.external:
         return False
     features = set(state.protocol.get("writerFeatures") or ())
     return bool(features) and features <= KEPT and are_kept(state.metadata["configuration"])
-
-
-def _of_delta(jvm: DeltaJvm, table: TableHandle, state: State) -> DeltaTransaction:
-    """A transaction of Delta's own on a version that is the newest.
-
-    Raises:
-        TrinityError: TABLE_NOT_FOUND.
-        CommitRaced: the version is the newest no more.
-    """
-    started = jvm.start(table.full_name, table.location)
-    if started.read_version < 0:
-        raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
-    if state.definition.id != started.table_id:  # Delta remembers the table that was dropped elsewhere
-        jvm.forget(table.location)
-        raise CommitRaced(f"'{table.location}' holds another table now")
-    if state.version != started.read_version:
-        raise CommitRaced(f"version {started.read_version} came while version {state.version} was read")
-    started.memory = in_force(table, state)
-    return started

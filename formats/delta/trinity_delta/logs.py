@@ -10,10 +10,11 @@ import contextlib
 from collections.abc import Mapping
 
 from trinity.errors import TrinityError
-from trinity.spi import ConnectorContext
+from trinity.spi import ConnectorContext, TableDefinition
 from trinity.storage import Location
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.own_log import OwnLog
+from trinity_delta.schema import CONSTRAINT, configuration
 from trinity_delta.settings import are_kept
 from trinity_delta.transaction import DeltaLog
 
@@ -57,6 +58,25 @@ class Logs:
         """
         own = {key: text for key, text in wanted.items() if key.startswith("delta.")}
         return {**wanted, **self.at(location, own).checked_configuration(own)}
+
+    def settings(
+        self, location: str, present: Mapping[str, str], changed: TableDefinition, needed: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return a table's configuration after a change of its definition.
+
+        Args:
+            location: the folder.
+            present: the configuration before.
+            changed: the definition after it.
+            needed: settings that the change calls for.
+
+        Raises:
+            TrinityError: INVALID_TABLE_PROPERTY for a setting that cannot be set.
+        """
+        checked = self.checked(location, configuration(changed, needed=needed))
+        kept = {f"{CONSTRAINT}{c.name}" for c in changed.checks if c.every}
+        gone = {k for k in present if k.startswith(CONSTRAINT)} - kept
+        return {k: v for k, v in {**present, **checked}.items() if k not in gone}
 
     def forget(self, location: str) -> None:
         """Drops what a running Spark remembers of a table, which was dropped or is about to be made."""

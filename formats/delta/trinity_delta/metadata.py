@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from trinity.errors import TrinityError
 from trinity.spi import (
     OLDEST,
     CommitResult,
@@ -16,54 +15,42 @@ from trinity.spi import (
     DataFile,
     HistoryEntry,
     InsertTableHandle,
-    MergeTableHandle,
     RepairResult,
     RewriteTableHandle,
     SplitSource,
     TableDefinition,
     TableHandle,
-    TransactionId,
     VacuumResult,
     append_stamp,
-    from_fragments,
-    from_merge_fragments,
 )
 from trinity.storage import (
+    Change,
+    DeletesFragment,
     Entry,
     FolderMetadata,
     Folders,
     Location,
     ObjectStore,
-    as_read,
-    check_kept,
-    check_present,
-    check_replaced,
-    check_scope,
+    commit_change,
     commit_loop,
-    commit_result,
     delete_around,
     delete_orphans,
-    is_recorded,
     oldest_needed,
-    order_with,
-    stamps_missing,
+    on_newest,
 )
-from trinity_delta.actions import LOG, TAG_OPERATION, add, new_metadata, remove, sidecar_list, transaction, vacuum_mark
-from trinity_delta.adopt import check_dropped, check_removable
-from trinity_delta.commit import commit_change, record_definition
+from trinity_delta.actions import LOG, new_metadata, vacuum_mark
+from trinity_delta.adopt import check_dropped
+from trinity_delta.commit import DeltaAttempt
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable
 from trinity_delta.logs import Logs
 from trinity_delta.mending import repaired
-from trinity_delta.order import order_actions
 from trinity_delta.partition import check_partitions
 from trinity_delta.repair import made_by_trinity
-from trinity_delta.rewriting import check_vectors, folded_external, has_vectors, marked, rewritten
+from trinity_delta.rewriting import check_vectors
 from trinity_delta.row_tracking import check_tracking
 from trinity_delta.schema import (
-    CONSTRAINT,
     MAPPED,
-    VECTORS,
     configuration,
     evolved,
     needs,
@@ -71,7 +58,6 @@ from trinity_delta.schema import (
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
 from trinity_delta.target import target_of
-from trinity_delta.transaction import Transaction
 
 __all__ = ["DeltaMetadata"]
 
@@ -117,36 +103,28 @@ class DeltaMetadata(FolderMetadata):
         return made_by_trinity(table.location)
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def alter(state: State, started: Transaction) -> bool:
+        def alter(attempt: DeltaAttempt) -> bool:
+            state, started = attempt.state, attempt.start()
             started.read_whole_table()  # the change may have looked at the rows
             changed = change(state.definition)
             if changed == state.definition:
                 return True
-            wanted = needs(state.definition, changed)
+            wanted, present = needs(state.definition, changed), state.metadata["configuration"]
             if wanted.mapping and not state.mapped:
                 # Delta takes column mapping and a change of columns in two commits only; this first one changes nothing
-                started.alter({"configuration": {**state.metadata["configuration"], **MAPPED}})
+                started.alter({"configuration": {**present, **MAPPED}})
                 return False
             check_dropped(table, changed, state.clustering)
             schema = evolved(state.metadata["schemaString"], changed, mapped=state.mapped)
-            settings = self._configuration(table, state, changed, wanted.settings)
+            settings = self._logs.settings(table.location, present, changed, wanted.settings)
             check_tracking(table, state.protocol, settings)
             named = {"partitionColumns": list(changed.partition_columns)}
             started.alter({"schemaString": schema, "configuration": settings, **named})
+            attempt.catch_up()
             return True
 
         while not self._commit(table, alter, described=True):
             pass
-
-    def _configuration(
-        self, table: TableHandle, state: State, changed: TableDefinition, needed: Mapping[str, str]
-    ) -> dict[str, str]:
-        wanted = configuration(changed, needed=needed)
-        checked = self._logs.checked(table.location, wanted)
-        present = state.metadata["configuration"]
-        kept = {f"{CONSTRAINT}{c.name}" for c in changed.checks if c.every}
-        gone = {k for k in present if k.startswith(CONSTRAINT)} - kept
-        return {k: v for k, v in {**present, **checked}.items() if k not in gone}
 
     # -- versions ---------------------------------------------------------------------------------------
 
@@ -162,98 +140,18 @@ class DeltaMetadata(FolderMetadata):
     def since_checkpoint(self, table: TableHandle) -> int:
         return self._snapshots.since_checkpoint(table)
 
-    # -- appends ----------------------------------------------------------------------------------------
+    # -- writes -----------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
         state = self._begin(table)
         pinned = table.pinned(state.version, state.definition.id)
         return InsertTableHandle(pinned, *target_of(table, state, append_stamp(state.version)))
 
-    def finish_insert(
-        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
-    ) -> CommitResult:
-        table = replace(insert.table, version=None)
-        files = from_fragments(list(fragments))
-        store = ObjectStore(table.location)
-
-        def change(state: State, started: Transaction) -> CommitResult:
-            if _is_recorded(state, started, txn):
-                return CommitResult(state.version, skipped=True)
-            # rows that others commit meanwhile conflict, and the loop tries again: so the order is exact
-            started.read_whole_table()
-            self._check_columns(insert.table, insert.definition, state)
-            check_present(table, files)
-            insert.check_demands(state.definition)
-            number = state.version + 1
-            actions = [add(f, store, insert.definition, order=number) for f in files]
-            order = order_with(insert, state.order, state.version, state.files.values)
-            actions += [*order_actions(state.definition, order, number), *([transaction(txn)] if txn else [])]
-            return commit_result(started.commit(actions, operation="Write"), files)
-
-        if not files and txn is None:
-            return CommitResult(self._snapshots.load(table).version)
-        return self._commit(table, change)
-
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._snapshots.load(replace(table, version=None)).txns.get(application)
 
-    # -- row changes ------------------------------------------------------------------------------------
-
-    def finish_merge(
-        self,
-        merge: MergeTableHandle,
-        sources: Sequence[TableHandle],
-        fragments: Sequence[bytes],
-        txn: TransactionId | None = None,
-    ) -> CommitResult:
-        table = replace(merge.table, version=None)
-        files, gone = from_merge_fragments(fragments)
-        store = ObjectStore(table.location)
-
-        def change(state: State, started: Transaction) -> CommitResult:
-            if _is_recorded(state, started, txn):
-                return CommitResult(state.version, skipped=True)
-            started.read_whole_table()
-            live = as_read(merge, state.files.values())
-            check_scope(merge, self._snapshots.changes(merge.table, state), live, gone)
-            check_present(table, files)
-            replaced = [(path, f) for path, f in state.files.items() if f.path in gone]
-            actions = [remove(path, f, state.definition, changes=True) for path, f in replaced]
-            self._check_columns(merge.insert.table, merge.insert.definition, state)
-            if gone:
-                check_removable(table, state.metadata, rewrites=bool(files))
-            merge.insert.check_demands(state.definition)
-            definition = state.definition
-            if stamps_missing(merge.insert, definition):
-                definition = definition.with_stamps()
-                schema = evolved(state.metadata["schemaString"], definition, mapped=state.mapped)
-                settings = {"configuration": self._configuration(table, state, definition, {})}
-                started.update({"schemaString": schema, **settings})
-            actions += [add(f, store, merge.insert.definition, order=state.version + 1) for f in files]
-            actions += order_actions(definition, state.order, state.version + 1)
-            actions += [transaction(txn)] if txn else []
-            return commit_result(started.commit(actions, operation="Update"), files)
-
-        return self._commit(table, change)
-
-    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
-        store = ObjectStore(table.location)
-
-        def change(state: State, started: Transaction) -> CommitResult:
-            if _is_recorded(state, started, txn):
-                return CommitResult(state.version, skipped=True)
-            started.read_whole_table()
-            check_removable(table, state.metadata, rewrites=False)
-            actions = [remove(path, f, state.definition, changes=True) for path, f in state.files.items()]
-            if state.sidecar:
-                actions.append(sidecar_list((), store))
-            if actions:
-                actions += order_actions(state.definition, state.order.folded(state.version), state.version + 1)
-            actions += [transaction(txn)] if txn else []
-            version = started.commit(actions, operation="Truncate") if actions else state.version
-            return commit_result(version, state.files.values())
-
-        return self._commit(table, change)
+    def commit(self, change: Change) -> CommitResult:
+        return self._commit(change.table, lambda attempt: commit_change(attempt, change), change.written)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
@@ -264,64 +162,30 @@ class DeltaMetadata(FolderMetadata):
             check_rewritable(table, state.metadata, state.protocol)
         return RewriteTableHandle(pinned, *target_of(table, state, OLDEST), tuple(replaced))
 
-    def finish_rewrite(
-        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
-    ) -> CommitResult:
-        table, files = replace(rewrite.table, version=None), from_fragments(list(fragments))
-
-        def change(state: State, started: Transaction) -> CommitResult:
-            self._check_columns(rewrite.table, rewrite.definition, state)
-            check_present(table, files)
-            check_replaced(rewrite, state.files.values())
-            if state.definition.external:
-                pinned = self._snapshots.load(rewrite.table)
-                started.read_whole_table()
-                folded = folded_external(rewrite, pinned, state, files)
-                return commit_result(started.commit(folded, operation="Update"), files)
-            actions = rewritten(rewrite, state, files, replace_sidecar=replace_sidecar)
-            return commit_result(started.commit(actions, operation="Optimize") if actions else state.version, files)
-
-        return self._commit(table, change)
-
     def begin_resolve(
         self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
     ) -> RewriteTableHandle:
         check_vectors(table, self._snapshots.load(table))
         return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
 
-    def finish_resolve(
-        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
-    ) -> CommitResult:
-        table, files = replace(rewrite.table, version=None), from_fragments(list(fragments))
-        marks = vectors_of_fragments(rewrite, deletes)
-
-        def change(state: State, started: Transaction) -> CommitResult:
-            self._check_columns(rewrite.table, rewrite.definition, state)
-            check_vectors(table, state)
-            check_present(table, files, (path for mark in marks.values() for path in mark.deletes.paths))
-            check_replaced(rewrite, state.files.values())
-            check_kept(rewrite, state.files.values(), marks.keys())
-            if marks and not has_vectors(state):
-                started.update({"configuration": {**state.metadata["configuration"], VECTORS: "true"}})
-            actions = [*marked(state, marks), *rewritten(rewrite, state, files, replace_sidecar=True)]
-            version = started.commit(actions, operation="Optimize", tags={TAG_OPERATION: "resolve"})
-            return commit_result(version, files, marks.values())
-
-        return self._commit(table, change)
+    def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
+        return list(vectors_of_fragments(rewrite, deletes).values())
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         state = self._snapshots.state(replace(table, version=None))
         table = table.pinned(None, state.definition.id)
         oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
 
-        def forget() -> bool:
-            if oldest <= self._snapshots.load(table).oldest:
+        def forget(attempt: DeltaAttempt) -> bool:
+            if oldest <= attempt.state.oldest:
                 return False
-            retained_ms = max(0, int(time.time() * 1000) - older_than_ms)
-            self._commit(table, lambda _, started: started.vacuum(vacuum_mark(oldest), retained_ms))
+            attempt.start().vacuum(vacuum_mark(oldest), max(0, int(time.time() * 1000) - older_than_ms))
+            attempt.catch_up()
             return True
 
-        gone = delete_around(lambda: self.delete_unneeded(table, older_than_ms), forget)
+        gone = delete_around(
+            lambda: self.delete_unneeded(table, older_than_ms), lambda: self._commit(table, forget, state.definition)
+        )
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
@@ -348,42 +212,43 @@ class DeltaMetadata(FolderMetadata):
         newest = replace(table, version=None)
         state = self._snapshots.load(newest)
         if state.changed:
-            self._commit(newest, record_definition, described=True)
+            self._commit(newest, DeltaAttempt.record_definition, described=True)
         if state.changed or table.version is not None:
             state = self._snapshots.load(table)
         state.check_writable(table)
         return state
 
-    def _check_columns(self, pinned: TableHandle, written: TableDefinition, state: State) -> None:
-        """Check that files that were written under a definition may be added, in the attempt to commit them.
-
-        Raises:
-            TrinityError: NOT_SUPPORTED for a table that other engines made unwritable; TRANSACTION_CONFLICT when they
-                changed its columns meanwhile so that the files would be misread.
-        """
-        state.check_writable(pinned)
-        if state.definition.external:
-            same = self._snapshots.load(pinned).metadata["schemaString"] == state.metadata["schemaString"]
-        else:
-            now = {c.stored_name: c.field_id for c in state.definition.ever}
-            same = all(now.get(c.stored_name) == c.field_id for c in written.visible)
-        if not same:
-            raise TrinityError(
-                "TRANSACTION_CONFLICT",
-                f"The columns of '{pinned.full_name}' were changed while a statement wrote to it; run it again.",
-            )
-
     def _forget(self, table: TableHandle) -> None:
         self._snapshots.forget(table)
         self._logs.forget(table.location)
 
-    def _commit(self, table: TableHandle, change: Callable[[State, Transaction], _T], *, described: bool = False) -> _T:
-        """Reload, check, commit, until no other writer comes between; see :func:`commit_change`."""
-        return commit_change(self._snapshots, self._logs, table, change, described=described)
+    def _commit(
+        self,
+        table: TableHandle,
+        use: Callable[[DeltaAttempt], _T],
+        known: TableDefinition | None = None,
+        *,
+        described: bool = False,
+    ) -> _T:
+        """Load the newest version, check, commit; see :func:`~trinity.storage.on_newest`.
 
+        Args:
+            table: the table.
+            use: makes one attempt.
+            known: what is known of the table; loaded when left out.
+            described: as of :class:`DeltaAttempt`.
+        """
+        seen: list[State] = []
+        if known is None:
+            first = self._snapshots.load(replace(table, version=None))
+            known = first.definition
+            if not Location.of(table.location).on_disk:  # another look is a request there
+                seen.append(first)
 
-def _is_recorded(state: State, started: Transaction, txn: TransactionId | None) -> bool:
-    """The result of ``is_recorded``; a ``txn`` that others record meanwhile conflicts."""
-    if txn is not None:
-        started.read_txn(txn[0])
-    return is_recorded(state.txns, txn)
+        def attempt(newest: TableHandle) -> _T:
+            state = seen.pop() if seen else None
+            if state is None or self._snapshots.is_behind(newest, state):
+                state = self._snapshots.load(newest)
+            return use(DeltaAttempt(self._snapshots, self._logs, newest, state, described))
+
+        return on_newest(table, known, attempt)

@@ -6,39 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, RewriteTableHandle, TableHandle, Tier
+from trinity.spi import DataFile, RewriteTableHandle, TableHandle
 from trinity.storage import DeletesFragment, ObjectStore
-from trinity_delta.actions import Action, add, remove, remove_added, sidecar_list, with_vector
+from trinity_delta.actions import Action, add, remove_added, with_vector
 from trinity_delta.deletes import DeletionVector
 from trinity_delta.external import refused
-from trinity_delta.order import order_actions
 from trinity_delta.schema import FEED, VECTORS
 from trinity_delta.state import State
 
-__all__ = ["check_vectors", "folded_external", "has_vectors", "marked", "rewritten"]
-
-
-def rewritten(
-    rewrite: RewriteTableHandle, state: State, files: Sequence[DataFile], *, replace_sidecar: bool
-) -> list[Action]:
-    """The files of a compaction in the place of those that it replaces.
-
-    Args:
-        rewrite: the compaction.
-        state: the table as it is.
-        files: new files.
-        replace_sidecar: whether those of the sidecar take the place of the present one.
-    """
-    aside, store = [f for f in files if f.tier is Tier.SIDECAR], ObjectStore(rewrite.table.location)
-    gone = {f.path for f in rewrite.replaced}
-    actions = [remove(path, f, rewrite.definition) for path, f in state.files.items() if f.path in gone]
-    actions += [add(f, store, rewrite.definition) for f in files if f.tier is not Tier.SIDECAR]
-    if replace_sidecar and (aside or state.sidecar):
-        actions.append(sidecar_list(aside, store))
-    if actions:
-        order = state.order.folded(rewrite.table.version or 0) if replace_sidecar else state.order
-        actions += order_actions(state.definition, order, state.version + 1)
-    return actions
+__all__ = ["check_vectors", "folded_external", "has_vectors", "marked"]
 
 
 def folded_external(

@@ -1,313 +1,105 @@
-"""The commit of the format: one Iceberg snapshot, put by the catalog's compare-and-swap.
-
-Manifests and snapshot are written here with PyIceberg's writers, and handed to ``Catalog.commit_table``, instead
-of through PyIceberg's ``Transaction``: that one copies the whole table metadata a dozen times for each commit
-(110 ms against 40 ms at 100 snapshots), takes the snapshot's time from the clock alone (L10 wants it strictly
-increasing), and cannot give a rewritten file the sequence number of the rows in it (K6).
-"""
+"""The commit: one attempt at a snapshot on the newest one, by the shared template."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from pyiceberg.io.pyarrow import parquet_path_to_id_mapping
-from pyiceberg.manifest import DataFile as IcebergFile
-from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
-from pyiceberg.table.snapshots import (
-    Operation,
-    Snapshot,
-    SnapshotSummaryCollector,
-    Summary,
-    update_snapshot_summaries,
-)
-from pyiceberg.table.update import (
-    AddSnapshotUpdate,
-    SetSnapshotRefUpdate,
-    TableRequirement,
-    TableUpdate,
-)
-from pyiceberg.utils.properties import property_as_bool
-
-from trinity.errors import TrinityError
-from trinity.spi import DataFile, RowOrder, TableHandle
-from trinity.storage import CommitRaced, DeletesFragment, local_path, next_timestamp_ms
-from trinity_iceberg.adopt import check_own_writable
-from trinity_iceberg.carried import OPERATION, ORDER, carried, on_record, version_of
-from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path
-from trinity_iceberg.entries import deleted, existing, iceberg_file
-from trinity_iceberg.expire import expiry_due
-from trinity_iceberg.manifests import NewManifests, delete_files, live_manifests, read_entries
-from trinity_iceberg.order import order_of
+from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition, TableHandle
+from trinity.storage import Attempt, Change, FileChange, ObjectStore
+from trinity_iceberg.carried import INDEX, carried
+from trinity_iceberg.deletes import warn_of_views
+from trinity_iceberg.index import FileIndex, open_index, put_index
+from trinity_iceberg.order import folded_order
+from trinity_iceberg.partition import named_now
+from trinity_iceberg.producer import SnapshotChange, check_deletes, put_snapshot
 from trinity_iceberg.snapshot import Snapshots
-from trinity_iceberg.state import State, snapshot_of
-from trinity_iceberg.swap import commit_updates
+from trinity_iceberg.stamping import appended_order, stamp_updates
+from trinity_iceberg.state import State, txn_summary
 
-__all__ = ["Change", "check_deletes", "commit_change"]
-
-MERGE_AT: Final = 16
-"""So many manifests of one order of magnitude are merged into one: a read of n commits opens O(log n) manifests."""
+__all__ = ["IcebergAttempt"]
 
 
 @dataclass(frozen=True)
-class Change:
-    """One commit.
+class IcebergAttempt(Attempt):
+    """See :class:`~trinity.storage.Attempt`.
 
     Attributes:
-        operation: Trinity's word for it, for ``history()``.
-        added: new files; those with a commit number keep it as their sequence number (K6).
-        removed: absolute paths of live files that are replaced.
-        summary: entries of the snapshot summary, beside those carried forward.
-        updates: further changes of the table's metadata in the same commit.
-        requirements: what must hold for them.
-        rewrites: True for a compaction: what the table says is the same in other files.
-        order: what is to be remembered of the order of rows, where the commit changes it.
-        deletes: rows that are deleted by position, of files that stay (R1).
-    """
-
-    operation: str
-    added: Sequence[DataFile] = ()
-    removed: frozenset[str] = frozenset()
-    summary: Mapping[str, str] = field(default_factory=dict)
-    updates: tuple[TableUpdate, ...] = ()
-    requirements: tuple[TableRequirement, ...] = ()
-    rewrites: bool = False
-    order: RowOrder | None = None
-    deletes: Sequence[DeletesFragment] = ()
-
-
-def commit_change(snapshots: Snapshots, state: State, change: Change) -> int:
-    """Commits a change on top of the newest state as it was loaded, and returns the new version.
-
-    Args:
         snapshots: the versions of the catalog's tables.
-        state: the table.
-        change: the commit.
-
-    Raises:
-        CommitRaced: another commit was first.
-        TrinityError: TRANSACTION_CONFLICT when a removed file is no longer live; BAD_DATA for damaged metadata;
-            FILESYSTEM_ERROR when metadata cannot be written.
+        table: the handle, pinned to the table.
+        state: its newest version.
     """
-    return _Commit(snapshots, state).run(change)
 
+    snapshots: Snapshots
+    table: TableHandle
+    state: State
 
-class _Commit:
-    """One attempt: the files that it writes, and their removal when the attempt fails."""
+    @property
+    def version(self) -> int:
+        return self.state.version
 
-    def __init__(self, snapshots: Snapshots, state: State) -> None:
-        self.snapshots = snapshots
-        self.table = state.loaded
-        self.metadata = state.metadata
-        self.parent = state.snapshot
-        self.snapshot_id = self.metadata.new_snapshot_id()
-        self.sequence = self.metadata.next_sequence_number()
-        self.written = NewManifests(self.table, self.snapshot_id)
-        self.summary = SnapshotSummaryCollector()
+    @property
+    def definition(self) -> TableDefinition:
+        return self.state.definition
 
-    def run(self, change: Change) -> int:
-        try:
-            snapshot = self._snapshot(change)
-        except TrinityError:
-            self.written.discard()
-            raise
-        try:
-            recorded = on_record(self.metadata, self.sequence, self._own_summary(change))
-            plain = change.operation == "append" and not change.updates
-            expired = expiry_due(self.metadata) if plain else ()
-            updates = (*change.updates, *recorded, *expired, *self._append(snapshot))
-            commit_updates(
-                self.table,
-                updates,
-                change.requirements,
-                lambda now: now.snapshot_by_id(snapshot.snapshot_id) is not None,
-            )
-        except CommitRaced:  # after any other error the commit may stand, so its files stay
-            self.written.discard()
-            raise
-        return version_of(snapshot)
+    @property
+    def txns(self) -> Mapping[str, int]:
+        return self.state.txns
 
-    def _append(self, snapshot: Snapshot) -> tuple[TableUpdate, ...]:
-        main = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot.snapshot_id}
-        return AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(main)
+    def live(self) -> Collection[DataFile]:
+        return self.snapshots.live(self.table, self.state)
 
-    def _snapshot(self, change: Change) -> Snapshot:
-        manifests = self.snapshots.manifest_list(self.table, self.parent)
-        check_own_writable(self.table, manifests)
-        if change.removed or change.deletes:
-            manifests = self._with_positions(manifests, change)
-        if change.removed:
-            manifests = self._without_deletes(self._without(manifests, change))
-        if change.added:
-            manifests = [self.written.manifest(self._added(change.added)), *manifests]
-        manifests = self._merged(manifests)
-        return Snapshot.model_validate(
-            {
-                "snapshot-id": self.snapshot_id,
-                "parent-snapshot-id": self.parent.snapshot_id if self.parent else None,
-                "sequence-number": self.sequence,
-                "timestamp-ms": next_timestamp_ms(self.parent.timestamp_ms if self.parent else 0),
-                "manifest-list": self.written.manifest_list(manifests, self.parent, self.sequence),
-                "summary": self._summary(change),
-                "schema-id": _schema_id(change, self.metadata.current_schema_id),
-            }
+    def has_sidecar(self) -> bool:
+        return bool(self.snapshots.files(self.table, self.state)[1])
+
+    def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
+        return self.snapshots.changes(merge.table, self.state)
+
+    def put(self, change: Change) -> int:
+        return put_snapshot(self.snapshots, self.state, self._snapshot(change))
+
+    def _snapshot(self, change: Change) -> SnapshotChange:
+        if change.rewrite is not None:
+            return self._rewritten(change)
+        state, summary = self.state, txn_summary(self.state, change.txn)
+        if change.insert is None:
+            return self._truncated(change, summary)
+        added = named_now(change.files, change.insert.definition, state.loaded)
+        if change.merge is None:
+            order = appended_order(change.insert, state, self.snapshots)
+            return SnapshotChange("append", added, summary=summary, order=order)
+        updates, requirements = stamp_updates(state, change.insert)
+        order = RowOrder() if updates else None  # the first that there is to remember
+        return SnapshotChange("merge", added, change.removed, summary, updates, requirements, order=order)
+
+    def _truncated(self, change: Change, summary: Mapping[str, str]) -> SnapshotChange:
+        metadata, store = self.state.metadata, ObjectStore(self.table.location)
+        name, updates = put_index(FileIndex(), store, metadata) if self.has_sidecar() else (None, ())
+        summary = {**({INDEX: name} if name else {}), **summary}
+        order = folded_order(metadata, self.version)
+        return SnapshotChange("truncate", (), change.removed, summary, updates, order=order)
+
+    def _rewritten(self, change: Change) -> SnapshotChange:
+        assert change.rewrite is not None
+        written, metadata, store = change.rewrite.definition, self.state.metadata, ObjectStore(self.table.location)
+        added = named_now(change.rows, written, self.state.loaded)
+        if written.external:  # whose rows have their order by the sequence number of the new files
+            check_deletes(change.table, self.state)
+            return SnapshotChange("compact", added, change.removed)
+        index = open_index(store, carried(metadata).get(INDEX))
+        sidecar = change.sidecar if change.replace_sidecar else index.sidecar
+        name, updates = put_index(index.rewritten(store, change.removed, change.rows, sidecar), store, metadata)
+        return SnapshotChange(
+            change.operation,
+            added,
+            change.removed,
+            {INDEX: name},
+            updates,
+            rewrites=True,
+            order=folded_order(metadata, change.table.version or 0) if change.replace_sidecar else None,
+            deletes=change.deletes,
         )
 
-    def _summary(self, change: Change) -> Summary:
-        # PyIceberg counts up the totals of an overwrite only, and a compaction's are the same
-        counted = Operation.OVERWRITE if change.rewrites else _operation(change)
-        summary = Summary(operation=counted, **self.summary.build(), **self._own_summary(change))
-        found = update_snapshot_summaries(summary, self.parent.summary if self.parent else None)
-        return Summary(operation=_operation(change), **found.additional_properties)
-
-    def _own_summary(self, change: Change) -> dict[str, str]:
-        own = {OPERATION: change.operation, **carried(self.metadata), **change.summary}
-        if change.order or ORDER in own:
-            order = change.order or order_of(self.metadata)
-            own[ORDER] = replace(order, through=self.sequence).to_json()
-        return own
-
-    def _added(self, files: Iterable[DataFile]) -> list[ManifestEntry]:
-        schema, entries = self.table.schema(), []
-        paths = parquet_path_to_id_mapping(schema)
-        for file in files:
-            found = iceberg_file(file, schema, paths, self.metadata.spec())
-            self.summary.add_file(found, schema, self.metadata.spec())
-            entries.append(self._new_entry(found, file.commit))
-        return entries
-
-    def _new_entry(self, file: IcebergFile, sequence: int | None) -> ManifestEntry:
-        return ManifestEntry.from_args(
-            status=ManifestEntryStatus.ADDED,
-            snapshot_id=self.snapshot_id,
-            sequence_number=sequence,
-            file_sequence_number=None,
-            data_file=file,
-        )
-
-    def _without(self, manifests: list[ManifestFile], change: Change) -> list[ManifestFile]:
-        """The manifests after the removed files are marked as deleted in theirs."""
-        missing = set(change.removed)
-        kept = []
-        for manifest in manifests:
-            entries = read_entries(self.table.io, manifest) if manifest.content == ManifestContent.DATA else []
-            gone = {local_path(e.data_file.file_path) for e in entries} & change.removed
-            missing -= gone
-            spec = self.metadata.specs()[manifest.partition_spec_id]
-            kept.append(self.written.manifest(self._marked(entries, gone, spec), spec) if gone else manifest)
-        if missing:
-            raise _replaced(self.table, min(missing))
-        return kept
-
-    def _with_positions(self, manifests: list[ManifestFile], change: Change) -> list[ManifestFile]:
-        """The manifests with the delete files of the change, and without those of resolves whose place they take."""
-        stale = {*change.removed, *(made.of for made in change.deletes)}
-        kept = []
-        for manifest in manifests:
-            known = None if manifest.content == ManifestContent.DATA else position_deletes(self.table, manifest)
-            gone = {local_path(e.data_file.file_path) for e in known or () if target_path(e) in stale}
-            spec = self.metadata.specs()[manifest.partition_spec_id]
-            marked = self._marked(known, gone, spec) if known and gone else None
-            kept.append(self.written.manifest(marked, spec, DeletesWriter) if marked else manifest)
-        return [*self._new_positions(manifests, change), *kept]
-
-    def _new_positions(self, manifests: list[ManifestFile], change: Change) -> list[ManifestFile]:
-        wanted = {made.of: made for made in change.deletes}
-        found = []
-        for manifest in manifests if wanted else ():
-            if manifest.content != ManifestContent.DATA:
-                continue
-            spec, entries = self.metadata.specs()[manifest.partition_spec_id], []
-            for entry in read_entries(self.table.io, manifest):
-                if (made := wanted.pop(local_path(entry.data_file.file_path), None)) is not None:
-                    file = delete_file(made, entry.data_file)
-                    file.spec_id = spec.spec_id
-                    self.summary.add_file(file, self.table.schema(), spec)
-                    entries.append(self._new_entry(file, None))
-            if entries:
-                found.append(self.written.manifest(entries, spec, DeletesWriter))
-        if wanted:
-            raise _replaced(self.table, min(wanted))
-        return found
-
-    def _without_deletes(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
-        """Forgets delete files once no data file is left for which they were written."""
-        # with the files that this commit removes, by which others learn of it
-        data = [m for m in manifests if m.content == ManifestContent.DATA]
-        if live_manifests(data):
-            return manifests
-        for manifest in manifests:
-            if manifest.content != ManifestContent.DATA:
-                spec = self.metadata.specs()[manifest.partition_spec_id]
-                for entry in read_entries(self.table.io, manifest):
-                    self.summary.remove_file(entry.data_file, self.table.schema(), spec)
-        return data
-
-    def _marked(self, entries: Iterable[ManifestEntry], gone: set[str], spec: PartitionSpec) -> list[ManifestEntry]:
-        marked = []
-        for entry in entries:
-            is_gone = local_path(entry.data_file.file_path) in gone
-            if is_gone:
-                self.summary.remove_file(entry.data_file, self.table.schema(), spec)
-            marked.append(deleted(entry, self.snapshot_id) if is_gone else existing(entry))
-        return marked
-
-    def _merged(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
-        """Merges manifests of one order of magnitude once there are enough of them."""
-        if not property_as_bool(self.metadata.properties, "commit.manifest-merge.enabled", True):
-            return manifests
-        groups: dict[int, list[ManifestFile]] = defaultdict(list)
-        for manifest in manifests:
-            own_spec = manifest.partition_spec_id == self.metadata.default_spec_id
-            # those of this commit have files with a sequence number that is not known yet
-            if own_spec and manifest.content == ManifestContent.DATA and manifest.added_snapshot_id != self.snapshot_id:
-                groups[_magnitude(manifest)].append(manifest)
-        for group in groups.values():
-            if len(group) >= MERGE_AT:
-                entries = [e for m in group for e in read_entries(self.table.io, m)]
-                merged = self.written.manifest(map(existing, entries))
-                return [*(m for m in manifests if m not in group), merged]
-        return manifests
-
-
-def check_deletes(pinned: TableHandle, state: State) -> None:
-    """Refuses to replace files of which another engine deleted rows since a version (TRANSACTION_CONFLICT)."""
-    before = snapshot_of(pinned, state.metadata)
-    if delete_files(state.loaded, state.snapshot) != delete_files(state.loaded, before):
-        raise TrinityError(
-            "TRANSACTION_CONFLICT", f"Rows of '{pinned.full_name}' were deleted meanwhile; compact again."
-        )
-
-
-def _replaced(table: Table, path: str) -> TrinityError:
-    return TrinityError(
-        "TRANSACTION_CONFLICT",
-        f"'{path}' was to be replaced and is no longer part of table {'.'.join(table.name())}: another writer replaced "
-        "it first. Run the statement again.",
-    )
-
-
-def _operation(change: Change) -> Operation:
-    """Iceberg's word for a commit: readers of changes pass over a replace, whose rows are those of before."""
-    if change.rewrites:
-        return Operation.REPLACE
-    if not change.removed:
-        return Operation.APPEND
-    return Operation.OVERWRITE if change.added else Operation.DELETE
-
-
-def _schema_id(change: Change, current: int) -> int:
-    """The schema under which the commit's files are read: the one that the commit itself adds, if any."""
-    added = [u.schema_.schema_id for u in change.updates if u.action == "add-schema"]
-    return added[-1] if added else current
-
-
-def _magnitude(manifest: ManifestFile) -> int:
-    files = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
-    return int(math.log(max(files, 1), MERGE_AT))
+    def after(self, change: Change, version: int) -> None:
+        if change.deletes:
+            warn_of_views(self.table, version, before=self.live(), deletes=change.deletes)

@@ -19,50 +19,36 @@ from trinity.spi import (
     DataFile,
     HistoryEntry,
     InsertTableHandle,
-    MergeTableHandle,
     RepairResult,
     RewriteTableHandle,
-    RowOrder,
     SplitSource,
     TableDefinition,
     TableHandle,
-    Tier,
-    TransactionId,
     VacuumResult,
     append_stamp,
-    from_fragments,
-    from_merge_fragments,
 )
 from trinity.storage import (
+    Change,
     Entry,
     Location,
     ObjectStore,
     RowChanges,
-    as_read,
-    check_kept,
-    check_present,
-    check_replaced,
-    check_scope,
-    commit_loop,
-    commit_result,
-    commit_timeout_s,
+    commit_change,
     delete_around,
     delete_orphans,
-    deletes_of_fragments,
     held,
-    is_recorded,
     local_path,
+    on_newest,
 )
 from trinity_iceberg.added_files import brings_files
-from trinity_iceberg.carried import CREATED, INDEX, carried, lineage, version_of
-from trinity_iceberg.commit import Change, check_deletes, commit_change
-from trinity_iceberg.deletes import warn_of_views
+from trinity_iceberg.carried import CREATED, lineage, version_of
+from trinity_iceberg.commit import IcebergAttempt
 from trinity_iceberg.expire import delete_metadata, expire
-from trinity_iceberg.index import SIDECAR_FOLDER, FileIndex, open_index, put_index
+from trinity_iceberg.index import SIDECAR_FOLDER
 from trinity_iceberg.load import Tables
 from trinity_iceberg.names import CatalogNames
-from trinity_iceberg.order import folded_order
-from trinity_iceberg.partition import check_names, named_now, partition_spec
+from trinity_iceberg.partition import check_names, partition_spec
+from trinity_iceberg.producer import SnapshotChange, put_snapshot
 from trinity_iceberg.repair import Repair, made_by_trinity, registered_at
 from trinity_iceberg.schema import (
     definition_updates,
@@ -71,8 +57,7 @@ from trinity_iceberg.schema import (
     with_field_ids,
 )
 from trinity_iceberg.snapshot import Snapshots
-from trinity_iceberg.stamping import appended_order, stamp_updates
-from trinity_iceberg.state import State, txn_summary
+from trinity_iceberg.state import State
 from trinity_iceberg.swap import put_table, staged
 from trinity_iceberg.target import DATA_FOLDER, target_of
 
@@ -160,14 +145,15 @@ class IcebergMetadata(RowChanges):
         return made_by_trinity(table)
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def alter(state: State) -> None:
+        def alter(attempt: IcebergAttempt) -> None:
+            state = attempt.state
             changed = change(state.definition)
             if changed == state.definition:
                 return
             check_names(state.definition, changed, state.loaded.spec())
             updates = definition_updates(state.metadata, state.definition, changed)
             same = AssertCurrentSchemaId.model_validate({"current-schema-id": state.metadata.current_schema_id})
-            commit_change(self._snapshots, state, Change("alter", updates=updates, requirements=(same,)))
+            put_snapshot(self._snapshots, state, SnapshotChange("alter", updates=updates, requirements=(same,)))
 
         self._commit(table, alter)
 
@@ -194,72 +180,11 @@ class IcebergMetadata(RowChanges):
 
         return self._using(table, begin)
 
-    def finish_insert(
-        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
-    ) -> CommitResult:
-        table, files = insert.table, from_fragments(list(fragments))
-
-        def append(state: State) -> CommitResult:
-            if is_recorded(state.txns, txn):
-                return CommitResult(state.version, skipped=True)
-            if not files and not txn:
-                return CommitResult(state.version)
-            check_present(table, files)
-            insert.check_demands(state.definition)
-            added = named_now(files, insert.definition, state.loaded)
-            order = appended_order(insert, state, self._snapshots)
-            made = Change("append", added, summary=txn_summary(state, txn), order=order)
-            return commit_result(commit_change(self._snapshots, state, made), files)
-
-        return self._commit(table, append, insert.definition)
-
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return State.newest(self._load(table)).txns.get(application)
 
-    # -- row changes ------------------------------------------------------------------------------------
-
-    def finish_merge(
-        self,
-        merge: MergeTableHandle,
-        sources: Sequence[TableHandle],
-        fragments: Sequence[bytes],
-        txn: TransactionId | None = None,
-    ) -> CommitResult:
-        table = merge.table
-        files, gone = from_merge_fragments(fragments)
-
-        def change(state: State) -> CommitResult:
-            if is_recorded(state.txns, txn):
-                return CommitResult(state.version, skipped=True)
-            live = as_read(merge, self._snapshots.live(table, state))
-            check_scope(merge, self._snapshots.changes(table, state), live, gone)
-            check_present(table, files)
-            merge.insert.check_demands(state.definition)
-            added = named_now(files, merge.insert.definition, state.loaded)
-            updates, requirements = stamp_updates(state, merge.insert)
-            order = RowOrder() if updates else None  # the first that there is to remember
-            summary = txn_summary(state, txn)
-            made = Change("merge", added, gone, summary, updates, order=order, requirements=requirements)
-            return commit_result(commit_change(self._snapshots, state, made), files)
-
-        return self._commit(table, change, merge.insert.definition)
-
-    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
-        store = ObjectStore(table.location)
-
-        def change(state: State) -> CommitResult:
-            if is_recorded(state.txns, txn):
-                return CommitResult(state.version, skipped=True)
-            live, sidecar = self._snapshots.files(table, state)
-            if not (live or sidecar or txn):
-                return CommitResult(state.version)
-            name, updates = put_index(FileIndex(), store, state.metadata) if sidecar else (None, ())
-            summary = {**({INDEX: name} if name else {}), **txn_summary(state, txn)}
-            order = folded_order(state.metadata, state.version)
-            made = Change("truncate", (), frozenset(f.path for f in live), summary, updates, order=order)
-            return commit_result(commit_change(self._snapshots, state, made), live)
-
-        return self._commit(table, change)
+    def commit(self, change: Change) -> CommitResult:
+        return self._commit(change.table, lambda attempt: commit_change(attempt, change), change.written)
 
     # -- compaction and care ----------------------------------------------------------------------------
 
@@ -271,60 +196,10 @@ class IcebergMetadata(RowChanges):
 
         return self._using(table, begin)
 
-    def finish_rewrite(
-        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
-    ) -> CommitResult:
-        table, files = rewrite.table, from_fragments(list(fragments))
-        aside = tuple(f for f in files if f.tier is Tier.SIDECAR)
-        rows = [f for f in files if f.tier is not Tier.SIDECAR]
-        store, removed = ObjectStore(table.location), frozenset(f.path for f in rewrite.replaced)
-
-        def swap(state: State) -> CommitResult:
-            check_present(table, files)
-            check_replaced(rewrite, self._snapshots.live(table, state))
-            added = named_now(rows, rewrite.definition, state.loaded)
-            if rewrite.definition.external:  # whose rows have their order by the sequence number of the new files
-                check_deletes(table, state)
-                made = Change("compact", added, removed)
-                return commit_result(commit_change(self._snapshots, state, made), files)
-            index = open_index(store, carried(state.metadata).get(INDEX))
-            index = index.rewritten(store, removed, rows, aside if replace_sidecar else index.sidecar)
-            name, updates = put_index(index, store, state.metadata)
-            order = folded_order(state.metadata, table.version or 0) if replace_sidecar else None
-            made = Change("compact", added, removed, {INDEX: name}, updates, rewrites=True, order=order)
-            return commit_result(commit_change(self._snapshots, state, made), files)
-
-        return self._commit(table, swap, rewrite.definition)
-
     def begin_resolve(
         self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
     ) -> RewriteTableHandle:
         return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
-
-    def finish_resolve(
-        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
-    ) -> CommitResult:
-        table, files, marks = rewrite.table, from_fragments(list(fragments)), deletes_of_fragments(deletes)
-        aside = tuple(f for f in files if f.tier is Tier.SIDECAR)
-        rows = [f for f in files if f.tier is not Tier.SIDECAR]
-        store, removed = ObjectStore(table.location), frozenset(f.path for f in rewrite.replaced)
-
-        def swap(state: State) -> CommitResult:
-            check_present(table, files, (path for mark in marks for path in mark.deletes.paths))
-            live = self._snapshots.live(table, state)
-            check_replaced(rewrite, live)
-            check_kept(rewrite, live, {mark.of for mark in marks})
-            added = named_now(rows, rewrite.definition, state.loaded)
-            index = open_index(store, carried(state.metadata).get(INDEX)).rewritten(store, removed, rows, aside)
-            name, updates = put_index(index, store, state.metadata)
-            order = folded_order(state.metadata, table.version or 0)
-            summary = {INDEX: name}
-            made = Change("resolve", added, removed, summary, updates, rewrites=True, order=order, deletes=marks)
-            done = commit_result(commit_change(self._snapshots, state, made), files, marks)
-            warn_of_views(table, done.version, before=live, deletes=marks)
-            return done
-
-        return self._commit(table, swap, rewrite.definition)
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
         loaded = self._load(table)
@@ -332,7 +207,7 @@ class IcebergMetadata(RowChanges):
         definition = State.newest(loaded).definition
         gone = delete_around(
             lambda: self.delete_unneeded(table, older_than_ms),
-            lambda: self._commit(table, lambda newest: expire(newest.loaded, older_than_ms), definition),
+            lambda: self._commit(table, lambda attempt: expire(attempt.state.loaded, older_than_ms), definition),
         )
         oldest = [version_of(s) for s in lineage(self._load(table).metadata)] or [0]
         return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
@@ -378,20 +253,21 @@ class IcebergMetadata(RowChanges):
         return state
 
     def _commit(
-        self, table: TableHandle, change: Callable[[State], _T], definition: TableDefinition | None = None
+        self, table: TableHandle, use: Callable[[IcebergAttempt], _T], known: TableDefinition | None = None
     ) -> _T:
-        """Reload, check, commit, until no other writer comes between, for as long as the table's options say.
+        """Load the newest version, check, commit; see :func:`~trinity.storage.on_newest`.
 
         Args:
             table: the table.
-            change: one attempt, told the newest state.
-            definition: has the options; loaded when left out.
+            use: makes one attempt.
+            known: what is known of the table; loaded when left out.
         """
-        if definition is None:
-            loaded = self._load(table)
-            table, definition = table.pinned(None, str(loaded.metadata.table_uuid)), State.newest(loaded).definition
+        if known is None:
+            known = State.newest(self._load(table)).definition
 
-        def attempt() -> _T:
-            return self._using(table, lambda loaded: change(State.newest(loaded)))
+        def attempt(newest: TableHandle) -> _T:
+            return self._using(
+                newest, lambda loaded: use(IcebergAttempt(self._snapshots, newest, State.newest(loaded)))
+            )
 
-        return commit_loop(table.location, attempt, commit_timeout_s(definition.properties))
+        return on_newest(table, known, attempt)

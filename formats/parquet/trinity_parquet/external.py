@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,21 +24,18 @@ from trinity.spi import (
     SplitSource,
     TableDefinition,
     TableHandle,
-    TransactionId,
-    from_fragments,
-    from_merge_fragments,
 )
 from trinity.storage import (
     OWN_ENDING,
+    Attempt,
+    Change,
     FileChange,
     Location,
     ObjectStore,
     SingleTable,
-    check_scope,
-    commit_loop,
-    commit_result,
-    commit_timeout_s,
+    commit_change,
     file_uri,
+    on_newest,
     quoted,
     read_files,
     spark_schema,
@@ -95,54 +92,36 @@ class FolderTable(SingleTable):
         pinned, definition = replace(table, version=listing.version), listing.definition((table.schema, table.table))
         return FolderInsert(pinned, definition, _target(table, definition), frozenset(listing.marks.items()))
 
-    def finish_insert(
-        self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
-    ) -> CommitResult:
-        self._refuse_txn(insert, txn)
-        return self._publish(insert, from_fragments(list(fragments)), lambda _: None)
-
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return None
 
-    def finish_merge(
-        self,
-        merge: MergeTableHandle,
-        sources: Sequence[TableHandle],
-        fragments: Sequence[bytes],
-        txn: TransactionId | None = None,
-    ) -> CommitResult:
-        self._refuse_txn(merge.insert, txn)
-        files, gone = from_merge_fragments(fragments)
-
-        def check(listing: Listing) -> None:
-            check_scope(merge, _changes(merge, listing), listing.times, gone)
-
-        return self._publish(merge.insert, files, check)
+    def commit(self, change: Change) -> CommitResult:
+        """Make staged files part of the folder; they go where it is known that no commit came of them."""
+        begun = change.rewrite or change.insert
+        assert begun is not None  # a folder is not truncated
+        try:
+            if change.txn is not None:
+                raise TrinityError(
+                    "NOT_SUPPORTED",
+                    f"Table '{change.table.full_name}' is a folder of Parquet files, which has no place for a txn; use "
+                    "Delta or Iceberg, or a table that Trinity makes.",
+                )
+            done = on_newest(
+                change.table, begun.definition, lambda newest: commit_change(self._attempt(newest), change)
+            )
+        except Exception as error:
+            if not (isinstance(error, TrinityError) and error.code == "COMMIT_STATE_UNKNOWN"):
+                self._folder.discard(begun.target)
+            raise
+        if not change.files:
+            self._folder.discard(begun.target)
+        return done
 
     # -- compaction ---------------------------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         insert = self.begin_insert(replace(table, version=None))
         return RewriteTableHandle(insert.table, insert.definition, insert.target, tuple(replaced))
-
-    def finish_rewrite(
-        self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
-    ) -> CommitResult:
-        files, newest = from_fragments(list(fragments)), replace(rewrite.table, version=None)
-
-        def attempt() -> CommitResult:
-            listing = self._settled(newest)
-            if gone := sorted({f.path for f in rewrite.replaced} - listing.times.keys()):
-                raise TrinityError(
-                    "TRANSACTION_CONFLICT",
-                    f"'{gone[0]}' of table '{newest.full_name}' was removed meanwhile; compact again.",
-                )
-            self._folder.commit(listing, rewrite.target, files, [f.path for f in rewrite.replaced])
-            with contextlib.suppress(TrinityError):
-                listing = self._listing(newest)
-            return commit_result(listing.version, files)
-
-        return self._committed(newest, rewrite, attempt)
 
     # -- helpers ------------------------------------------------------------------------------------------
 
@@ -156,49 +135,64 @@ class FolderTable(SingleTable):
             )
         return listing
 
-    def _settled(self, table: TableHandle) -> Listing:
-        """The folder as it is when no commit is under way."""
-        listing = self._listing(table)
-        if listing.settled:
-            return listing
-        self._folder.settle()
-        return self._listing(table)
+    def _attempt(self, newest: TableHandle) -> _Attempt:
+        """Look at the folder as it is when no commit is under way."""
+        listing = self._listing(newest)
+        if not listing.settled:
+            self._folder.settle()
+            listing = self._listing(newest)
+        return _Attempt(self._folder, newest, listing)
 
-    def _publish(
-        self, insert: InsertTableHandle, files: Sequence[DataFile], check: Callable[[Listing], None]
-    ) -> CommitResult:
-        """Makes staged files part of the folder, in their order, in one commit."""
-        newest = replace(insert.table, version=None)
 
-        def attempt() -> CommitResult:
-            listing = self._settled(newest)
-            check(listing)
-            if not files:
-                self._folder.discard(insert.target)
-                return CommitResult(listing.version)
-            return commit_result(self._folder.commit(listing, insert.target, files), files)
+@dataclass(frozen=True)
+class _Attempt(Attempt):
+    """An attempt at a commit.
 
-        return self._committed(newest, insert, attempt)
+    Attributes:
+        folder: the folder.
+        table: its handle.
+        listing: what it holds.
+    """
 
-    def _committed(
-        self, table: TableHandle, write: InsertTableHandle | RewriteTableHandle, attempt: Callable[[], CommitResult]
-    ) -> CommitResult:
-        """Run a commit's loop; what is staged goes where it is known that no commit came of it."""
-        try:
-            return commit_loop(table.location, attempt, commit_timeout_s(write.definition.properties))
-        except Exception as error:
-            if not (isinstance(error, TrinityError) and error.code == "COMMIT_STATE_UNKNOWN"):
-                self._folder.discard(write.target)
-            raise
+    folder: Folder
+    table: TableHandle
+    listing: Listing
 
-    def _refuse_txn(self, insert: InsertTableHandle, txn: TransactionId | None) -> None:
-        if txn is not None:
-            self._folder.discard(insert.target)
-            raise TrinityError(
-                "NOT_SUPPORTED",
-                f"Table '{insert.table.full_name}' is a folder of Parquet files, which has no place for a txn; use "
-                "Delta or Iceberg, or a table that Trinity makes.",
-            )
+    @property
+    def txns(self) -> Mapping[str, int]:
+        return {}
+
+    @property
+    def version(self) -> int:
+        return self.listing.version
+
+    @property
+    def definition(self) -> TableDefinition:
+        return self.listing.definition((self.table.schema, self.table.table))
+
+    def live(self) -> Collection[DataFile]:
+        return self.listing.files
+
+    def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
+        """Return the change since a statement began; compactions are part of it, as they leave no mark."""
+        assert isinstance(merge.insert, FolderInsert)
+        same = merge.insert.files & self.listing.marks.items()
+        paths = {path for path, _ in same}
+        added = [f for f in self.listing.files if f.path not in paths]
+        return [FileChange(self.version, added, same != merge.insert.files)]
+
+    def check_files(self, change: Change) -> None:
+        """Leave it to ``put``, which looks at all that is staged at once."""
+
+    def put(self, change: Change) -> int:
+        if change.rewrite is not None:
+            replaced = [f.path for f in change.rewrite.replaced]
+            self.folder.commit(self.listing, change.rewrite.target, change.files, replaced)
+            with contextlib.suppress(TrinityError):
+                return self.folder.list(self.table.full_name).version
+        if change.insert is None or not change.files:
+            return self.version
+        return self.folder.commit(self.listing, change.insert.target, change.files)
 
 
 @dataclass(frozen=True)
@@ -206,15 +200,6 @@ class FolderInsert(InsertTableHandle):
     """With the files that the folder held, and their marks: no commit says later which have gone."""
 
     files: frozenset[tuple[str, Mark]]
-
-
-def _changes(merge: MergeTableHandle, listing: Listing) -> list[FileChange]:
-    """The changes of the folder since a statement began; compactions are among them, as they leave no mark."""
-    assert isinstance(merge.insert, FolderInsert)
-    same = merge.insert.files & listing.marks.items()
-    paths = {path for path, _ in same}
-    added = [f for f in listing.files if f.path not in paths]
-    return [FileChange(listing.version, added, same != merge.insert.files)]
 
 
 def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:

@@ -1,0 +1,90 @@
+"""Conflicts: what a statement saw of a table, held against what others have committed since (L7, K6, R1)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from trinity.errors import TrinityError
+from trinity.spi import DataFile, MergeTableHandle, RewriteTableHandle
+
+__all__ = ["KEEPS_ROWS", "FileChange", "check_rewrite", "check_scope"]
+
+KEEPS_ROWS: Final = frozenset({"compact", "resolve"})
+"""Operations that change files and no rows: the rows after one are those before it (L3)."""
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """One commit's change of a table's files. Compactions change nothing: the rows after one are those before it (L3).
+
+    Attributes:
+        version: the commit's.
+        added: the files that it added, whether or not they are still live; absolute paths.
+        removed: whether it removed files.
+    """
+
+    version: int
+    added: Sequence[DataFile] = ()
+    removed: bool = False
+
+
+def check_scope(
+    merge: MergeTableHandle, others: Iterable[FileChange] | None, live: Iterable[DataFile], removed: Iterable[str]
+) -> None:
+    """Check what a statement read against what others committed since it pinned its version (L7).
+
+    Live files alone do not tell: a truncation leaves none, and a compaction takes tombstones out of sight.
+
+    Args:
+        merge: the statement; its scope says what it read.
+        others: what each commit since then did, compactions left out; None when that is not known any more.
+        live: the files of the newest version.
+        removed: paths of the files that the statement replaces.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT naming the file or the version.
+    """
+    if others is None:
+        raise _conflict(merge, "what was committed after it is not known any more")
+    definition = merge.insert.definition
+    names = definition.stored_names
+    for change in others:
+        for file in change.added:
+            if merge.scope.concerns(file.renamed(names)):
+                raise _conflict(merge, f"rows were committed in '{file.path}' after it")
+        if change.removed and definition.keyed:  # of a plain table the statement names the files that it read
+            raise _conflict(merge, f"version {change.version} removed rows after it")
+    unchanged = {f.path for f in live if f.deletes == merge.deletes.get(f.path)}
+    for path in (*merge.scope.files, *removed):
+        if path not in unchanged:
+            raise _conflict(merge, f"'{path}' was replaced, or rows of it were deleted, after it")
+
+
+def check_rewrite(rewrite: RewriteTableHandle, live: Iterable[DataFile], touched: Collection[str]) -> None:
+    """Check that the files of a compaction are live, with the rows that they had (K6, R1).
+
+    Args:
+        rewrite: the compaction.
+        live: the files of the newest version.
+        touched: paths of the files that stay and have rows deleted.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT naming a file.
+    """
+    now = {(f.path, f.deletes) for f in live}
+    read = {(f.path, f.deletes) for f in (*rewrite.replaced, *(f for f in rewrite.kept if f.path in touched))}
+    if gone := read - now:
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"'{min(path for path, _ in gone)}' of '{rewrite.table.full_name}' was replaced, had rows deleted, or was "
+            "removed meanwhile; compact again.",
+        )
+
+
+def _conflict(merge: MergeTableHandle, what: str) -> TrinityError:
+    return TrinityError(
+        "TRANSACTION_CONFLICT",
+        f"The statement read version {merge.table.version} of '{merge.table.full_name}', and {what}. Run it again.",
+    )
