@@ -32,7 +32,7 @@ class FeedBench(CatalogBench):
             after = table.upsert(spark.read.parquet(changed)).version
         for case, budget in (("changes, computed", 0.3), ("changes, lookup", 0.05)):
             if budget < 0.3:
-                keep(table, [after])
+                keep(table, table.connector.metadata.history(table.handle), [after])
             ours, reference = in_turns(
                 self.runs, lambda: scan(table.changes(before, after)), lambda: scan(table.to_df())
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import pytest
 from tests.support.changes import defined_changes, feed
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.feed.changelog import found_changes, prune
-from trinity.engine.feed.kept import keep
+from trinity.engine.feed.kept import keep as kept_changes
 from trinity.merge.changelog import changelog_producer
-from trinity.storage.changelog import CHANGELOG
+from trinity.storage.changelog import CHANGELOG, KeptChanges
 
 
 def made(session: Session, fmt: str, options: str = "") -> Table:
@@ -28,6 +29,11 @@ def put(table: Table, *rows: tuple[Any, ...]) -> int:
     names, kinds = ("id", "ts", "v"), (pa.int32(), pa.int64(), pa.string())
     columns = [pa.array(c, k) for c, k in zip(zip(*rows, strict=True), kinds, strict=True)]
     return table.upsert(pa.table(columns, names=names)).version
+
+
+def keep(table: Table, wanted: Sequence[int], place: str | None = None) -> list[KeptChanges]:
+    """Sees to the changes of versions; see :func:`trinity.engine.feed.kept.keep`."""
+    return kept_changes(table, table.connector.metadata.history(table.handle), wanted, place)
 
 
 def versions(table: Table) -> list[int]:
@@ -81,7 +87,7 @@ def test_kept_changes_are_those_that_are_computed(session: Session, fmt: str) ->
 def prune_all(table: Table) -> None:
     for path in files(table, ".json"):
         path.unlink()
-    prune(table, int(time.time() * 1000) + 1000)
+    prune(table, table.connector.metadata.history(table.handle), int(time.time() * 1000) + 1000)
     assert files(table, ".trinity") == []
 
 

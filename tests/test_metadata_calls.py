@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -156,3 +157,28 @@ def test_a_definition_lists_no_files(table: Table) -> None:
         assert [c.name for c in table.definition.visible] == ["k", "v"]
         assert table.definition == table.splits().definition
     assert found == {"get_table_definition": 2, "get_splits": 1}
+
+
+def test_changes_ask_for_the_history_once(table: Table) -> None:
+    first = table.connector.metadata.history(table.handle)[0].version
+    with _counting(table.connector.metadata) as found:
+        assert table.changes(first).count() == 3
+    assert found["history"] == 1
+
+
+@pytest.mark.full
+def test_a_micro_batch_asks_for_the_history_once_to_plan_and_once_for_its_files(
+    table: Table, session: Session, tmp_path: Path
+) -> None:
+    """Spark asks in turn how far the table is and for a batch's files; what was known of a commit is not read again."""
+    rows: list[int] = []
+    frame = session.spark.readStream.format("trinity").option("table", str(table.name)).load()
+    stream = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(
+        lambda batch, _: rows.append(batch.count())
+    )
+    stream.trigger(availableNow=True).start().awaitTermination()
+    (table.upsert if table.definition.keyed else table.append)(_rows(4))
+    with _counting(table.connector.metadata) as found:
+        stream.trigger(availableNow=True).start().awaitTermination()
+    assert rows == [3, 1]
+    assert found["history"] == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,10 @@ from pyiceberg.io.pyarrow import PyArrowFile
 
 import trinity
 from trinity import Column, Session
-from trinity.storage import ObjectStore
+from trinity.merge.parse import _Parser
+from trinity.merge.spec import MergeSpec
+from trinity.spi import TableDefinition
+from trinity.storage import ObjectStore, Stat
 from trinity.table import Table
 
 _KINDS: Final = {
@@ -110,3 +113,76 @@ def test_a_commit_of_another_session_is_seen(table: Table, warehouse: Path) -> N
     with trinity.connect(warehouse) as other:
         other.table(str(table.name)).upsert(_rows(7))
     assert table.splits().version == before + 1
+
+
+_LOADED: Final = {
+    "parquet": {"newest version": 2, "merge options": 1},
+    "delta": {"newest version": 2, "merge options": 1},
+    "iceberg": {"newest version": 4, "definition": 1, "merge options": 1, "list": 1},
+}
+"""Format -> what an upsert looks at, reads and parses: the newest version to begin and to commit, of Iceberg's also
+its catalog; the list of manifests that the commit before has written."""
+
+
+@pytest.mark.parametrize("fmt", _LOADED)
+def test_an_upsert_loads_the_metadata_once_to_begin_and_once_to_commit(fmt: str, tmp_path: Path) -> None:
+    with trinity.connect(tmp_path / "warehouse") as session:
+        columns = [Column("k", "int"), Column("v", "string")]
+        table = session.create_table(f"{fmt}.default.t", columns, primary_key=["k"])
+        for key in (1, 2):
+            table.upsert(_rows(key))
+        newest = max(path.name for path in Path(table.location).glob(_NEWEST[fmt]))
+        with _reading(table) as reads, _loading(newest) as loads:
+            table.upsert(_rows(3))
+    assert {**loads, **_most(reads, fmt)} == _LOADED[fmt]
+
+
+@pytest.mark.parametrize("fmt", ["parquet", "delta"])  # Iceberg's metadata have it
+def test_a_history_reads_what_it_has_not_read(fmt: str, tmp_path: Path) -> None:
+    with trinity.connect(tmp_path / "warehouse") as session:
+        table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("v", "string")])
+        table.append(_rows(1))
+        metadata = table.connector.metadata
+        for added in (2, 1, 0):
+            for key in range(added):
+                table.append(_rows(key))
+            with _reading(table) as reads:
+                history = metadata.history(table.handle)
+            # the first one also reads the commits of before
+            commits = [name for name in reads if re.fullmatch(*_KINDS[fmt].values(), name)]
+            assert len(commits) == (4 if added == 2 else added)
+        assert [entry.version for entry in history] == list(range(5))
+        with trinity.connect(tmp_path / "warehouse") as fresh:
+            assert fresh.table(str(table.name)).connector.metadata.history(table.handle) == history
+
+
+_NEWEST: Final = {
+    "parquet": "_trinity/log/[0-9]*.json",
+    "delta": "_delta_log/[0-9]*.json",
+    "iceberg": "metadata/*.metadata.json",
+}
+
+
+@contextmanager
+def _loading(newest: str) -> Iterator[Counter[str]]:
+    """Counts the looks at the file of the newest version, and what is parsed."""
+    found: Counter[str] = Counter()
+    stat, define, parse = ObjectStore.stat, TableDefinition.from_dict, _Parser.parse
+
+    def looked(store: ObjectStore, name: str) -> Stat | None:
+        found["newest version"] += name.endswith(newest)
+        return stat(store, name)
+
+    def defined(data: Mapping[str, Any]) -> TableDefinition:
+        found["definition"] += 1
+        return define(data)
+
+    def parsed(parser: _Parser) -> MergeSpec:
+        found["merge options"] += 1
+        return parse(parser)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ObjectStore, "stat", looked)
+        patch.setattr(TableDefinition, "from_dict", defined)
+        patch.setattr(_Parser, "parse", parsed)
+        yield found

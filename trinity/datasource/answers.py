@@ -178,33 +178,34 @@ def _batch(table: Target, place: str | None, question: Mapping[str, Any]) -> Any
     definition = table.definition
     for offset in (start, end):
         _check_id(table, definition, offset)
-    found = batch(str(table.name), history := _history(table), start, end)
+    history = _history(table)
+    found = batch(str(table.name), history, start, end)
     if found.rows is not None and changelog_producer(definition.properties) is ChangelogProducer.FULL_COMPACTION:
         # the changes that follow are those since then (C6)
         found = replace(found, rows=round_before(table, history, found.rows.version))
-    return _files(table, place, found)
+    return _files(table, place, history, found)
 
 
 def _read(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
     """The files of the rows of a version; or, with where they begin, of the changes up to it."""
-    start, end = question["start"], question["end"]
+    start, end, history = question["start"], question["end"], _history(table)
     if start is None:
-        rows = next((entry for entry in _history(table) if entry.version == end), None)
+        rows = next((entry for entry in history if entry.version == end), None)
         if rows is None:
-            raise unknown_version(table, end, _history(table))
-        return _files(table, place, Batch(rows=rows))
-    part = interval(table, Bound(start, inclusive=True), Bound(end, inclusive=True))
-    return _files(table, place, Batch(changes=tuple(part.entries)))
+            raise unknown_version(table, end, history)
+        return _files(table, place, history, Batch(rows=rows))
+    part = interval(table, history, Bound(start, inclusive=True), Bound(end, inclusive=True))
+    return _files(table, place, history, Batch(changes=tuple(part.entries)))
 
 
-def _files(table: Target, place: str | None, found: Batch) -> list[dict[str, Any]]:
+def _files(table: Target, place: str | None, history: list[HistoryEntry], found: Batch) -> list[dict[str, Any]]:
     parts: list[tuple[HistoryEntry, KeptChanges]] = []
     if place is not None:  # of a table that nobody vacuums
-        prune(table, int(time.time() * 1000) - _KEPT_MS, place)
+        prune(table, history, int(time.time() * 1000) - _KEPT_MS, place)
     if found.rows is not None:
         parts.append((found.rows, stored_rows(table, found.rows, place)))
     if found.changes:
-        kept = keep(table, [entry.version for entry in found.changes], place)
+        kept = keep(table, history, [entry.version for entry in found.changes], place)
         parts += zip(found.changes, kept, strict=True)
     return [
         {

@@ -63,7 +63,7 @@ def compacted(table: Target, strength: Strength, every: int | None = None) -> Co
 def _keep(table: Target, version: int) -> None:
     from trinity.engine.feed.kept import keep
 
-    changes = keep(table, [version])[0]
+    changes = keep(table, table.connector.metadata.history(table.handle), [version])[0]
     _log.debug("%s: the changes of version %d are on disk: %d rows.", table.name, version, changes.rows)
 
 

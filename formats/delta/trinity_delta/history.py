@@ -14,21 +14,15 @@ __all__ = ["history_entry"]
 _ALTERS: Final = frozenset({"RENAME COLUMN", "SET TBLPROPERTIES", "UPDATE SCHEMA"})
 
 
-def history_entry(version: int, actions: list[dict[str, Any]], previous_ms: int) -> HistoryEntry:
-    """The entry of ``history()`` for a commit.
-
-    Args:
-        version: its number.
-        actions: its actions.
-        previous_ms: time of the commit before it; times increase strictly (L10).
-    """
+def history_entry(version: int, actions: list[dict[str, Any]]) -> HistoryEntry:
+    """Return the entry of ``history()`` for a commit, by its number and its actions; its time is as it says itself."""
     found = by_kind(actions)
     info = found.get("commitInfo", [{}])[0]
     added, removed = found.get("add", []), found.get("remove", [])
     known = [rows for action in added if (rows := rows_of(action.get("stats"))) is not None]
     return HistoryEntry(
         version,
-        max(committed_ms(info), previous_ms + 1),
+        committed_ms(info),
         _operation(version, found, str(info.get("operation", ""))),
         {
             "added_files": len(added),

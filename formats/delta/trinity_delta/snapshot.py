@@ -10,6 +10,7 @@ import itertools
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from trinity.errors import TrinityError
@@ -134,12 +135,17 @@ class Snapshots:
         newest = self.state(table)
         kept = earliest_commit(store, table.full_name) if store.on_disk else listed(store).first or 0
         first = max(newest.oldest, kept)
-        entries: list[HistoryEntry] = []
+        with self._mutex:
+            known, found = self._known.get(store.root) or self._refresh(store, table), list[HistoryEntry]()
+
+        def read(version: int) -> HistoryEntry:
+            return history_entry(version, read_commit(store, table.full_name, version))
+
         for version in range(first, newest.version + 1):
-            actions = read_commit(store, table.full_name, version)
-            previous = entries[-1].timestamp_ms if entries else 0
-            entries.append(history_entry(version, actions, previous))
-        return entries
+            entry = known.entries.get(version, partial(read, version))
+            least = found[-1].timestamp_ms + 1 if found else 1  # times increase strictly (L10)
+            found.append(entry if entry.timestamp_ms >= least else replace(entry, timestamp_ms=least))
+        return found
 
     def readable(self, table: TableHandle) -> Iterable[State]:
         """The states of the versions that no vacuum of Trinity's took, oldest first."""
@@ -250,7 +256,7 @@ class Snapshots:
         while stamp := commit_stamp(store, known.newest + 1):
             known.newest, known.stamp = known.newest + 1, stamp
             if stamp.size != known.kept.pop(known.newest, stamp.size):  # another engine put its own over that one
-                known.states.drop(lambda number: number >= known.newest)
+                known.forget_from(known.newest)
         return known
 
     def _listed(self, store: ObjectStore, table: TableHandle, known: Known | None) -> Known:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.table import Table as IcebergTable
 
 from tests.support.adapter import KEYED, append, code_of, compact, stored, write
 from tests.support.alter import add_column, set_properties
@@ -18,6 +17,7 @@ from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import Column, ConnectorContext, SinkId, TableHandle
 from trinity_iceberg import IcebergConnector, IcebergFormat
 from trinity_iceberg.load import Tables
+from trinity_iceberg.state import State
 
 
 def test_history_has_strictly_increasing_times(
@@ -131,7 +131,7 @@ def test_a_table_that_is_dropped_while_it_is_read_is_not_damaged(
 
     load = Tables.load
 
-    def load_and_drop(*arguments: Any) -> IcebergTable:
+    def load_and_drop(*arguments: Any) -> State:
         loaded = load(*arguments)
         monkeypatch.setattr(Tables, "load", load)
         lake.metadata.drop_table(table)

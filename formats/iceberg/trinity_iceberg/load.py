@@ -8,7 +8,6 @@ import pydantic
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
-from pyiceberg.table import Table
 
 from trinity.errors import TrinityError, first_line
 from trinity.spi import TableHandle
@@ -18,6 +17,7 @@ from trinity_iceberg.metadata_files import damaged, read_metadata
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.repair import metadata_file
 from trinity_iceberg.sql_tables import stat_of
+from trinity_iceberg.state import State
 from trinity_iceberg.trouble import TROUBLE, catalog_trouble, load_table
 
 __all__ = ["Tables"]
@@ -37,33 +37,33 @@ class Tables:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         # of a table the newest metadata alone: many of them alive are as many for Python's collector to walk through
-        self._read: Cache[tuple[str, str], tuple[str, Stat | None, Table]] = Cache(CACHED_TABLES)
+        self._read: Cache[tuple[str, str], tuple[str, Stat | None, State]] = Cache(CACHED_TABLES)
 
-    def load(self, table: TableHandle) -> Table:
-        """The table as it is now.
+    def load(self, table: TableHandle) -> State:
+        """Return the newest version of a table; the same one as long as nobody commits.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT for one made anew; BAD_DATA naming the metadata file.
         """
         try:
-            loaded = self._present(table)
+            newest = self._present(table)
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise no_table(table.full_name) from error
         except TROUBLE as error:
             raise catalog_trouble(table.catalog, error) from error
         except (OSError, MemoryError, ValidationError, ValueError, KeyError, TypeError) as error:
             raise system_trouble(error, table.location) or _unreadable(self._catalog, table, error) from error
-        table.check_same(str(loaded.metadata.table_uuid))
-        if self._has_moved(table, loaded):
+        table.check_same(str(newest.metadata.table_uuid))
+        if self._has_moved(table, newest):
             raise no_table(table.full_name)
-        return loaded
+        return newest
 
-    def _has_moved(self, table: TableHandle, loaded: Table) -> bool:
+    def _has_moved(self, table: TableHandle, newest: State) -> bool:
         """True when another table has the name by now: in a bucket that lies elsewhere, where its files have to go."""
         by_name = in_bucket(table.location) and not isinstance(self._catalog, LocationCatalog)
-        return by_name and local_path(loaded.metadata.location) != table.location
+        return by_name and local_path(newest.metadata.location) != table.location
 
-    def _present(self, table: TableHandle) -> Table:
+    def _present(self, table: TableHandle) -> State:
         name = identifier_of(table.schema, table.table)
         file = metadata_file(self._catalog, table)
         here, stat = stat_of(file) if file else (False, None)
@@ -71,9 +71,10 @@ class Tables:
             self._read.put(name, known)
             return known[2]
         loaded = load_table(self._catalog, name)
+        newest = State.newest(loaded)
         if loaded.metadata_location == file and here:  # else another commit came between
-            self._read.put(name, (file, stat, loaded))
-        return loaded
+            self._read.put(name, (file, stat, newest))
+        return newest
 
 
 def _unreadable(catalog: Catalog, table: TableHandle, error: Exception) -> TrinityError:

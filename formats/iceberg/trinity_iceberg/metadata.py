@@ -9,7 +9,6 @@ from typing import Final, TypeVar
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import assign_fresh_schema_ids
-from pyiceberg.table import Table
 from pyiceberg.table.update import AssertCurrentSchemaId
 
 from trinity.errors import TrinityError
@@ -106,7 +105,7 @@ class IcebergMetadata(RowChanges):
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
         try:
-            loaded = self._load(TableHandle(self._catalog, schema, table, ""))
+            newest = self._load(TableHandle(self._catalog, schema, table, ""))
         except TrinityError as error:
             if error.code == "TABLE_NOT_FOUND":
                 return None
@@ -114,7 +113,7 @@ class IcebergMetadata(RowChanges):
             if error.code not in ("BAD_DATA", "NOT_SUPPORTED") or location is None:
                 raise
             return TableHandle(self._catalog, schema, table, location)  # so that it can be repaired, or dropped
-        return TableHandle(self._catalog, schema, table, local_path(loaded.metadata.location))
+        return TableHandle(self._catalog, schema, table, local_path(newest.metadata.location))
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         schema, name = definition.schema, definition.name
@@ -160,28 +159,28 @@ class IcebergMetadata(RowChanges):
     # -- versions ---------------------------------------------------------------------------------------
 
     def get_table_definition(self, table: TableHandle) -> TableDefinition:
-        state = State.at(table, self._load(table))
+        state = self._load(table).at(table)
         state.check_readable(table)
         return state.definition
 
     def get_splits(self, table: TableHandle) -> SplitSource:
-        return self._using(table, lambda loaded: self._snapshots.split_source(table, loaded))
+        return self._using(table, lambda newest: self._snapshots.split_source(table, newest))
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
-        return self._snapshots.history(self._load(table))
+        return self._snapshots.history(self._load(table).loaded)
 
     # -- appends ----------------------------------------------------------------------------------------
 
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        def begin(loaded: Table) -> InsertTableHandle:
-            state = self._begin(table, loaded)
+        def begin(newest: State) -> InsertTableHandle:
+            state = self._begin(table, newest)
             pinned = table.pinned(state.version, state.definition.id)
             return InsertTableHandle(pinned, *target_of(table, state, append_stamp(state.version)))
 
         return self._using(table, begin)
 
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
-        return State.newest(self._load(table)).txns.get(application)
+        return self._load(table).txns.get(application)
 
     def commit(self, change: Change) -> CommitResult:
         return self._commit(change.table, lambda attempt: commit_change(attempt, change), change.written)
@@ -189,8 +188,8 @@ class IcebergMetadata(RowChanges):
     # -- compaction and care ----------------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
-        def begin(loaded: Table) -> RewriteTableHandle:
-            state = self._begin(table, loaded)
+        def begin(newest: State) -> RewriteTableHandle:
+            state = self._begin(table, newest)
             pinned = table.pinned(state.version, state.definition.id)
             return RewriteTableHandle(pinned, *target_of(table, state, OLDEST), tuple(replaced))
 
@@ -202,9 +201,8 @@ class IcebergMetadata(RowChanges):
         return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
 
     def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        loaded = self._load(table)
-        table = table.pinned(None, str(loaded.metadata.table_uuid))
-        definition = State.newest(loaded).definition
+        definition = self._load(table).definition
+        table = table.pinned(None, definition.id)
         gone = delete_around(
             lambda: self.delete_unneeded(table, older_than_ms),
             lambda: self._commit(table, lambda attempt: expire(attempt.state.loaded, older_than_ms), definition),
@@ -214,7 +212,7 @@ class IcebergMetadata(RowChanges):
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         """Deletes the files that no readable version needs, and returns those of data and sidecar."""
-        needed = self._using(table, lambda loaded: self._snapshots.referenced(table, loaded))
+        needed = self._using(table, lambda newest: self._snapshots.referenced(table, newest.loaded))
         store = ObjectStore(table.location)
         gone = [
             entry
@@ -225,31 +223,30 @@ class IcebergMetadata(RowChanges):
         return gone
 
     def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
-        return Repair(self._iceberg, table, self._load).run(version, dry_run=dry_run)
+        return Repair(self._iceberg, table, lambda at: self._load(at).loaded).run(version, dry_run=dry_run)
 
     # -- helpers ----------------------------------------------------------------------------------------
 
-    def _load(self, table: TableHandle) -> Table:
-        """The table as it is now. Raises as :meth:`Tables.load`."""
+    def _load(self, table: TableHandle) -> State:
+        """Return the newest version. Raises as :meth:`Tables.load`."""
         return self._tables.load(table)
 
-    def _using(self, table: TableHandle, use: Callable[[Table], _T]) -> _T:
-        """The result of a function of the table as it is now. Metadata that a DROP takes away is not damaged."""
-        loaded = self._load(table)
+    def _using(self, table: TableHandle, use: Callable[[State], _T]) -> _T:
+        """Return the result of a function of the newest version. Metadata that a DROP takes away is not damaged."""
+        newest = self._load(table)
         try:
-            return use(loaded)
+            return use(newest)
         except TrinityError as error:
             if error.code == "BAD_DATA":
-                self._load(table.pinned(table.version, str(loaded.metadata.table_uuid)))
+                self._load(table.pinned(table.version, str(newest.metadata.table_uuid)))
             raise
 
-    def _begin(self, table: TableHandle, loaded: Table) -> State:
-        """The state that a statement writes to."""
-        state = State.at(table, loaded)
-        newest = loaded.metadata.current_snapshot()
-        state.check_writable(table, self._snapshots.manifest_list(loaded, newest))
-        if brings_files(loaded):  # which reads may refuse
-            self._snapshots.files(table, State.newest(loaded))
+    def _begin(self, table: TableHandle, newest: State) -> State:
+        """Return the version that a statement writes to."""
+        state = newest.at(table)
+        state.check_writable(table, self._snapshots.manifest_list(newest.loaded, newest.snapshot))
+        if brings_files(newest.loaded):  # which reads may refuse
+            self._snapshots.files(table, newest)
         return state
 
     def _commit(
@@ -263,11 +260,9 @@ class IcebergMetadata(RowChanges):
             known: what is known of the table; loaded when left out.
         """
         if known is None:
-            known = State.newest(self._load(table)).definition
+            known = self._load(table).definition
 
         def attempt(newest: TableHandle) -> _T:
-            return self._using(
-                newest, lambda loaded: use(IcebergAttempt(self._snapshots, newest, State.newest(loaded)))
-            )
+            return self._using(newest, lambda state: use(IcebergAttempt(self._snapshots, newest, state)))
 
         return on_newest(table, known, attempt)

@@ -50,9 +50,9 @@ class Snapshots:
             return []
         return self._lists.get(snapshot.manifest_list, lambda: live_manifests(read_manifests(table.io, snapshot)))
 
-    def split_source(self, handle: TableHandle, table: Table) -> SplitSource:
-        """The version as a read sees it."""
-        state, metadata = State.at(handle, table), table.metadata
+    def split_source(self, handle: TableHandle, newest: State) -> SplitSource:
+        """Return the handle's version as a read sees it, by the newest one."""
+        state, metadata, table = newest.at(handle), newest.metadata, newest.loaded
         snapshot, storage = state.snapshot, read_schema(metadata, state.schema)
         state.check_readable(handle)
         native = None

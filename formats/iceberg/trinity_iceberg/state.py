@@ -37,15 +37,16 @@ class State:
     schema: Schema
 
     @classmethod
-    def at(cls, table: TableHandle, loaded: Table) -> State:
-        """The handle's version, or the newest. Raises as :func:`snapshot_of`."""
-        snapshot = snapshot_of(table, loaded.metadata)
-        return cls(loaded, snapshot, schema_of(loaded.metadata, snapshot))
-
-    @classmethod
     def newest(cls, loaded: Table) -> State:
-        """The newest version."""
+        """Return the newest version."""
         return cls(loaded, loaded.metadata.current_snapshot(), loaded.schema())
+
+    def at(self, table: TableHandle) -> State:
+        """Return the handle's version, or of the newest this one. Raises as :func:`snapshot_of`."""
+        snapshot = snapshot_of(table, self.metadata)
+        if snapshot is self.snapshot:
+            return self
+        return State(self.loaded, snapshot, schema_of(self.metadata, snapshot))
 
     @property
     def version(self) -> int:

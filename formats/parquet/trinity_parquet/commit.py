@@ -6,17 +6,17 @@ from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, TableVersio
 from trinity_parquet.manifest import (
     LOG,
     NEWEST,
-    Change,
+    Manifest,
     checkpoint_name,
     manifest_name,
     to_checkpoint,
     to_hint,
 )
 
-__all__ = ["commit_change", "delete_log", "write_checkpoint", "write_hint"]
+__all__ = ["put_manifest", "delete_log", "write_checkpoint", "write_hint"]
 
 
-def commit_change(store: ObjectStore, change: Change) -> None:
+def put_manifest(store: ObjectStore, change: Manifest) -> None:
     """Puts the manifest of a version.
 
     Raises:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from trinity.spi import HistoryEntry
-from trinity_parquet.manifest import Change
+from trinity_parquet.manifest import Manifest
 
 __all__ = ["history_entry"]
 
 
-def history_entry(change: Change) -> HistoryEntry:
+def history_entry(change: Manifest) -> HistoryEntry:
     """The entry of ``history()`` for a commit."""
     details = {
         "added_files": len(change.added),

@@ -20,7 +20,7 @@ __all__ = [
     "LOG",
     "NEWEST",
     "REMEDY",
-    "Change",
+    "Manifest",
     "begins",
     "checkpoint_name",
     "from_checkpoint",
@@ -38,8 +38,8 @@ REMEDY = "restore it from a copy, or go back to the newest version that can be r
 
 
 @dataclass(frozen=True)
-class Change:
-    """The change that one version makes; absolute paths.
+class Manifest:
+    """What one version changes of the one before; absolute paths.
 
     ``commit`` is unique: by it a writer knows its own manifest. ``parent`` is that of the version before, empty where
     the manifest begins.
@@ -57,7 +57,7 @@ class Change:
     parent: str = ""
 
     @classmethod
-    def between(cls, before: TableVersion | None, after: TableVersion) -> Change:
+    def between(cls, before: TableVersion | None, after: TableVersion) -> Manifest:
         """The change that a version makes to the one before it; all of it where there is None."""
         facts = (after.number, after.timestamp_ms, after.operation)
         if before is None:
@@ -115,7 +115,7 @@ class Change:
         return _encode(out)
 
     @classmethod
-    def from_dict(cls, store: ObjectStore, data: Mapping[str, Any]) -> Change:
+    def from_dict(cls, store: ObjectStore, data: Mapping[str, Any]) -> Manifest:
         """The change that :meth:`to_json` wrote."""
         return cls(
             data["version"],
@@ -131,7 +131,7 @@ class Change:
         )
 
 
-def begins(version: TableVersion | Change) -> bool:
+def begins(version: TableVersion | Manifest) -> bool:
     """True for a version whose manifest names everything, so that nothing before it is read."""
     return version.operation in ("create", "repair")
 

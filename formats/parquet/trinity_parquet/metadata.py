@@ -23,8 +23,8 @@ from trinity.storage import (
     folders_of,
     identity_only,
 )
-from trinity_parquet.commit import commit_change, delete_log, write_checkpoint, write_hint
-from trinity_parquet.manifest import Change, begins, manifest_name, read_json
+from trinity_parquet.commit import delete_log, put_manifest, write_checkpoint, write_hint
+from trinity_parquet.manifest import Manifest, begins, manifest_name, read_json
 from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots, is_table
 
@@ -71,7 +71,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         if before and version.oldest > before.oldest:
             # the oldest readable version must not need the manifests before it
             write_checkpoint(store, self.read_version(table, version.oldest))
-        commit_change(store, Change.between(before, version))
+        put_manifest(store, Manifest.between(before, version))
 
     def commit_version(self, table: TableHandle, version: TableVersion) -> None:
         self.write_version(table, version)  # what the store tells of it is so

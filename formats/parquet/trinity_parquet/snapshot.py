@@ -16,7 +16,7 @@ from trinity_parquet.manifest import (
     LOG,
     NEWEST,
     REMEDY,
-    Change,
+    Manifest,
     begins,
     checkpoint_name,
     from_checkpoint,
@@ -29,6 +29,8 @@ __all__ = ["Snapshots", "is_table"]
 
 _log = logger(__name__)
 _CACHED: Final = 256
+_ENTRIES: Final = 10_000
+"""Commits whose deeds are remembered."""
 _LISTED_BACK: Final = 400
 """Versions whose manifests and checkpoints are listed first."""
 
@@ -62,6 +64,7 @@ class Snapshots:
 
     def __init__(self) -> None:
         self._versions: Cache[tuple[str, Stat, int], TableVersion] = Cache(_CACHED)
+        self._entries: Cache[tuple[str, Stat, int], HistoryEntry] = Cache(_ENTRIES)
         self._known: dict[str, _Known] = {}
         self._mutex = threading.Lock()
 
@@ -94,7 +97,14 @@ class Snapshots:
     def history(self, table: TableHandle, oldest: int, newest: int) -> list[HistoryEntry]:
         """The deeds of some versions, oldest first."""
         store = ObjectStore(table.location)
-        return [history_entry(_change(store, table, number)) for number in range(oldest, newest + 1)]
+        born = _born(store, table)
+
+        def read(number: int) -> HistoryEntry:
+            return history_entry(_change(store, table, number))
+
+        return [
+            self._entries.get((store.root, born, number), partial(read, number)) for number in range(oldest, newest + 1)
+        ]
 
     def changes(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
         """The commits since a version, compactions left out; None once vacuum has forgotten that version."""
@@ -129,6 +139,7 @@ class Snapshots:
         """Drops what is remembered of a table's versions."""
         root = ObjectStore(table.location).root
         self._versions.drop(lambda key: key[0] == root)
+        self._entries.drop(lambda key: key[0] == root)
 
     def _newest(self, store: ObjectStore, table: TableHandle, born: Stat) -> int:
         """The highest version: counted on from the newest one known, else found by listing.
@@ -155,7 +166,7 @@ class Snapshots:
 
     def _replay(self, store: ObjectStore, table: TableHandle, born: Stat, number: int) -> TableVersion:
         """From the nearest known version below: a cached one, a checkpoint, or the beginning."""
-        changes: list[Change] = []
+        changes: list[Manifest] = []
         found, at = None, number
         checkpoints = _Checkpoints(store, number)
         while found is None:
@@ -254,10 +265,10 @@ def _stamps(store: ObjectStore, after: str | None = None) -> dict[int, Stat]:
     return {n: entry.stat for n, entry in listed if n is not None}
 
 
-def _change(store: ObjectStore, table: TableHandle, number: int) -> Change:
+def _change(store: ObjectStore, table: TableHandle, number: int) -> Manifest:
     name = manifest_name(number)
     try:
-        return Change.from_dict(store, read_json(store, name))
+        return Manifest.from_dict(store, read_json(store, name))
     except FileNotFoundError as error:
         raise TrinityError(
             "BAD_DATA",
@@ -270,7 +281,7 @@ def _change(store: ObjectStore, table: TableHandle, number: int) -> Change:
         ) from error
 
 
-def _check_follows(store: ObjectStore, table: TableHandle, before: TableVersion, change: Change) -> None:
+def _check_follows(store: ObjectStore, table: TableHandle, before: TableVersion, change: Manifest) -> None:
     """Refuse a manifest that was made behind another version than the one that is there. Raises BAD_DATA."""
     if change.parent and before.commit and change.parent != before.commit:
         raise _two_histories(store, table, change.number)

@@ -20,5 +20,5 @@ def vacuum(table: Target, retain: str) -> VacuumResult:
         raise not_ours(str(table.name), "vacuum")
     before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")
     done = table.connector.metadata.vacuum(table.handle, before)
-    gone = prune(table, before)
+    gone = prune(table, table.connector.metadata.history(table.handle), before)
     return replace(done, files=done.files + len(gone), bytes=done.bytes + sum(entry.size for entry in gone))

@@ -86,7 +86,7 @@ def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> 
 
     spark = target.session.spark
     with pinned(spark), spark_errors():
-        part = interval(target, start, end)
+        part = interval(target, target.connector.metadata.history(target.handle), start, end)
         last = part.entries[-1] if part.entries else part.before
         definition = target.splits(last.version if last else None).definition
         check_names(target, definition)

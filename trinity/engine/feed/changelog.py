@@ -81,11 +81,12 @@ def found_changes(
     return replace(known, producer=producer).find(entries)
 
 
-def prune(target: Target, older_than_ms: int, place: str | None = None) -> list[Entry]:
-    """Deletes the changes of versions that cannot be read any more, and files that nothing lists.
+def prune(target: Target, history: Sequence[HistoryEntry], older_than_ms: int, place: str | None = None) -> list[Entry]:
+    """Delete the changes of versions that cannot be read any more, and files that nothing lists.
 
     Args:
         target: the table.
+        history: its readable commits.
         older_than_ms: younger files that nothing lists stay; milliseconds since the epoch.
         place: as of :func:`~trinity.engine.feed.kept.keep`.
 
@@ -93,7 +94,6 @@ def prune(target: Target, older_than_ms: int, place: str | None = None) -> list[
         the Parquet files that went.
     """
     known = TableChangelog.of(target, place)
-    history = target.connector.metadata.history(target.handle)
     kinds = {_kind(producer) for producer in ChangelogProducer}
     wanted = [(entry.version, tag) for entry in history for kind in kinds for tag in _tags(known.id, kind, entry)]
     return known.changelog.prune(wanted, older_than_ms)

@@ -69,14 +69,19 @@ class Interval:
         return found
 
 
-def interval(target: Target, start: Bound, end: Bound | None) -> Interval:
-    """The commits between two bounds; up to the newest without an end.
+def interval(target: Target, history: list[HistoryEntry], start: Bound, end: Bound | None) -> Interval:
+    """Return the commits between two bounds; up to the newest without an end.
+
+    Args:
+        target: the table.
+        history: its readable commits in their order.
+        start: the one bound.
+        end: the other one.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that is not there, naming the oldest readable one where it is
             older than that; for a start behind the end.
     """
-    history = target.connector.metadata.history(target.handle)
     first = _place(target, history, start, first=True)
     behind = len(history) if end is None else _place(target, history, end, first=False)
     if behind < first:

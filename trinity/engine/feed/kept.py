@@ -31,14 +31,17 @@ _MARKS: Final = (Column(CHANGE_TYPE, "string"), Column(VERSION, "bigint"))
 """Columns that the files have behind the table's."""
 
 
-def keep(target: Target, versions: Sequence[int], place: str | None = None) -> list[KeptChanges]:
-    """Sees to it that the changes of some versions are on disk, and says where: computes those that are not there yet.
+def keep(
+    target: Target, history: list[HistoryEntry], versions: Sequence[int], place: str | None = None
+) -> list[KeptChanges]:
+    """See to it that the changes of some versions are on disk, and say where: compute those that are not there yet.
 
     One Spark job writes all that is missing, unless columns have changed in between.
 
     Args:
         target: the table.
-        versions: of ``history()``.
+        history: its readable commits in their order.
+        versions: those whose changes are wanted.
         place: the folder for them; that of the table by default, which an external one has not.
 
     Returns:
@@ -50,7 +53,6 @@ def keep(target: Target, versions: Sequence[int], place: str | None = None) -> l
     """
     from trinity.calls.spark import spark_errors
 
-    history = target.connector.metadata.history(target.handle)
     places = {entry.version: number for number, entry in enumerate(history)}
     if unknown := [version for version in versions if version not in places]:
         raise unknown_version(target, unknown[0], history)
