@@ -7,9 +7,11 @@ from typing import NoReturn
 
 from trinity.errors import TrinityError
 from trinity.spi import (
+    CommitResult,
     ConnectorMetadata,
     TableDefinition,
     TableHandle,
+    TransactionId,
     VacuumResult,
 )
 from trinity.storage.row_changes import RowChanges
@@ -32,7 +34,8 @@ class SingleTable(RowChanges):
     An adapter adds ``get_splits``, ``history``, ``begin_insert``, ``begin_rewrite`` and ``commit``.
     """
 
-    truncate = ConnectorMetadata.truncate
+    def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
+        return ConnectorMetadata.truncate(self, table, txn)
 
     def list_schemas(self) -> list[str]:
         return []
