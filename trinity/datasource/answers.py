@@ -132,12 +132,12 @@ def _offset(table: Target, question: Mapping[str, Any]) -> Any:
     if start.begins is None and start.version == splits.version:
         start.check(str(table.name), splits)
         return start.to_dict()
-    history, most = _history(table), question["most"]
+    most = question["most"]
     all_now = (most is not None or not question["begun"]) and reads_all_now(table.session.spark)
     if all_now and not question["begun"]:  # Spark asks before it says where the checkpoint is
-        behind = history[-1:]
+        behind = [HistoryEntry(splits.version, splits.timestamp_ms, "", commit=splits.commit)]
     else:
-        behind = commits_behind(str(table.name), history, start)[: None if all_now else most]
+        behind = commits_behind(str(table.name), _history(table), start)[: None if all_now else most]
     if "columns" in question:
         behind = _alike(table, behind, question)
     return Offset.behind(behind[-1], splits.definition.id).to_dict() if behind else start.to_dict()
