@@ -4,7 +4,7 @@ With ``trinity.spi`` and ``trinity.errors`` all that an adapter may import. A fe
 of tables and catalogs, quoting, logs and messages that show no secrets (N4).
 """
 
-from trinity.merge.options import commit_timeout_s, duration_ms
+from trinity.merge.options import duration_ms
 from trinity.merge.quoting import quoted
 from trinity.merge.statistics import statistics_columns
 from trinity.options import CatalogOptions
@@ -35,22 +35,21 @@ from trinity.storage.grants import (
     any_granted,
     grant,
     granted,
-    is_granted,
     to_learn,
     with_grants,
 )
 from trinity.storage.graves import check_free, check_only_graves
 from trinity.storage.local_folders import bury, check_warehouse, remove_empty, sweep
 from trinity.storage.local_hold import held
-from trinity.storage.local_sync import make_folder, sync_file, sync_folders
-from trinity.storage.location import Location, file_uri, in_bucket, is_absolute, local_path, path_sql, spark_path
+from trinity.storage.local_sync import make_folder
+from trinity.storage.location import Location, file_uri, in_bucket, is_absolute, local_path, path_sql
 from trinity.storage.name_errors import no_schema, no_table, schema_in_use, schema_stays, schema_taken, table_taken
 from trinity.storage.naming import FIELD_ID, READ_BY_ID, columns_in, stored_name, stored_schema
 from trinity.storage.nested import has_fields_of
-from trinity.storage.orphans import check_present, delete_around, delete_orphans
+from trinity.storage.orphans import delete_around, delete_orphans
 from trinity.storage.parquet_files import open_parquet, parquet_footer, parquet_schema, stored_pages
 from trinity.storage.parquet_sink import OWN_ENDING, ParquetPageSink, SinkFile, footer_statistics, is_sink_file
-from trinity.storage.partitioned_sink import PartitionedPageSink, PartitionValues, identity_only
+from trinity.storage.partitioned_sink import PartitionedPageSink, identity_only
 from trinity.storage.position_deletes import (
     DeletesFragment,
     PositionDeletes,
@@ -63,14 +62,13 @@ from trinity.storage.position_deletes import (
 from trinity.storage.readable import no_readable_version, no_such_version, oldest_needed, version_at
 from trinity.storage.repairs import newest_readable, only_told, repair_result
 from trinity.storage.required import REQUIRED
-from trinity.storage.row_changes import ROW_ID, RowChanges
+from trinity.storage.row_changes import RowChanges
 from trinity.storage.s3 import AMAZON_SDK, HADOOP_S3, S3Options, s3a_settings
 from trinity.storage.single_table import SingleTable, not_ours
 from trinity.storage.sink_provider import ParquetSinkProvider
 from trinity.storage.spark_files import READ_OPTIONS, check_calendar, read_files, spark_schema
 from trinity.storage.stamping import order_with, stamped, stamps_missing
 from trinity.storage.store import Entry, ObjectStore, Stat
-from trinity.storage.store_kind import StoreKind
 from trinity.storage.store_kinds import PYICEBERG_PREFIXES, kind_of
 from trinity.storage.store_options import StoreOptions
 from trinity.storage.store_reach import (
@@ -83,7 +81,7 @@ from trinity.storage.store_reach import (
 )
 from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
-from trinity.storage.txns import is_recorded, with_txn
+from trinity.storage.txns import with_txn
 from trinity.storage.versions import VersionedMetadata
 
 __all__ = [
@@ -97,7 +95,6 @@ __all__ = [
     "READ_BY_ID",
     "READ_OPTIONS",
     "REQUIRED",
-    "ROW_ID",
     "WORKER_OPTIONS",
     "AlreadyExists",
     "Attempt",
@@ -122,7 +119,6 @@ __all__ = [
     "ObjectStore",
     "ParquetPageSink",
     "ParquetSinkProvider",
-    "PartitionValues",
     "PartitionedPageSink",
     "PositionDeleteSink",
     "PositionDeletes",
@@ -131,7 +127,6 @@ __all__ = [
     "SingleTable",
     "SinkFile",
     "Stat",
-    "StoreKind",
     "StoreOptions",
     "TableVersion",
     "VersionedMetadata",
@@ -144,7 +139,6 @@ __all__ = [
     "check_calendar",
     "check_free",
     "check_only_graves",
-    "check_present",
     "check_warehouse",
     "checkpoint_step",
     "claim_bucket",
@@ -153,7 +147,6 @@ __all__ = [
     "commit_loop",
     "commit_unknown",
     "commit_result",
-    "commit_timeout_s",
     "delete_around",
     "delete_orphans",
     "deletes_of_fragments",
@@ -173,8 +166,6 @@ __all__ = [
     "identity_only",
     "in_bucket",
     "is_absolute",
-    "is_granted",
-    "is_recorded",
     "is_sink_file",
     "kind_of",
     "learn_options",
@@ -209,7 +200,6 @@ __all__ = [
     "schema_taken",
     "scrubbed_warnings",
     "shown",
-    "spark_path",
     "spark_schema",
     "split_key",
     "stamped",
@@ -220,8 +210,6 @@ __all__ = [
     "stored_pages",
     "stored_schema",
     "sweep",
-    "sync_file",
-    "sync_folders",
     "system_trouble",
     "table_taken",
     "to_learn",
