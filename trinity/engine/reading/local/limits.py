@@ -29,7 +29,7 @@ class NotLocal:
     reason: str
 
 
-FOREIGN: Final = NotLocal("other engines have written files of it")
+FOREIGN: Final = NotLocal("other engines have written some of its files")
 
 
 def why_not_by_position(
@@ -43,7 +43,7 @@ def why_not_by_position(
     if not _alike(splits, spec):
         return NotLocal("Arrow compares the types of its key or ordering columns otherwise than Spark")
     if sum(f.rows for f in base) > _MOST_ROWS:
-        return NotLocal(f"it has more than {_MOST_ROWS:,} base rows")
+        return NotLocal(f"its base has more than {_MOST_ROWS:,} rows")
     if sum(f.rows for f in log) > _MOST_LOG:
         return NotLocal(f"its log has more than {_MOST_LOG:,} rows")
     return None
