@@ -24,4 +24,4 @@ BUDGET: Final = Budget(
     refusal_seconds=math.inf,
 )
 QUICK: Final = replace(BUDGET, histories=1, programs=1, engine_histories=1, refusals=5, concurrency=False)
-"""A part of it, for the short tier."""
+"""A part of it, for the short tier; from seed 1 on, whose histories are not played a second time (L2)."""
