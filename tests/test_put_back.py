@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +27,8 @@ from trinity.cli.tail import followed
 from trinity.datasource import answers
 from trinity.datasource.answers import answer
 from trinity.engine.feed.reached import Reached
-from trinity.spi import HistoryEntry
+from trinity.engine.streaming.batches import Batches
+from trinity.spi import CommitResult, HistoryEntry
 
 ANEW = ("put back to an earlier state", "new checkpoint")
 PutBack = Callable[[Backup], None]
@@ -245,6 +249,31 @@ def test_a_folder_whose_newest_file_is_the_same(opened: Session, warehouse: Path
     (folder / "1.parquet").unlink()
     with trinity.connect(warehouse) as again, refused("INVALID_ARGUMENTS", *ANEW):
         offset(again.table("parquet.default.files"), reached)
+
+
+# -- streams into the table -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_a_stream_into_the_table_notices(table: Table, way: PutBack, tmp_path: Path) -> None:
+    """Rows of Arrow's stand for the micro-batches, which a query of Spark's would hand on."""
+    rows = Mock()
+    rows.sparkSession.sparkContext.getLocalProperty = lambda name: "q"
+
+    def commit(_: Any, txn: tuple[str, int]) -> tuple[CommitResult, str] | None:
+        number = pa.array([txn[1]], pa.int32())
+        return None if txn[1] == 2 else (table.upsert(pa.table({"id": number}), txn=txn), "")
+
+    batches = Batches(table, "checkpoints/q", -1, None, apply=commit)
+    write = partial(unwrap(Batches.write), batches)  # without the check of what rows are
+    write(rows, 0)
+    backup = Backup.of(table, tmp_path / "copy")
+    for batch in (1, 2, 3):  # of which 2 has no rows
+        write(rows, batch)
+    way(backup)
+    with refused("INVALID_ARGUMENTS", f"'{table.name}' had batch 3", "put back", "'checkpoints/q'"):
+        write(rows, 4)
+    assert stored(table) == [0]
 
 
 # -- tables that follow -----------------------------------------------------------------------------------

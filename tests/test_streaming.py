@@ -18,7 +18,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.changes import rows_at
-from trinity import Session, Table, TrinityError, cdc
+from tests.support.put_back import Backup
+from trinity import Column, Session, Table, TrinityError, cdc
 from trinity.engine.after_commit import compacted
 from trinity.engine.streaming import background
 from trinity.merge.strength import Strength
@@ -159,6 +160,29 @@ def test_a_checkpoint_put_back_loses_no_rows_in_silence(source: Source, plain: T
 
 
 @pytest.mark.full
+def test_a_table_put_back_under_a_stream_loses_no_batch_in_silence(
+    session: Session, source: Source, tiered_fmt: str, tmp_path: Path
+) -> None:
+    table = session.create_table(f"{tiered_fmt}.default.t", [Column("id", "int")])
+    source.schema = "id INT"
+    source.put("1.json", {"id": 1})
+    query = table.stream_writer(source.frame(), checkpoint=source.checkpoint, processing_time="0 seconds")
+    try:
+        query.processAllAvailable()
+        backup = Backup.of(table, tmp_path / "copy")
+        source.put("2.json", {"id": 2})
+        query.processAllAvailable()
+        source.put("empty.json")
+        query.processAllAvailable()  # of a batch without rows nothing is recorded
+        backup.put_back()
+        source.put("3.json", {"id": 3})
+        with pytest.raises(StreamingQueryException, match=r"\[INVALID_ARGUMENTS\] .* was put back to an earlier state"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    assert table.to_arrow()["id"].to_pylist() == [1]
+
+
 def test_a_lost_checkpoint_delivers_all_again(source: Source, keyed: Table) -> None:
     source.put("1.json", row(1, 10, 1))
     source.run(keyed)

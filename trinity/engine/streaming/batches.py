@@ -37,7 +37,8 @@ class Batches:
     A checkpoint belongs to one query id for good. Batches come in their order, and only the first one of a run may be
     one that was committed before, when the process ended between the table's commit and Spark's own note of it. So a
     batch that the table knows otherwise is another one of the same number: the checkpoint is a copy, or was put back
-    to an earlier state. Passing over it would lose rows.
+    to an earlier state. Passing over it would lose rows. So has a table been put back that knows fewer batches than it
+    did earlier in the run.
     """
 
     def __init__(
@@ -69,6 +70,8 @@ class Batches:
         self._evolve = evolve
         self._apply = apply or self._append
         self._first: int | None = None
+        self._known: int | None = None
+        """The newest batch that the table has, as far as this run has seen."""
 
     @public
     def write(self, rows: DataFrame, batch: int) -> None:
@@ -87,6 +90,7 @@ class Batches:
         result, newest = committed
         if result.skipped and not self._may_be_repeated(batch):
             raise self._foreign(txn, batch)
+        self._known = batch
         _log.info(
             "%s: batch %d of query %s: %d rows, version %d, %.3f s%s.",
             *(self._table.name, batch, query, result.rows, result.version, time.monotonic() - started, newest),
@@ -95,8 +99,15 @@ class Batches:
             self._compactor.committed()
 
     def _is_done(self, txn: TransactionId) -> bool:
-        """True for a batch that the table has. Raises INVALID_ARGUMENTS for another one of its number, or a higher."""
+        """True for a batch that the table has.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS for another one of its number, or a higher, and where one has gone.
+        """
         recorded = self._table.connector.metadata.recorded_txn(self._table.handle, txn[0])
+        if self._known is not None and (recorded is None or recorded < self._known):
+            raise self._put_back(txn, self._known)
+        self._known = recorded
         if recorded is None or recorded < txn[1]:
             return False
         if recorded == txn[1] and self._may_be_repeated(recorded):
@@ -113,6 +124,15 @@ class Batches:
             f"'{self._checkpoint}' is at batch {txn[1]}: it is a copy of another one, or was put back to an earlier "
             "state, and the rows of the batches between might be lost or doubled. Begin a new checkpoint where the "
             "table ends, or put table and checkpoint back together.",
+        )
+
+    def _put_back(self, txn: TransactionId, known: int) -> TrinityError:
+        return TrinityError(
+            "INVALID_ARGUMENTS",
+            f"Table '{self._table.name}' had batch {known} of {txn[0]} and has it no more: it was put back to an "
+            "earlier state, or made anew, and lacks the rows of that batch, which checkpoint "
+            f"'{self._checkpoint}' has passed. Put table and checkpoint back together, or begin a new checkpoint where "
+            "the table ends.",
         )
 
     def _append(self, rows: DataFrame, txn: TransactionId) -> tuple[CommitResult, str] | None:
