@@ -28,7 +28,7 @@ from tests.support.refusals import refused
 from trinity import Column, Session, dbapi
 from trinity.calls import CallError
 from trinity.definition.columns import columns_of
-from trinity.sql.parsing.parameters import literal, with_values
+from trinity.syntax.parameters import literal, with_values
 
 STAMP = dt.datetime(2026, 1, 31, 12, 30)
 

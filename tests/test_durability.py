@@ -18,7 +18,7 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 from sqlalchemy.exc import OperationalError
 
 from trinity import Column, Session, TrinityError
-from trinity.engine.appending.run_sinks import sidecar_target
+from trinity.engine.writing.run_sinks import sidecar_target
 from trinity.spi import SinkId, Tier, from_fragments, from_merge_fragments
 from trinity.storage import ObjectStore, TableVersion, make_folder
 from trinity.table import Table

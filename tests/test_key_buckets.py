@@ -17,8 +17,8 @@ from trinity.engine.reading.layout import bucket_types
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
 from trinity.engine.reading.spark_hash import buckets_of
-from trinity.merge.quoting import text_literal
 from trinity.spi import Bucket, DataFile, TableDefinition
+from trinity.syntax.quoting import text_literal
 
 YEARS = dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1)
 TYPES: dict[str, tuple[st.SearchStrategy[Any], Any]] = {

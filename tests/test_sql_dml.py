@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 import trinity
 from trinity import Session
-from trinity.engine.changing.program import Case, Program, When
+from trinity.engine.program import Case, Program, When
 from trinity.errors import TrinityError
 from trinity.spi import Operation
 from trinity.sql.changing import dml
 from trinity.sql.changing.build_program import program
-from trinity.sql.parsing.parse import only_one
+from trinity.syntax.parse import only_one
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import trinity
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, parse_partition
 from trinity.sql.parsing.columns import read_elements
-from trinity.sql.parsing.parse import parse, single, split
 from trinity.sql.parsing.properties import read_options
-from trinity.sql.parsing.types import type_text
 from trinity.sql.queries.pushdown import key_predicate
+from trinity.syntax.parse import parse, single, split
+from trinity.syntax.types import type_text
 
 
 def refused(code: str, text: str, dialect: str = "spark") -> str:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.changes import rows_at
 from tests.support.put_back import Backup
 from trinity import Column, Session, Table, TrinityError, cdc
-from trinity.engine.after_commit import compacted
+from trinity.engine.compacting.after_commit import compacted
 from trinity.engine.streaming import background
 from trinity.merge.strength import Strength
 

@@ -11,8 +11,8 @@ from sqlglot import transpile
 
 from tests.support.refusals import refused
 from trinity import Session
-from trinity.engine.changing.three_valued import Use, three_valued, three_valued_text
-from trinity.sql.parsing.parse import parse
+from trinity.syntax.parse import parse
+from trinity.syntax.three_valued import Use, three_valued, three_valued_text
 
 TABLES: Final = {
     "t": ("(n, x, z)", "(1, 1, 1), (2, 2, 1), (3, NULL, 1), (4, 1, NULL), (5, NULL, NULL), (6, 3, 2), (7, 2, 3)"),

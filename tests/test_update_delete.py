@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from trinity import Column, Session
-from trinity.engine.changing.program import Program
 from trinity.engine.changing.statement import run
+from trinity.engine.program import Program
 from trinity.errors import TrinityError
 from trinity.spi import SplitSource
 from trinity.sql.changing import dml
 from trinity.sql.changing.build_program import program
-from trinity.sql.parsing.parse import only_one
+from trinity.syntax.parse import only_one
 
 
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])

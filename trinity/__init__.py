@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from trinity.applying import apply_changes, create_changes_target
     from trinity.builder import MergeBuilder
     from trinity.connecting import connect
-    from trinity.engine.changing.program import Counts, Expression
     from trinity.engine.compacting.health import Health, TierSize
     from trinity.engine.compacting.upkeep import Upkeep
+    from trinity.engine.program import Counts, Expression
     from trinity.errors import ErrorCode, TrinityError
     from trinity.names import TableName
     from trinity.session import Session
@@ -33,7 +33,7 @@ _PLACES: Final = {
     "applying": ("apply_changes", "create_changes_target"),
     "builder": ("MergeBuilder",),
     "connecting": ("connect",),
-    "engine.changing.program": ("Counts", "Expression"),
+    "engine.program": ("Counts", "Expression"),
     "engine.compacting.health": ("Health", "TierSize"),
     "engine.compacting.upkeep": ("Upkeep",),
     "errors": ("ErrorCode", "TrinityError"),

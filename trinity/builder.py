@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trinity.calls import public
-from trinity.engine.changing.program import Case, Counts, Expression, Program, When
+from trinity.engine.program import Case, Counts, Expression, Program, When
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.spi import Operation, TransactionId

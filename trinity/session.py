@@ -13,8 +13,8 @@ from trinity.catalogs import Catalogs
 from trinity.datasource.rendezvous import offer, withdraw
 from trinity.definition.columns import Columns, columns_of
 from trinity.definition.define import define_table
-from trinity.engine.appending.check_types import check_types
 from trinity.engine.spark.running import running_session, spark_runs
+from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError, nearest
 from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
@@ -300,7 +300,7 @@ class Session:
                 format), TABLE_NOT_FOUND (no such federated table), COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY,
                 NOT_SUPPORTED (a feature, DEFAULT or CHECK of the table), CONFIGURATION_INVALID (no folder to keep it).
         """
-        from trinity.engine.appending.check_constraints import check_expressions
+        from trinity.engine.values.check_constraints import check_expressions
         from trinity.making import made_or_found
         from trinity.table import Table
 

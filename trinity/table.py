@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trinity.calls import public
-from trinity.definition import altering, evolve
+from trinity.definition import evolve
 from trinity.definition.checks import without_check
-from trinity.engine.changing.program import Counts, Expression
+from trinity.engine.program import Counts, Expression
+from trinity.engine.travel import splits_at
+from trinity.engine.values import altering
 from trinity.errors import TrinityError
 from trinity.merge.options import Properties
 from trinity.names import TableName
@@ -27,7 +29,6 @@ from trinity.spi import (
     TransactionId,
     VacuumResult,
 )
-from trinity.travel import splits_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -438,7 +439,7 @@ class Table:
                 the same files meanwhile; NOT_SUPPORTED for an external table that is not the compaction's to fold
                 (docs/external-tables.md), and for a resolve of a table that cannot have it (docs/compaction.md).
         """
-        from trinity.engine.after_commit import compacted
+        from trinity.engine.compacting.after_commit import compacted
         from trinity.merge.strength import Strength
 
         return compacted(self, Strength.of(strength, full))

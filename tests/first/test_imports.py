@@ -83,7 +83,7 @@ OF_SPARK = {
     "trinity.spark_names": "the place for it",
     "trinity.calls.spark": "quietens pyspark's logger, around what Spark does",
     "trinity.datasource.source": "Spark loads it, in processes of its own",
-    "trinity.engine.appending.run_sinks": "in a task of Spark's",
+    "trinity.engine.writing.run_sinks": "in a task of Spark's",
     "trinity.engine.reading.spark.bitmap_fold": "registers a function in a running Spark",
     "trinity.engine.spark.class_lookups": "changes a Spark that was just started",
     "trinity.engine.spark.classified": "while Spark is started, under its lock",

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.hostile.grammar import DIALECTS, statements, texts
 from trinity import Session, TrinityError
-from trinity.sql.parsing.parameters import literal, with_literals
-from trinity.sql.parsing.parse import parse
+from trinity.syntax.parameters import literal, with_literals
+from trinity.syntax.parse import parse
 
 FEW: Final = 20
 MANY: Final = int(os.environ.get("HOSTILE_EXAMPLES", "3000"))

@@ -12,7 +12,7 @@ from sqlglot import exp
 from trinity import dbapi
 from trinity.journal.binding import bind
 from trinity.journal.rewrite import numbered_and_parsed
-from trinity.sql.parsing.parameters import number, with_literals
+from trinity.syntax.parameters import number, with_literals
 
 SPELLINGS = [
     ("INSERT INTO t VALUES (?,?,?,?)", 4),

@@ -16,7 +16,7 @@ from trinity.applying.words import Given, Words
 from trinity.calls import public
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import arrow_reader, is_spark_frame, source_frame
-from trinity.engine.changing.program import Expression
+from trinity.engine.program import Expression
 from trinity.errors import TrinityError
 from trinity.merge.options import Properties
 from trinity.session import Session

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from trinity.applying.words import START_AT, Words, null_value
-from trinity.engine.appending.run_sinks import REFUSAL
-from trinity.engine.changing.assignment import assigned, check_boolean, types_of
 from trinity.engine.guard import guard_expression
 from trinity.engine.spark.expressions import one_expression
 from trinity.engine.spark.texts import as_stored
 from trinity.engine.target import Target
+from trinity.engine.values.assignment import assigned, check_boolean, types_of
+from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.spark_names import Column, DataFrame, F, StorageLevel, StructType
 from trinity.spi import Column as TableColumn
 from trinity.spi import TableDefinition, parse_type
+from trinity.syntax.quoting import quoted
 
 __all__ = ["ARRIVAL", "DELETE", "SEQUENCE", "Events", "held_events", "missing", "typed_events"]
 
@@ -80,7 +80,7 @@ def missing(table: Target, words: Words, kinds: StructType) -> Column:
 
 
 def typed_events(table: Target, source: DataFrame, words: Words, definition: TableDefinition) -> DataFrame:
-    """The events of :attr:`Events.rows`, with :data:`~trinity.engine.appending.run_sinks.REFUSAL`; lazy.
+    """The events of :attr:`Events.rows`, with :data:`~trinity.engine.writing.run_sinks.REFUSAL`; lazy.
 
     Raises:
         TrinityError: TYPE_MISMATCH for a column whose values are none of the target's; as :func:`deleting`.

@@ -16,9 +16,9 @@ from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
 from trinity.hidden import DELETED
-from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, CommitResult, ReadScope, TableDefinition, TransactionId, parse_type
+from trinity.syntax.quoting import quoted
 
 __all__ = ["apply_to_history"]
 

@@ -20,10 +20,10 @@ from trinity.applying.words import END_AT, START_AT, Words
 from trinity.engine.feed.images import comparable_image, image
 from trinity.engine.spark.types import spark_type
 from trinity.hidden import DELETED
-from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.row_kinds import StoredKind
 from trinity.spark_names import DataFrame
 from trinity.spi import ROW_KIND, Column, TableDefinition, parse_type
+from trinity.syntax.quoting import quoted, text_literal
 
 __all__ = ["History"]
 
@@ -62,7 +62,7 @@ class History:
 
         Args:
             stored: the target's rows of the events' keys as users see them, hidden ones too, with
-                :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.engine.appending.run_sinks.DELETED`.
+                :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.engine.writing.run_sinks.DELETED`.
             events: the events of :attr:`~trinity.applying.events.Events.rows`.
         """
         told = self._stored_events(stored)

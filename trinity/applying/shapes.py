@@ -10,9 +10,9 @@ from trinity.applying.words import END_AT, START_AT, Words
 from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Column, TableDefinition, parse_type
+from trinity.syntax.quoting import quoted, text_literal
 
 __all__ = ["Shape", "check_target", "shape_of"]
 

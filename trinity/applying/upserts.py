@@ -9,10 +9,10 @@ import pyarrow as pa
 from trinity.applying.words import Words, null_value
 from trinity.engine.appending.append import append_rows, is_spark_frame
 from trinity.engine.target import Target
-from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.merge.tombstone import tombstone_marks
 from trinity.spi import CommitResult, TableDefinition, TransactionId
+from trinity.syntax.quoting import quoted
 
 __all__ = ["apply_as_upserts"]
 
@@ -42,9 +42,9 @@ def apply_as_upserts(
         return append_rows(table, _stored_columns(table, source, words), txn, keyed=True)
     from trinity.applying.events import deleting, missing
     from trinity.calls.spark import spark_errors
-    from trinity.engine.appending.run_sinks import REFUSAL
     from trinity.engine.spark.settings import pinned
     from trinity.engine.spark.types import spark_type
+    from trinity.engine.writing.run_sinks import REFUSAL
     from trinity.spark_names import F
 
     with pinned(source.sparkSession), spark_errors():

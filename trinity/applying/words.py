@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.changing.program import Expression
+from trinity.engine.program import Expression
 from trinity.errors import TrinityError, nearest
 from trinity.messages import value_text
 

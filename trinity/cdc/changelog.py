@@ -10,7 +10,7 @@ from trinity.cdc.values import failing
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError, nearest
 from trinity.hidden import HIDDEN_PREFIX
-from trinity.merge.quoting import quoted, text_literal
+from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

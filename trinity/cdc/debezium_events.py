@@ -19,8 +19,8 @@ from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, fields_of
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted, text_literal
 from trinity.spi import Column
+from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

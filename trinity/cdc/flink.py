@@ -9,7 +9,7 @@ from trinity.cdc.form import Form
 from trinity.cdc.values import failing
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError, nearest
-from trinity.merge.quoting import quoted
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

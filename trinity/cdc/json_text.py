@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trinity.merge.quoting import text_literal
+from trinity.syntax.quoting import text_literal
 
 __all__ = ["beginning", "is_array", "is_number", "is_object", "is_text", "marked", "shown", "text_of", "valid"]
 

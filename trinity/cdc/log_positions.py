@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trinity.cdc.numbers import matches, whole
-from trinity.merge.quoting import text_literal
+from trinity.syntax.quoting import text_literal
 
 __all__ = ["binlog_position", "sql_server_lsn"]
 

@@ -13,8 +13,8 @@ from trinity.cdc.values import Encoding, failing
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError, nearest
-from trinity.merge.quoting import quoted, text_literal
 from trinity.spi import Column, parse_type
+from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

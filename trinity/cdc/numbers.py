@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trinity.merge.quoting import text_literal
+from trinity.syntax.quoting import text_literal
 
 __all__ = ["decimal_of", "floating_of", "integer_of", "let", "matches", "whole"]
 

@@ -14,8 +14,8 @@ from trinity.cdc.json_text import beginning, is_array, is_object, shown, text_of
 from trinity.cdc.numbers import decimal_of, floating_of, integer_of, let
 from trinity.cdc.scalars import TimeUnit, boolean_of, bytes_of, date_of, decimal_of_bytes, time_of, timestamp_of
 from trinity.engine.spark.types import spark_type
-from trinity.merge.quoting import quoted, text_literal
 from trinity.spi import Column, DataType, parse_type
+from trinity.syntax.quoting import quoted, text_literal
 
 __all__ = ["DecimalForm", "Encoding", "TimeUnit", "failing", "fields_of"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from trinity.cli.output import write_rows
 from trinity.engine.feed.reached import Reached
-from trinity.merge.quoting import quoted
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,13 +22,13 @@ from trinity.engine.feed.kept import keep
 from trinity.engine.feed.rounds import round_before
 from trinity.engine.spark.texts import char_metadata
 from trinity.engine.target import Target
+from trinity.engine.travel import epoch_ms, version_at
 from trinity.errors import TrinityError
 from trinity.merge.changelog import ChangelogProducer, changelog_producer
 from trinity.names import TableName
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import Location, spark_schema, to_learn
 from trinity.storage.changelog import KeptChanges
-from trinity.travel import epoch_ms, version_at
 
 __all__ = ["Tables", "answer"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trinity.datasource.parts import CHANGE_COLUMNS
-from trinity.engine.appending.casts import assignable
+from trinity.engine.writing.casts import assignable
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, parse_type
 

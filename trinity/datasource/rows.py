@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from trinity.datasource.parts import CHANGE_COLUMNS, SourceFile
-from trinity.engine.appending.casts import cast_array
+from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
 from trinity.spi import Column
 from trinity.storage import learn_options, open_parquet

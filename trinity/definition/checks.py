@@ -13,8 +13,8 @@ from trinity.errors import TrinityError, nearest
 from trinity.merge.parse import merge_spec
 from trinity.messages import shown_value
 from trinity.names import LENGTH, checked_name
-from trinity.spark_tree import spark_tree
 from trinity.spi import Check, TableDefinition
+from trinity.syntax.spark_tree import spark_tree
 
 __all__ = ["check_name", "constrained_columns", "naming_checks", "refuse_folded", "with_check", "without_check"]
 

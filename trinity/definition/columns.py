@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 import pyarrow as pa
 
-from trinity.definition.collations import check_not_collated
 from trinity.errors import TrinityError
 from trinity.spi import Column, type_text
+from trinity.syntax.collations import check_not_collated
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType

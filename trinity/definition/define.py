@@ -14,8 +14,8 @@ from trinity.merge.options import Properties, canonical_properties
 from trinity.merge.parse import merge_spec
 from trinity.messages import shown_value
 from trinity.names import TableName, checked_name
-from trinity.spark_tree import spark_tree
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
+from trinity.syntax.spark_tree import spark_tree
 
 __all__ = ["check_column", "define_table"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trinity.engine.changing.program import Expression, Program
+from trinity.engine.program import Expression, Program
 from trinity.engine.spark.expressions import one_expression, refuse_subquery
 from trinity.engine.spark.reach import reach_of_expression, reach_of_statement
 from trinity.engine.spark.settings import pinned

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError
-from trinity.sql.parsing.parameters import number
+from trinity.syntax.parameters import number
 
 __all__ = ["Batch", "Item", "RowError", "batch_of", "check_counts", "failure", "first_failing", "returns_rows"]
 

@@ -13,8 +13,8 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
-from trinity.sql.parsing.as_written import as_written
-from trinity.sql.parsing.parse import tokenize
+from trinity.syntax.as_written import as_written
+from trinity.syntax.parse import tokenize
 
 __all__ = [
     "LOCKED_KEYS",

@@ -9,8 +9,8 @@ from sqlglot import TokenType
 
 from trinity.errors import TrinityError
 from trinity.journal.tables import JournalModel
-from trinity.sql.parsing.parameters import Numbered
-from trinity.sql.parsing.words import check_first_word
+from trinity.syntax.parameters import Numbered
+from trinity.syntax.words import check_first_word
 
 __all__ = ["check_unread", "mentions", "bitmap_of"]
 

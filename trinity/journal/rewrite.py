@@ -26,8 +26,8 @@ from trinity.journal.tables import JournalModel, JournalTable
 from trinity.journal.unique import unique_checks
 from trinity.journal.updates import delete, update
 from trinity.journal.writing import Names, Written
-from trinity.sql.parsing.as_written import as_written
-from trinity.sql.parsing.parameters import Numbered, number
+from trinity.syntax.as_written import as_written
+from trinity.syntax.parameters import Numbered, number
 
 __all__ = ["KeyLock", "Rewritten", "UniqueCheck", "numbered_and_parsed", "rewrite"]
 

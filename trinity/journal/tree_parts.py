@@ -138,7 +138,7 @@ def default_of(target: JournalColumn, dialect: str) -> exp.Expr:
         return exp.Null()
     from sqlglot import parse_one
 
-    from trinity.sql.parsing.as_written import as_written
+    from trinity.syntax.as_written import as_written
 
     return parse_one(target.default, dialect=as_written(dialect))
 

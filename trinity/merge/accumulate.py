@@ -16,12 +16,12 @@ from trinity.hidden import ARRIVAL, FITS, KIND, PLACE, VISIBLE
 from trinity.merge.engine import FieldFunction, MergeEngine, SequenceGroup
 from trinity.merge.functions import AggregateFunction, Field, aggregate_function
 from trinity.merge.groups import GroupFold, takes_part
-from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.removal import kept_after_removal
 from trinity.merge.row_kinds import FoldKind, StoredKind, is_retract
 from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import MergeSpec
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
+from trinity.syntax.quoting import quoted, text_literal
 
 __all__ = ["ColumnFold"]
 

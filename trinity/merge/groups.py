@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trinity.merge.engine import SequenceGroup
 from trinity.merge.functions import aggregated
-from trinity.merge.quoting import quoted
+from trinity.syntax.quoting import quoted
 
 __all__ = ["GroupFold", "takes_part"]
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 from trinity.merge.engine import SequenceGroup
 from trinity.merge.fold import greater
-from trinity.merge.quoting import quoted
 from trinity.merge.row_kinds import FoldKind, is_retract
 from trinity.merge.rows import AnyRows, per_key
 from trinity.merge.spec import MergeSpec
+from trinity.syntax.quoting import quoted
 
 __all__ = ["kept_after_removal"]
 

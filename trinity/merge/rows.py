@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import TYPE_CHECKING, TypeVar
 
-from trinity.merge.quoting import quoted
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -14,9 +14,9 @@ from trinity.errors import TrinityError
 from trinity.secrets import HIDDEN, is_secret_property
 from trinity.spi import Column, PartitionField, TableDefinition
 from trinity.sql.parsing.names import catalog_name, parts, quoted_name, read_name, schema_name
-from trinity.sql.parsing.parse import Statement
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
+from trinity.syntax.parse import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

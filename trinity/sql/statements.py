@@ -15,10 +15,10 @@ from trinity.sql import show
 from trinity.sql.changing import dml, insert
 from trinity.sql.defining import alter, create
 from trinity.sql.defining import schemas as ddl
-from trinity.sql.parsing.parameters import with_values
-from trinity.sql.parsing.parse import MISSING, Statement, only_one, parse, split
-from trinity.sql.parsing.words import check_first_word
 from trinity.sql.queries import query
+from trinity.syntax.parameters import with_values
+from trinity.syntax.parse import MISSING, Statement, only_one, parse, split
+from trinity.syntax.words import check_first_word
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +39,7 @@ def run(
         session: where names are resolved.
         text: the statement; a trailing ``;`` and comments are fine.
         dialect: ``spark``, ``trino``, ``postgres`` or ``duckdb``.
-        params: values of its parameters; see :func:`trinity.sql.parsing.parameters.with_values`.
+        params: values of its parameters; see :func:`trinity.syntax.parameters.with_values`.
         txn: as of :meth:`trinity.Table.upsert`, for INSERT, MERGE, UPDATE, DELETE and TRUNCATE.
 
     Returns:

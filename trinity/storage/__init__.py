@@ -5,7 +5,6 @@ of tables and catalogs, quoting, logs and messages that show no secrets (N4).
 """
 
 from trinity.merge.options import duration_ms
-from trinity.merge.quoting import quoted
 from trinity.merge.statistics import statistics_columns
 from trinity.options import CatalogOptions
 from trinity.secrets import logger, scrubbed_warnings, shown
@@ -83,6 +82,7 @@ from trinity.storage.table_version import TableVersion
 from trinity.storage.targets import commit_result, write_target
 from trinity.storage.txns import with_txn
 from trinity.storage.versions import VersionedMetadata
+from trinity.syntax.quoting import quoted
 
 __all__ = [
     "AMAZON_SDK",

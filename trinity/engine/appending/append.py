@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from trinity.calls import STOPPED, is_stopped
-from trinity.engine.after_commit import after_commit
-from trinity.engine.appending.casts import cast_array
-from trinity.engine.appending.defaults import default_values
 from trinity.engine.appending.evolving import evolved, follow
-from trinity.engine.appending.ingest import PageConformer, StoredForm, plan_ingest
-from trinity.engine.appending.run_sinks import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
+from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.spark.remote import check_mode, is_remote
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.types import arrow_frame, arrow_schema
 from trinity.engine.target import Target
+from trinity.engine.values.defaults import default_values
+from trinity.engine.writing.casts import cast_array
+from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
+from trinity.engine.writing.run_sinks import REFUSAL, AppendTask, raise_refusal, run_in_process, run_on_spark
 from trinity.errors import TrinityError
 from trinity.messages import value_text
 from trinity.spi import (
@@ -204,7 +204,7 @@ def _checked_rows(table: Target, insert: InsertTableHandle, rows: DataFrame) -> 
     """The rows, each with what a CHECK refuses it for, if the table has any."""
     if not insert.definition.checks:
         return rows
-    from trinity.engine.appending.check_constraints import checked_input
+    from trinity.engine.values.check_constraints import checked_input
 
     with pinned(rows.sparkSession):  # a stream's batches have a session of their own
         return checked_input(rows, insert.definition, str(table.name))

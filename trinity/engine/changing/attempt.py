@@ -11,22 +11,20 @@ from typing import Final
 
 import pyarrow as pa
 
-from trinity.engine.appending.ingest import PageConformer, StoredForm, plan_ingest
-from trinity.engine.appending.live_keys import check_keys
-from trinity.engine.appending.run_sinks import REFUSAL
 from trinity.engine.changing.char_comparisons import padded_program
 from trinity.engine.changing.conditions import ConditionFacts, Names, condition_facts
 from trinity.engine.changing.engine_rules import check_mark, check_program
 from trinity.engine.changing.equalities import Equality, compared
 from trinity.engine.changing.guard import MergeGuard
+from trinity.engine.changing.live_keys import check_keys
 from trinity.engine.changing.plan import MERGE_ROW, MergePlan, clauses, expanded, update_case_columns
 from trinity.engine.changing.processors import processor_for
-from trinity.engine.changing.program import Program, When
 from trinity.engine.changing.run_merge_sinks import Distribution, write_changes, write_upserts
 from trinity.engine.changing.source import Source, held_source
 from trinity.engine.changing.unique_keys import check_unique, concerned
 from trinity.engine.changing.upsert_merge import insert_case, is_upsert
 from trinity.engine.compacting.partitions import whole_files
+from trinity.engine.program import Program, When
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.pruning import prune
@@ -35,8 +33,9 @@ from trinity.engine.reading.spark.scan import located_scan
 from trinity.engine.spark.remote import parallelism, plan_text
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
+from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
+from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame, F, StorageLevel
 from trinity.spi import (
     DataFile,
@@ -49,6 +48,7 @@ from trinity.spi import (
     parse_type,
     removal,
 )
+from trinity.syntax.quoting import quoted
 
 __all__ = ["Attempt"]
 

@@ -13,9 +13,9 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.depth import room
-from trinity.engine.changing.assignment import types_of
 from trinity.engine.changing.conditions import Names
-from trinity.engine.changing.program import Expression, Program
+from trinity.engine.program import Expression, Program
+from trinity.engine.values.assignment import types_of
 from trinity.errors import TrinityError
 from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition, parse_type
@@ -52,7 +52,7 @@ def padded_text(text: str, definition: TableDefinition, names: Names, source: Da
         names: the names that mean target and source.
         source: its rows.
     """
-    from trinity.sql.parsing.as_written import tree_as_written, written
+    from trinity.syntax.as_written import tree_as_written, written
 
     lengths = _lengths(definition)
     try:

@@ -13,9 +13,9 @@ from typing import Any, Final
 from sqlglot import exp
 
 from trinity.depth import room
-from trinity.engine.reading.literals import literal_value
-from trinity.spark_tree import conjuncts, spark_tree
 from trinity.spi import TableDefinition
+from trinity.syntax.literals import literal_value
+from trinity.syntax.spark_tree import conjuncts, spark_tree
 
 __all__ = ["ConditionFacts", "Names", "condition_facts", "same_expression"]
 

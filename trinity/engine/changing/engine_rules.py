@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from trinity.definition.checks import naming_checks
-from trinity.engine.appending.defaults import default_text
-from trinity.engine.changing.program import Case, Expression, Program, When
+from trinity.engine.program import Case, Expression, Program, When
+from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
 from trinity.merge.engine import MergeEngine, SequenceGroup
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +100,7 @@ def omitted_value(definition: TableDefinition, column: TableColumn, spark: Spark
     """Spark SQL of a column that an INSERT leaves out: its DEFAULT; under partial-update NULL (P1).
 
     Raises:
-        TrinityError: as :func:`~trinity.engine.appending.defaults.default_text`.
+        TrinityError: as :func:`~trinity.engine.values.defaults.default_text`.
     """
     partial = definition.keyed and merge_spec(definition).engine is MergeEngine.PARTIAL_UPDATE
     return "NULL" if partial else default_text(column, lambda: spark)

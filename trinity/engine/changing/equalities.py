@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trinity.engine.changing.assignment import types_of
-from trinity.engine.changing.program import Program
+from trinity.engine.program import Program
 from trinity.engine.spark.remote import is_remote
 from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import spark_type
-from trinity.merge.quoting import quoted
+from trinity.engine.values.assignment import types_of
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
 from trinity.spi import TableDefinition, parse_type
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

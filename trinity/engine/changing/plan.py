@@ -12,25 +12,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.appending.check_constraints import checked_changes
-from trinity.engine.appending.run_sinks import REFUSAL
-from trinity.engine.changing.assignment import assigned, check_boolean, types_of
 from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.engine_rules import omitted_value, refusing_groups
 from trinity.engine.changing.equalities import Equality
-from trinity.engine.changing.program import Case, Expression, Program, When
-from trinity.engine.changing.three_valued import Use, three_valued_text
+from trinity.engine.program import Case, Expression, Program, When
 from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import spark_type
+from trinity.engine.values.assignment import assigned, check_boolean, types_of
+from trinity.engine.values.check_constraints import checked_changes
+from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError, nearest
 from trinity.merge.fold import beats
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition
-from trinity.sql.parsing.operands import compared_alone
+from trinity.syntax.operands import compared_alone
+from trinity.syntax.quoting import quoted
+from trinity.syntax.three_valued import Use, three_valued_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.appending.ingest import PageConformer
-from trinity.engine.appending.run_sinks import REFUSAL, map_in_arrow, raise_refusal, run_on_spark
 from trinity.engine.changing.guard import FILLING, MergeGuard
 from trinity.engine.changing.plan import MERGE_ROW
 from trinity.engine.changing.processors import CASE_NUMBER, INSERT_FROM_UPDATE, OPERATION, RowChangeProcessor
+from trinity.engine.writing.ingest import PageConformer
+from trinity.engine.writing.run_sinks import REFUSAL, map_in_arrow, raise_refusal, run_on_spark
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.spark_names import F, to_arrow_type
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
 from trinity.storage import spark_schema
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -271,7 +271,7 @@ def write_upserts(
     """Writes rows that are all inserted, each in the task that has it, and commits nothing.
 
     Args:
-        rows: the columns of a keyed table, and :data:`~trinity.engine.appending.run_sinks.REFUSAL`.
+        rows: the columns of a keyed table, and :data:`~trinity.engine.writing.run_sinks.REFUSAL`.
         provider: makes the sinks.
         merge: what ``begin_merge`` returned.
         case_number: of the INSERT.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from trinity.engine.changing.equalities import Equality
-from trinity.engine.changing.program import Program, When
+from trinity.engine.program import Program, When
 from trinity.spark_names import Column, DataFrame, F, StorageLevel
 from trinity.spi import DataFile, TableDefinition, parse_type
 

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TypeVar
 
-from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.append import checked_txn, is_recorded
 from trinity.engine.changing.attempt import Attempt
-from trinity.engine.changing.program import Counts, Program
+from trinity.engine.compacting.after_commit import after_commit
+from trinity.engine.program import Counts, Program
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.spark.class_lookups import without_call_sites
 from trinity.engine.spark.settings import pinned

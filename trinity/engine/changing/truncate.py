@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.append import checked_txn
+from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.target import Target
 from trinity.spi import CommitResult, TransactionId
 from trinity.storage import not_ours

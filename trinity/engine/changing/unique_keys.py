@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trinity.engine.changing.plan import MERGE_ROW, MergePlan
-from trinity.engine.changing.program import Program
+from trinity.engine.program import Program
 from trinity.engine.reading.merged_read import merged_read
 from trinity.errors import TrinityError
 from trinity.merge.fold import is_deleted
-from trinity.merge.quoting import quoted
 from trinity.messages import shown_row
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Operation, SplitSource
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

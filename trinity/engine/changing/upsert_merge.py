@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from trinity.engine.changing.conditions import same_expression
 from trinity.engine.changing.plan import MergePlan
-from trinity.engine.changing.program import When
+from trinity.engine.program import When
 from trinity.spi import Operation
 
 __all__ = ["insert_case", "is_upsert"]

@@ -9,22 +9,22 @@ from typing import Any
 import pyarrow as pa
 
 from trinity.engine.appending.append import arrow_reader, is_spark_frame
-from trinity.engine.appending.ingest import StoredForm, plan_ingest
 from trinity.engine.changing import statement as dml
-from trinity.engine.changing.assignment import check_assignable
 from trinity.engine.changing.equalities import in_type
-from trinity.engine.changing.program import Case, Counts, Expression, Program, When
 from trinity.engine.guard import guard_program
+from trinity.engine.program import Case, Counts, Expression, Program, When
 from trinity.engine.spark.texts import as_stored
 from trinity.engine.spark.types import arrow_frame, spark_type
 from trinity.engine.target import Target
+from trinity.engine.values.assignment import check_assignable
+from trinity.engine.writing.ingest import StoredForm, plan_ingest
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import Column, DataFrame
 from trinity.spi import Column as TableColumn
 from trinity.spi import CommitResult, Operation, SplitSource, TableDefinition, TransactionId
+from trinity.syntax.quoting import quoted
 
 __all__ = ["delete_rows", "update_rows"]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.bucket_merge import in_buckets
 from trinity.engine.compacting.bucket_rewrite import is_rewritten_in_buckets, rewritten_in_buckets
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
@@ -23,12 +22,12 @@ from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.engine.spark.settings import pinned
+from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, DELETED
 from trinity.merge.fold import is_deleted, winners
 from trinity.merge.options import keeps_versions
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.merge.strength import Strength
 from trinity.spark_names import DataFrame, F
@@ -44,6 +43,7 @@ from trinity.spi import (
     Tier,
 )
 from trinity.storage import OWN_ENDING, is_sink_file
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

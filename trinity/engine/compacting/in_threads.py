@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import Task
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.limits import NotLocal
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.engine.spark.remote import runs_in_process
+from trinity.engine.writing.run_sinks import Task
 from trinity.hidden import BUCKET
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from trinity.depth import room
-from trinity.engine.changing.program import Program
 from trinity.engine.compacting.sizes import by_partition_values
+from trinity.engine.program import Program
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.frames import local_frame
 from trinity.hidden import ARRIVAL, FILE, FILE_NUMBER
-from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
-from trinity.spark_tree import spark_tree
 from trinity.spi import DataFile, SplitSource, TableDefinition
+from trinity.syntax.quoting import quoted, text_literal
+from trinity.syntax.spark_tree import spark_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.appending.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.engine.compacting.bucket_merge import BucketMerge, Written, in_buckets
 from trinity.engine.compacting.in_threads import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.rewriting import distributed, highest_commit, sidecar_schema, with_tombstones
@@ -28,10 +27,10 @@ from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.remote import parallelism
+from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark, sidecar_target
 from trinity.hidden import FILE_TOKEN, POSITION
 from trinity.merge.engine import MergeEngine
 from trinity.merge.fold import beats
-from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import (
@@ -45,6 +44,7 @@ from trinity.spi import (
     TableHandle,
     Tier,
 )
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

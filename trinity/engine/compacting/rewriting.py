@@ -10,10 +10,10 @@ import pyarrow as pa
 from trinity.engine.compacting.partitions import by_partition
 from trinity.engine.compacting.sizes import FILE_BYTES
 from trinity.hidden import ARRIVAL, DELETED, SINCE
-from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource
+from trinity.syntax.quoting import quoted
 
 __all__ = ["distributed", "highest_commit", "sidecar_schema", "with_tombstones"]
 

@@ -17,10 +17,10 @@ from trinity.engine.reading.spark.arrival_order import POSITION_BITS
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import bucketed_scan, plain_scan
 from trinity.hidden import ARRIVAL
-from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -30,10 +30,10 @@ from trinity.engine.spark.types import spark_type
 from trinity.engine.target import Target
 from trinity.errors import TrinityError
 from trinity.merge.changelog import ChangelogProducer, changelog_producer
-from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, HistoryEntry, TableDefinition
 from trinity.storage.changelog import KeptChanges
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from trinity.engine.feed.images import AFTER, BEFORE, VERSION, differ, image
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.merged_read import merged_read
-from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, SplitSource
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,9 +10,9 @@ from trinity.engine.feed.images import CHANGE_TYPE, VERSION, comparable_image, i
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import version_scan
-from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, DataFile, SplitSource
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.engine.feed.within import value_by_id
 from trinity.engine.spark.types import spark_type
-from trinity.merge.quoting import quoted, text_literal
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, DataType, TableDefinition, parse_type
+from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

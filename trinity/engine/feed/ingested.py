@@ -11,9 +11,9 @@ from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.merge.fold import is_deleted
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame
 from trinity.spi import CARRIED, Column, Tier
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

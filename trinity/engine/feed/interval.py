@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from trinity.engine.target import Target
+from trinity.engine.travel import epoch_ms
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry
-from trinity.travel import epoch_ms
 
 __all__ = ["Bound", "Interval", "interval", "unknown_version"]
 

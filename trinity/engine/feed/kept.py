@@ -20,10 +20,10 @@ from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.spark.remote import parallelism
 from trinity.engine.spark.settings import pinned
 from trinity.engine.target import Target
-from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame
 from trinity.spi import Column, DataFile, HistoryEntry, SplitSource, TableDefinition
 from trinity.storage.changelog import KeptChanges
+from trinity.syntax.quoting import quoted
 
 __all__ = ["keep", "kept_rows"]
 

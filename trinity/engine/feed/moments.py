@@ -24,9 +24,9 @@ from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
 from trinity.hidden import DELETED
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, SplitSource, arrival_order
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

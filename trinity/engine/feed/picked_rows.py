@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.appending.run_sinks import map_in_arrow
 from trinity.engine.reading.data_files import check_not_missing
 from trinity.engine.reading.local.keys import compared_alike, rows_with_keys
-from trinity.merge.quoting import quoted
+from trinity.engine.writing.run_sinks import map_in_arrow
 from trinity.spi import DataFile, Deletes, SplitSource
 from trinity.storage import spark_schema, stored_pages
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

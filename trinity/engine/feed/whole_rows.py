@@ -18,9 +18,9 @@ from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
 from trinity.hidden import ARRIVAL, DELETED
 from trinity.merge.fold import is_deleted, taking_part, winner_first
-from trinity.merge.quoting import quoted
 from trinity.spark_names import DataFrame
 from trinity.spi import Column, arrival_order
+from trinity.syntax.quoting import quoted
 
 __all__ = ["whole_row_pairs"]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trinity.engine.spark.types import spark_type
-from trinity.merge.quoting import quoted, text_literal
 from trinity.spi import Column, DataType, parse_type
+from trinity.syntax.quoting import quoted, text_literal
 
 __all__ = ["value_by_id"]
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from trinity.engine.appending.ingest import StoredForm, plan_ingest
-from trinity.engine.appending.run_sinks import AppendTask, run_on_spark
 from trinity.engine.spark.types import arrow_schema
 from trinity.engine.target import Target
+from trinity.engine.writing.ingest import StoredForm, plan_ingest
+from trinity.engine.writing.run_sinks import AppendTask, run_on_spark
 from trinity.spark_names import DataFrame
 from trinity.spi import Column, DataFile, TableDefinition, from_fragments
 from trinity.storage import OWN_ENDING, ParquetSinkProvider, write_target

@@ -15,8 +15,8 @@ from trinity.engine.reading.local.limits import NotLocal
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.target import Host
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.spi import Column, SplitSource
+from trinity.syntax.quoting import quoted
 
 __all__ = ["arrow_rows"]
 

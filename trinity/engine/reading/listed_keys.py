@@ -9,10 +9,10 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.reading.literals import literal_value
 from trinity.engine.reading.local.keys import compared_alike
-from trinity.spark_tree import conjuncts
 from trinity.spi import TableDefinition
+from trinity.syntax.literals import literal_value
+from trinity.syntax.spark_tree import conjuncts
 
 __all__ = ["listed_keys"]
 
@@ -26,7 +26,7 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
     Args:
         definition: a keyed table.
         tree: the predicate over bare column names.
-        timezone: see :func:`~trinity.engine.reading.literals.literal_value`.
+        timezone: see :func:`~trinity.syntax.literals.literal_value`.
 
     Returns:
         the key columns in their logical types; None where it lists none, too many, or where it is not certain what

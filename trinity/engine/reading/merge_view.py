@@ -25,7 +25,6 @@ from trinity.errors import TrinityError, nearest
 from trinity.hidden import ARRIVAL, DELETED, FILE
 from trinity.merge.fold import is_deleted, winners
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.rows import SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
@@ -38,6 +37,7 @@ from trinity.storage import (
     parquet_schema,
     system_trouble,
 )
+from trinity.syntax.quoting import quoted, text_literal
 
 __all__ = ["merge_view_sql"]
 

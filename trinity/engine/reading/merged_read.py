@@ -15,7 +15,7 @@ from trinity.engine.target import Host
 from trinity.hidden import SINCE
 from trinity.merge.parse import merge_spec
 from trinity.spi import SplitSource
-from trinity.sql.parsing.operands import compared_alone
+from trinity.syntax.operands import compared_alone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from trinity.depth import room
 from trinity.engine.reading.listed_keys import listed_keys
-from trinity.spark_tree import spark_tree
 from trinity.spi import TableDefinition, parse_type
+from trinity.syntax.spark_tree import spark_tree
 
 __all__ = ["Predicate"]
 

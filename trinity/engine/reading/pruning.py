@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from trinity.depth import room
 from trinity.engine.reading.layout import with_buckets_of
-from trinity.engine.reading.literals import literal_value
 from trinity.engine.reading.predicate import Predicate
 from trinity.spi import ColumnStats, DataFile, TableDefinition, parse_type
+from trinity.syntax.literals import literal_value
 
 __all__ = ["may_share_keys", "prune"]
 

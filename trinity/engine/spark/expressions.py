@@ -23,8 +23,8 @@ from trinity.engine.spark.remote_texts import (
 )
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
-from trinity.spark_tree import spark_tree
 from trinity.storage import Cache
+from trinity.syntax.spark_tree import spark_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.engine.spark.remote import is_remote
 from trinity.engine.spark.remote_texts import plain_command, unseen
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from sqlglot import exp
 from trinity.depth import room
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
-from trinity.spark_tree import spark_tree
+from trinity.syntax.spark_tree import spark_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

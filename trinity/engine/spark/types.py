@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
-from trinity.definition.collations import COLLATED
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, parse_type
 from trinity.storage import spark_schema
+from trinity.syntax.collations import COLLATED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,7 +23,7 @@ from socket import socket
 from typing import Any, Final
 
 _ARCHIVES: Final = re.compile(r"pyspark\.zip|py4j-.*-src\.zip|spark-core_.*\.jar")
-_IMPORTED: Final = ("pyspark.worker", "pyarrow.parquet", "trinity.engine.appending.run_sinks")
+_IMPORTED: Final = ("pyspark.worker", "pyarrow.parquet", "trinity.engine.writing.run_sinks")
 """Modules that the workers of Trinity's tasks begin with."""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ask_worker", "check_workers", "lacks"]
 
-_TASKS: Final = "trinity.engine.appending.run_sinks"
+_TASKS: Final = "trinity.engine.writing.run_sinks"
 """The module of the functions that Trinity's tasks run."""
 _able: Final[set[str]] = set()
 """The Spark applications whose workers have been found able."""

@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import as_trinity
-from trinity.engine.after_commit import compacted
+from trinity.engine.compacting.after_commit import compacted
 from trinity.engine.target import Target
 from trinity.merge.strength import Strength
 from trinity.secrets import logger

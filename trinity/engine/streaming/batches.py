@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
-from trinity.engine.after_commit import after_commit
 from trinity.engine.appending.append import followed, write_rows
 from trinity.engine.appending.transforms import transformed
+from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.streaming.background import Compactor
 from trinity.engine.target import Target
 from trinity.errors import TrinityError

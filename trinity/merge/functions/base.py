@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from trinity.errors import ErrorCode
-from trinity.merge.quoting import text_literal
 from trinity.spi import DataType
+from trinity.syntax.quoting import text_literal
 
 __all__ = ["GROUP", "AggregateFunction", "Field", "ListFunction", "aggregated", "collected", "ranged", "unfit"]
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from trinity.errors import ErrorCode
 from trinity.merge.functions.base import Field, ListFunction
-from trinity.merge.quoting import quoted
 from trinity.spi import DataType
+from trinity.syntax.quoting import quoted
 
 __all__ = ["MergeMap", "MergeMapWithKeytime", "NestedPartialUpdate", "NestedUpdate", "nested_key"]
 

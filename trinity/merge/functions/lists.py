@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from trinity.merge.functions.base import Field, ListFunction
-from trinity.merge.quoting import text_literal
 from trinity.spi import DataType
+from trinity.syntax.quoting import text_literal
 
 __all__ = ["Collect", "ListAgg"]
 

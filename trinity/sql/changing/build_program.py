@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from trinity.calls.spark import spark_errors
-from trinity.engine.appending.defaults import default_text
 from trinity.engine.changing.char_comparisons import padded_text
 from trinity.engine.changing.conditions import Names
-from trinity.engine.changing.program import Case, Program, When
 from trinity.engine.guard import guard_expression
+from trinity.engine.program import Case, Program, When
 from trinity.engine.spark.types import spark_type
+from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
-from trinity.merge.quoting import quoted
 from trinity.spi import Column
 from trinity.sql.changing.scope import Known, Relation, Scope, Side, name_suffixes
 from trinity.sql.changing.source import Source, read_source
-from trinity.sql.parsing.parse import Statement, parse, parse_tokens, tokenize
 from trinity.sql.parsing.reader import Piece
 from trinity.sql.parsing.row_change import Clause, CommonTable, RowChange
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.reads import Reads, spelled_out
 from trinity.sql.queries.references import apply_edits, resolve
-from trinity.sql.queries.translate import to_spark_text
+from trinity.syntax.parse import Statement, parse, parse_tokens, tokenize
+from trinity.syntax.quoting import quoted
+from trinity.syntax.translate import to_spark_text
 
 if TYPE_CHECKING:
     from trinity.session import Session

@@ -13,18 +13,18 @@ from sqlglot import Token
 from trinity.calls.spark import quiet
 from trinity.engine.spark.remote import is_temp_view
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.sql.changing.build_program import program
 from trinity.sql.parsing.merge import read_merge
 from trinity.sql.parsing.reader import Piece, Reader
 from trinity.sql.parsing.row_change import RowChange, common_tables, row_change_word
 from trinity.sql.parsing.update import read_delete, read_truncate, read_update
-from trinity.sql.results import counts
+from trinity.sql.queries.results import counts
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from trinity.engine.changing.program import Counts, Program
+    from trinity.engine.program import Counts, Program
     from trinity.session import Session
     from trinity.spi import SplitSource, TableHandle, TransactionId
     from trinity.table import Table

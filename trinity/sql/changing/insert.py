@@ -9,17 +9,17 @@ from sqlglot import Token, TokenType, exp
 
 from trinity.calls.spark import spark_errors
 from trinity.engine.appending.append import append_own, append_rows
-from trinity.engine.appending.defaults import default_text
-from trinity.engine.changing.assignment import assigned_rows
 from trinity.engine.changing.statement import rerun
+from trinity.engine.values.assignment import assigned_rows
+from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId
 from trinity.sql.parsing.names import existing_table
-from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.queries.query import run_query_of
 from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Edit, apply_edits
-from trinity.sql.results import counts
+from trinity.sql.queries.results import counts
+from trinity.syntax.parse import Statement, parse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

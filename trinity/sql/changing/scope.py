@@ -9,8 +9,8 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError, nearest
-from trinity.merge.quoting import quoted
 from trinity.sql.queries.references import Edit, Reference
+from trinity.syntax.quoting import quoted
 
 __all__ = ["Known", "Relation", "Scope", "Side", "name_suffixes"]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.sql.changing.scope import Known, Relation, Side, name_suffixes
-from trinity.sql.parsing.parse import Statement
 from trinity.sql.queries.query import run_text
 from trinity.sql.queries.reads import Reads
 from trinity.sql.queries.references import apply_edits
+from trinity.syntax.parse import Statement
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from trinity.definition import evolve
-from trinity.definition.collations import not_collated
 from trinity.errors import TrinityError
 from trinity.spi import TableDefinition
 from trinity.sql.parsing.columns import default_text, read_check, read_column
 from trinity.sql.parsing.names import existing_table, read_name, target_name
-from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.parsing.properties import table_properties
-from trinity.sql.parsing.types import type_text
-from trinity.sql.results import nothing
+from trinity.sql.queries.results import nothing
+from trinity.syntax.collations import not_collated
+from trinity.syntax.parse import Statement, parse
+from trinity.syntax.types import type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

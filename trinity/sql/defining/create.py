@@ -11,16 +11,16 @@ from trinity.calls.spark import spark_errors
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import append_rows
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.spi import Column
 from trinity.sql.defining.external import register
 from trinity.sql.parsing.columns import Elements, read_column, read_elements
 from trinity.sql.parsing.names import parts, target_name
-from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.parsing.properties import Options, read_options
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
-from trinity.sql.results import counts, nothing
+from trinity.sql.queries.results import counts, nothing
+from trinity.syntax.parse import Statement, parse
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,9 +9,9 @@ from sqlglot import exp
 from trinity.errors import TrinityError
 from trinity.names import TableName
 from trinity.sql.parsing.names import catalog_name, read_name, schema_name, target_name
-from trinity.sql.parsing.parse import Statement
 from trinity.sql.queries.query import run_text
-from trinity.sql.results import nothing
+from trinity.sql.queries.results import nothing
+from trinity.syntax.parse import Statement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,8 +12,8 @@ from trinity.engine.spark.types import spark_type
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.spi import Column
-from trinity.sql.parsing.types import type_text
-from trinity.sql.queries.translate import to_spark_text
+from trinity.syntax.translate import to_spark_text
+from trinity.syntax.types import type_text
 
 __all__ = ["Elements", "default_text", "read_check", "read_column", "read_elements"]
 

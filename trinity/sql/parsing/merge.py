@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlglot import TokenType
 
-from trinity.engine.changing.program import When
+from trinity.engine.program import When
 from trinity.errors import TrinityError
 from trinity.spi import Operation
 from trinity.sql.parsing.reader import Piece, Reader, word_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.names import checked_name
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from trinity.names import TableName

@@ -13,7 +13,7 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 
 from trinity.errors import TrinityError
-from trinity.sql.parsing.parse import parse_tokens
+from trinity.syntax.parse import parse_tokens
 
 __all__ = ["Piece", "Reader"]
 

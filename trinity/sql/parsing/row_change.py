@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from trinity.engine.changing.program import When
+from trinity.engine.program import When
 from trinity.errors import TrinityError
 from trinity.spi import Operation
 from trinity.sql.parsing.reader import Piece, Reader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trinity.engine.changing.program import When
+from trinity.engine.program import When
 from trinity.errors import TrinityError
 from trinity.spi import Operation
 from trinity.sql.parsing.reader import Piece, Reader

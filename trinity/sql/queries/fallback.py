@@ -11,7 +11,7 @@ from trinity.engine.spark.reach import elements
 from trinity.engine.spark.remote import is_remote
 from trinity.errors import TrinityError
 from trinity.sql.parsing.names import read_name
-from trinity.sql.parsing.parse import tokenize
+from trinity.syntax.parse import tokenize
 
 if TYPE_CHECKING:
     from trinity.session import Session

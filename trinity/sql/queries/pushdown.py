@@ -12,10 +12,10 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
-from trinity.spark_tree import conjuncts
 from trinity.spi import TableDefinition
-from trinity.sql.parsing.types import type_text
+from trinity.syntax.quoting import quoted
+from trinity.syntax.spark_tree import conjuncts
+from trinity.syntax.types import type_text
 
 __all__ = ["key_predicate"]
 

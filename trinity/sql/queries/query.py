@@ -12,12 +12,12 @@ from trinity.engine.guard import guard_statement
 from trinity.engine.spark.remote import query_over
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.names import split_name
-from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.queries.fallback import names_by_spark
 from trinity.sql.queries.reads import Read, Reads
 from trinity.sql.queries.references import Edit, apply_edits, resolve
+from trinity.syntax.parse import Statement, parse
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

@@ -12,13 +12,13 @@ from sqlglot import exp
 
 from trinity.calls.spark import quiet, spark_errors
 from trinity.engine.guard import guard_statement
+from trinity.engine.travel import splits_at
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
-from trinity.sql.parsing.operands import compared_alone
-from trinity.sql.parsing.parse import Statement, parse
 from trinity.sql.queries.pushdown import key_predicate
 from trinity.sql.queries.references import Edit, Reference, apply_edits, column_edits, find_references, is_inner_cte
-from trinity.travel import splits_at
+from trinity.syntax.operands import compared_alone
+from trinity.syntax.parse import Statement, parse
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trinity.names import TableName
     from trinity.session import Session
     from trinity.spi import SplitSource, TableDefinition, TableHandle
-    from trinity.sql.parsing.changes import ChangesClause, Edge
+    from trinity.syntax.changes import ChangesClause, Edge
     from trinity.table import Table
 
 __all__ = ["Read", "Reads", "spelled_out"]
@@ -37,9 +37,9 @@ def spelled_out(statement: Statement) -> Statement:
     """A statement in Spark's dialect, its INs that are used as values three-valued, and its texts compared (K2).
 
     Raises:
-        TrinityError: NOT_SUPPORTED as :func:`trinity.engine.changing.three_valued.three_valued`.
+        TrinityError: NOT_SUPPORTED as :func:`trinity.syntax.three_valued.three_valued`.
     """
-    from trinity.engine.changing.three_valued import three_valued
+    from trinity.syntax.three_valued import three_valued
 
     text = compared_alone(three_valued(statement.tree, statement.text))
     return statement if text is statement.text else parse(text, "spark")

@@ -11,11 +11,11 @@ from sqlglot import exp
 
 from trinity.engine.spark.remote import is_temp_view
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.names import split_name
-from trinity.sql.parsing.changes import CLAUSE, ChangesClause
 from trinity.sql.parsing.names import quoted_name
-from trinity.sql.parsing.parse import Statement
+from trinity.syntax.changes import CLAUSE, ChangesClause
+from trinity.syntax.parse import Statement
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from trinity.names import TableName

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from trinity.engine.appending.casts import cast_array
+from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column
 
 __all__ = ["to_user_columns"]

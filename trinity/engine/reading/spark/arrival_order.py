@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Final
 
 from trinity.hidden import ARRIVAL, MOMENT, UNSURE
-from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.rows import AnyRows, SqlRows
 from trinity.merge.spec import MergeSpec
 from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSource, Tier, moment_of_append
+from trinity.syntax.quoting import quoted, text_literal
 
 __all__ = ["POSITION_BITS", "order_is_lost", "with_order_restored", "with_stamps"]
 

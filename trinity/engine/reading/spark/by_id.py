@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from trinity.engine.spark.remote import is_remote
-from trinity.merge.quoting import quoted
 from trinity.spark_names import ArrayType, DataType, F, MapType, StructField, StructType
 from trinity.storage import FIELD_ID, READ_BY_ID, spark_schema, stored_schema
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

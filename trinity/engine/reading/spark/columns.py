@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from trinity.engine.spark.texts import with_char
 from trinity.engine.spark.types import spark_type
-from trinity.merge.quoting import quoted
 from trinity.merge.rows import AnyRows, SqlRows
 from trinity.spi import Column, SplitSource, parse_type
 from trinity.storage import spark_schema
+from trinity.syntax.quoting import quoted
 
 __all__ = ["to_user_columns"]
 

@@ -21,9 +21,9 @@ from trinity.engine.reading.bitmaps import NOTHING_HIDDEN, bitmap_left_out, has_
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.engine.spark.types import arrow_frame
 from trinity.hidden import BITS
-from trinity.merge.quoting import text_literal
 from trinity.spark_names import DataFrame
 from trinity.spi import DataFile
+from trinity.syntax.quoting import text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.appending.run_sinks import run_on_spark
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local.search import LOG, Search, search_in_process
 from trinity.engine.reading.plan import FoldPlan, ReadPlan, Way
@@ -16,11 +15,12 @@ from trinity.engine.reading.spark.fold import join_with_base, newest_versions, w
 from trinity.engine.reading.spark.scan import bucketed_scan, log_scan, plain_scan, version_scan
 from trinity.engine.spark.remote import parallelism, runs_in_process
 from trinity.engine.spark.texts import with_char
+from trinity.engine.writing.run_sinks import run_on_spark
 from trinity.errors import TrinityError
 from trinity.hidden import DELETED
-from trinity.merge.quoting import quoted
 from trinity.secrets import logger
 from trinity.spark_names import DataFrame, F, PySparkException
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from trinity.hidden import BASE_WINS, DELETED, SINCE
 from trinity.merge.fold import beats, is_deleted, winners
-from trinity.merge.quoting import quoted
 from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import SplitSource
+from trinity.syntax.quoting import quoted
 
 __all__ = ["join_with_base", "newest_versions", "without_null_keys"]
 

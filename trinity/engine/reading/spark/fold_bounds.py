@@ -14,9 +14,9 @@ from trinity.engine.reading.spark.arrival_order import POSITION_BITS, order_is_l
 from trinity.hidden import PLACE
 from trinity.merge.engine import SequenceGroup
 from trinity.merge.groups import takes_part
-from trinity.merge.quoting import quoted
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, SplitSource
+from trinity.syntax.quoting import quoted
 
 __all__ = ["packed_orders", "small_sums"]
 

@@ -20,12 +20,12 @@ from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, DELETED, FITS, KIND, LEFT, PLACE, SINCE, VISIBLE
 from trinity.merge.accumulate import ColumnFold
-from trinity.merge.quoting import quoted
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.rows import AnyRows
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,7 +21,6 @@ from trinity.engine.spark.granted import reach
 from trinity.engine.spark.remote import analysed, is_remote, refuse_remote
 from trinity.engine.spark.types import arrow_frame
 from trinity.hidden import ARRIVAL, FILE, FILE_NUMBER, POSITION, SINCE
-from trinity.merge.quoting import quoted, text_literal
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import AnalysisException, DataFrame, F, StructField, StructType
 from trinity.spi import (
@@ -37,6 +36,7 @@ from trinity.storage import (
     read_files,
     stored_name,
 )
+from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from trinity.journal.rewrite import Rewritten, rewrite
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalTable
 from trinity.spi import TransactionId
-from trinity.sql.parsing.parameters import number
+from trinity.syntax.parameters import number
 
 __all__ = ["PostgresBackend"]
 

@@ -1,4 +1,4 @@
-"""Parameters of many rows as Arrow data, typed as :mod:`trinity.sql.parsing.parameters` types each value."""
+"""Parameters of many rows as Arrow data, typed as :mod:`trinity.syntax.parameters` types each value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
-from trinity.sql.parsing.parameters import literal, plain
+from trinity.syntax.parameters import literal, plain
 from trinity.zones import zone_of
 
 __all__ = ["array_of"]

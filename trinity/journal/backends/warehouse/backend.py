@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from trinity.connecting import connect
-from trinity.engine.appending.check_constraints import check_expressions
+from trinity.engine.values.check_constraints import check_expressions
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.backends.base import Result, one_by_one
@@ -24,7 +24,7 @@ from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
 from trinity.session import Session
 from trinity.spi import TransactionId
-from trinity.sql.parsing.parameters import number, with_literals
+from trinity.syntax.parameters import number, with_literals
 
 if TYPE_CHECKING:
     from trinity.table import Table

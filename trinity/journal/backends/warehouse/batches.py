@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 
 from trinity.calls.spark import spark_errors
 from trinity.engine.appending.append import check_rows
-from trinity.engine.appending.casts import converts
-from trinity.engine.appending.defaults import default_text, default_values
-from trinity.engine.appending.run_sinks import REFUSAL, raise_refusal
 from trinity.engine.spark.types import arrow_frame
+from trinity.engine.values.defaults import default_text, default_values
+from trinity.engine.writing.casts import converts
+from trinity.engine.writing.run_sinks import REFUSAL, raise_refusal
 from trinity.errors import TrinityError
 from trinity.journal.backends.warehouse.arrays import array_of
 from trinity.journal.batches import Batch, failure, first_failing
-from trinity.merge.quoting import quoted
 from trinity.messages import shown_value
 from trinity.spi import Column, TransactionId, arrow_type, parse_type, type_text
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from trinity.journal.tables import JournalTable
@@ -116,9 +116,9 @@ class Rows:
 
     def _by_spark(self, parameters: Sequence[pa.Array]) -> pa.Table:
         """Rows as Spark evaluates the expressions, and what columns round of numbers and times (M6)."""
-        from trinity.engine.changing.assignment import assigned_rows
-        from trinity.sql.parsing.parse import parse
+        from trinity.engine.values.assignment import assigned_rows
         from trinity.sql.queries.query import run_query
+        from trinity.syntax.parse import parse
 
         session = self.table.session
         names = [f"_trinity_parameter_{n}" for n in range(1, len(parameters) + 1)]

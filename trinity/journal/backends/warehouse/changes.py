@@ -18,7 +18,7 @@ from trinity.journal.backends.warehouse.rewriter import Merged
 from trinity.journal.tables import JournalTable
 from trinity.spi import SplitSource, TableHandle, TransactionId
 from trinity.sql.changing import dml
-from trinity.sql.parsing.parse import only_one
+from trinity.syntax.parse import only_one
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

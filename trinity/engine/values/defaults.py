@@ -13,8 +13,8 @@ from trinity.depth import room
 from trinity.engine.spark.expressions import check_constant
 from trinity.engine.spark.settings import pinned
 from trinity.errors import TrinityError
-from trinity.spark_tree import spark_tree
 from trinity.spi import Column, TableDefinition, arrow_type
+from trinity.syntax.spark_tree import spark_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,7 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
     if not given:
         return
     from trinity.calls.spark import spark_errors
-    from trinity.engine.changing.assignment import assigned
+    from trinity.engine.values.assignment import assigned
     from trinity.spark_names import F
 
     with spark_errors(), pinned(spark()):

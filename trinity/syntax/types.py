@@ -6,9 +6,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.definition.collations import not_collated
 from trinity.errors import TrinityError
 from trinity.spi import parse_type
+from trinity.syntax.collations import not_collated
 
 __all__ = ["type_text"]
 

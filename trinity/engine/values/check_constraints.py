@@ -10,20 +10,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from trinity.definition.checks import constrained_columns, refuse_folded
-from trinity.engine.appending.defaults import default_text
-from trinity.engine.appending.run_sinks import REFUSAL
 from trinity.engine.spark.expressions import check_stored, is_deterministic
 from trinity.engine.spark.frames import local_frame
 from trinity.engine.spark.remote import analysed
 from trinity.engine.spark.settings import pinned
 from trinity.engine.spark.texts import as_stored, with_char
 from trinity.engine.spark.types import spark_type
+from trinity.engine.values.defaults import default_text
+from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
 from trinity.merge.fold import is_deleted
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted, text_literal
 from trinity.spi import Check, Operation, TableDefinition
-from trinity.sql.parsing.operands import compared_alone
+from trinity.syntax.operands import compared_alone
+from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +61,7 @@ def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSess
     """Refuses a table of another engine with a DEFAULT or CHECK that no table may keep (N2).
 
     Raises:
-        TrinityError: as :func:`~trinity.engine.appending.defaults.default_text` and
+        TrinityError: as :func:`~trinity.engine.values.defaults.default_text` and
             :func:`~trinity.engine.spark.expressions.check_stored`.
     """
     for column in definition.visible:
@@ -72,7 +72,7 @@ def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSess
 
 
 def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> DataFrame:
-    """Data about to be appended, with :data:`~trinity.engine.appending.run_sinks.REFUSAL` where no row may be stored.
+    """Data about to be appended, with :data:`~trinity.engine.writing.run_sinks.REFUSAL` where no row may be stored.
 
     Args:
         rows: the data, which ingest has found to be the table's by names and types.
@@ -100,7 +100,7 @@ def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinit
     """The rows of a MERGE's plan, refused where a case would store a row that a constraint forbids.
 
     Args:
-        changes: rows of the plan, with :data:`~trinity.engine.appending.run_sinks.REFUSAL`.
+        changes: rows of the plan, with :data:`~trinity.engine.writing.run_sinks.REFUSAL`.
         merge_row: the column with the row that a case yields, and its operation.
         definition: the target.
         table: its full name, for messages.

@@ -13,7 +13,7 @@ from typing import Final
 from sqlglot import Token, TokenType
 
 from trinity.errors import TrinityError
-from trinity.sql.parsing.parse import tokenize
+from trinity.syntax.parse import tokenize
 
 __all__ = ["compared_alone"]
 

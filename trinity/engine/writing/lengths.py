@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.appending.parts import part_of, with_parts
+from trinity.engine.writing.parts import part_of, with_parts
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 

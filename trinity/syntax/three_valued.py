@@ -43,7 +43,7 @@ def three_valued_text(text: str, use: Use) -> str:
     Raises:
         TrinityError: as :func:`three_valued`.
     """
-    from trinity.sql.parsing.parse import parse_tokens, tokenize
+    from trinity.syntax.parse import parse_tokens, tokenize
 
     try:
         tree = parse_tokens(exp.Condition, tokenize(text), text, "spark")
@@ -64,7 +64,7 @@ def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp
     Raises:
         TrinityError: NOT_SUPPORTED when something random is in a predicate, which would be asked more than once.
     """
-    from trinity.sql.parsing.as_written import tree_as_written, written
+    from trinity.syntax.as_written import tree_as_written, written
 
     if not any(_found(node) is not None for node in tree.find_all(exp.In, *_NEGATED)):
         return text
@@ -82,7 +82,7 @@ def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp
 
 def _name_columns(holder: exp.Expr) -> None:
     """Names columns of a SELECT after their text as it was written."""
-    from trinity.sql.parsing.as_written import written
+    from trinity.syntax.as_written import written
 
     for select in holder.find_all(exp.Select):
         for column in select.expressions:

@@ -17,8 +17,8 @@ import sqlglot
 from sqlglot import Token, TokenType
 
 from trinity.errors import TrinityError, nearest
-from trinity.merge.quoting import text_literal
-from trinity.sql.parsing.parse import tokenize
+from trinity.syntax.parse import tokenize
+from trinity.syntax.quoting import text_literal
 
 __all__ = ["Numbered", "literal", "number", "plain", "with_literals", "with_values"]
 

@@ -9,10 +9,10 @@ from trinity.engine.reading.merged_read import stored_winners
 from trinity.errors import TrinityError
 from trinity.hidden import DELETED
 from trinity.merge.fold import beats
-from trinity.merge.quoting import quoted
 from trinity.messages import shown_row
 from trinity.spark_names import Column, DataFrame, F
 from trinity.spi import Operation, SplitSource
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

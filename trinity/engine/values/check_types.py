@@ -20,10 +20,10 @@ def check_types(definition: TableDefinition, spark: Callable[[], SparkSession]) 
 
         check_time_type(definition.columns, spark())
     if any(c.default is not None for c in definition.columns):
-        from trinity.engine.appending.defaults import check_defaults
+        from trinity.engine.values.defaults import check_defaults
 
         check_defaults(definition, spark)
     if definition.checks:
-        from trinity.engine.appending.check_constraints import analyse_checks
+        from trinity.engine.values.check_constraints import analyse_checks
 
         analyse_checks(spark(), definition)

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.appending.parts import with_parts
+from trinity.engine.writing.parts import with_parts
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 

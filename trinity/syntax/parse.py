@@ -17,8 +17,8 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from trinity.errors import TrinityError, nearest
-from trinity.spark_tree import UNREADABLE
-from trinity.sql.parsing.changes import TABLE_CHANGES, changes_clause, table_changes
+from trinity.syntax.changes import TABLE_CHANGES, changes_clause, table_changes
+from trinity.syntax.spark_tree import UNREADABLE
 
 __all__ = ["MISSING", "Statement", "TrinitySpark", "only_one", "parse", "parse_tokens", "single", "split", "tokenize"]
 

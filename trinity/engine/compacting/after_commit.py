@@ -17,7 +17,7 @@ from trinity.secrets import logger
 from trinity.spi import CommitResult, TableDefinition
 
 if TYPE_CHECKING:
-    from trinity.engine.changing.program import Counts
+    from trinity.engine.program import Counts
 
 __all__ = ["after_commit", "compacted"]
 

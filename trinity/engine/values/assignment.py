@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.appending.casts import assignable, converts
-from trinity.engine.appending.run_sinks import REFUSAL
 from trinity.engine.spark.types import spark_type
+from trinity.engine.writing.casts import assignable, converts
+from trinity.engine.writing.run_sinks import REFUSAL
 from trinity.errors import TrinityError
-from trinity.merge.quoting import quoted
 from trinity.spark_names import Column, DateType, F, NullType, NumericType, TimestampNTZType, TimestampType
 from trinity.spark_names import DataType as SparkType
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataType, parse_given_type, parse_type
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -83,7 +83,7 @@ def check_assignable(kind: SparkType, column: TableColumn, table: str, where: st
 def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, where: str) -> DataFrame:
     """Rows of an INSERT with their numbers and times as the columns take them.
 
-    With :data:`~trinity.engine.appending.run_sinks.REFUSAL` where that may fail. Other values are for ingest to check.
+    With :data:`~trinity.engine.writing.run_sinks.REFUSAL` where that may fail. Other values are for ingest to check.
 
     Args:
         rows: a column for each of ``columns``, under its name.

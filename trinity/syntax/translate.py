@@ -14,8 +14,8 @@ from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from trinity.errors import TrinityError
-from trinity.sql.parsing.parse import TrinitySpark
-from trinity.sql.parsing.portable import refuse_unknown
+from trinity.syntax.parse import TrinitySpark
+from trinity.syntax.portable import refuse_unknown
 
 __all__ = ["Types", "to_spark_text"]
 

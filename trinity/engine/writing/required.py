@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from trinity.engine.appending.parts import part_of
+from trinity.engine.writing.parts import part_of
 
 __all__ = ["nulls_within"]
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.calls import translated
-from trinity.engine.appending.casts import cast_array
-from trinity.engine.appending.ingest import PageConformer
+from trinity.engine.writing.casts import cast_array
+from trinity.engine.writing.ingest import PageConformer
 from trinity.errors import TrinityError
 from trinity.hidden import BUCKET, DELETED, LEFT
 from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget

@@ -11,7 +11,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from trinity.errors import TrinityError
-from trinity.sql.parsing.parse import TrinitySpark, tokenize
+from trinity.syntax.parse import TrinitySpark, tokenize
 
 __all__ = ["as_written", "tree_as_written", "written"]
 
@@ -51,7 +51,7 @@ def tree_as_written(text: str, kind: type[exp.Expr] | None = None) -> exp.Expr:
     """The tree of a statement, or of a part of the kind that is given, which :func:`written` writes as it was.
 
     Args:
-        text: what :mod:`trinity.sql.parsing.parse` can parse in Spark's dialect.
+        text: what :mod:`trinity.syntax.parse` can parse in Spark's dialect.
         kind: ``exp.Condition`` for an expression.
 
     Raises:

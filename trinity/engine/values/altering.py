@@ -8,13 +8,13 @@ from functools import partial
 
 from trinity.definition import evolve
 from trinity.definition.checks import with_check
-from trinity.engine.appending.check_types import check_types
 from trinity.engine.target import Target
+from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
 from trinity.merge.parse import merge_spec
-from trinity.merge.quoting import quoted
 from trinity.spi import Check, SplitSource, TableDefinition
-from trinity.sql.parsing.operands import compared_alone
+from trinity.syntax.operands import compared_alone
+from trinity.syntax.quoting import quoted
 
 __all__ = ["add_check", "alter", "set_not_null"]
 

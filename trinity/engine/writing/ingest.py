@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.engine.appending.casts import assignable, cast_array
-from trinity.engine.appending.lengths import check_lengths, fitted
-from trinity.engine.appending.required import nulls_within
 from trinity.engine.target import Target
+from trinity.engine.writing.casts import assignable, cast_array
+from trinity.engine.writing.lengths import check_lengths, fitted
+from trinity.engine.writing.required import nulls_within
 from trinity.errors import TrinityError, nearest
 from trinity.merge.carried import ingested_columns
 from trinity.merge.engine import MergeEngine
