@@ -42,7 +42,7 @@ __all__ = ["spark"]
 
 collect_ignore = ["plugins"]  # projects of their own, with tests of their own
 FORMATS = ("parquet", "iceberg") if "SPARK_REMOTE" in os.environ else ("parquet", "delta", "iceberg")
-"""Over Spark Connect, where tests/test_spark_connect.py runs many of these tests once more, a disk has two formats."""
+"""Over Spark Connect, where test_spark_connect.py runs many of these tests once more, a disk has two formats."""
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Cases of a client of Spark Connect whose tables lie in a bucket; tests/test_spark_connect.py runs them."""
+"""Cases of a client of Spark Connect whose tables lie in a bucket; tests/spark/test_spark_connect.py runs them."""
 
 from __future__ import annotations
 

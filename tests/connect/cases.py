@@ -1,4 +1,4 @@
-"""Cases of a client of Spark Connect; tests/test_spark_connect.py runs them in a process of their own."""
+"""Cases of a client of Spark Connect; tests/spark/test_spark_connect.py runs them in a process of their own."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.threads import at_once
+from tests.support.threads import at_once
 from trinity import dbapi
 
 Open = Callable[..., dbapi.Connection]

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.journal.warehouse import count, model, rows
-from tests.threads import at_once
+from tests.support.threads import at_once
 from trinity import dbapi
 from trinity.cli.main import app
 

@@ -31,7 +31,7 @@ LET_THROUGH = (
     "DESCRIBE FUNCTION upper",
     "SET spark.sql.ansi.enabled = true",
 )
-PAGES = ("tests/test_merge.py", "tests/test_upsert.py", "tests/test_update_delete.py")
+PAGES = ("tests/sql/test_merge.py", "tests/tables/test_upsert.py", "tests/sql/test_update_delete.py")
 """Tests of what tables do, which hold over Spark Connect as they stand."""
 
 

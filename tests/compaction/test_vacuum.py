@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.threads import meanwhile
+from tests.support.threads import meanwhile
 from trinity import Column, Session, TrinityError
 from trinity.table import Table
 

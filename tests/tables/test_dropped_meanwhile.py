@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import trinity
-from tests.threads import at_once
+from tests.support.threads import at_once
 from trinity import Column, Session, TrinityError
 
 ROWS = pa.table({"k": pa.array([1, 2], pa.int32())})

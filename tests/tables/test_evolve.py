@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.support.foreign import FIRST, SECOND, delta_rs
 from tests.support.foreign import KEYED as FOREIGN
-from tests.threads import at_once
+from tests.support.threads import at_once
 from trinity import Column, Session, Table, TrinityError
 
 KEYED = "CREATE TABLE {}.default.t (id INT PRIMARY KEY, v INT, price DECIMAL(6,2), name VARCHAR(5))"

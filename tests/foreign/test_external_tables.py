@@ -36,7 +36,7 @@ from tests.support.foreign import (
     spark_iceberg,
 )
 from tests.support.merge_views import check_view
-from tests.threads import at_once
+from tests.support.threads import at_once
 from trinity import Session, TrinityError
 
 

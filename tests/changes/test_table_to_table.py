@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from tests.support.changes import rows_at
 from tests.support.refusals import refused
-from tests.threads import at_once
+from tests.support.threads import at_once
 from trinity import Column, CommitResult, Session, Table, cdc
 
 Order = tuple[int, str, int | None, int]

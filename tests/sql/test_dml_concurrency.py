@@ -14,7 +14,7 @@ import pytest
 import trinity
 from tests.support.foreign import FIRST, KEYED, SECOND, pyarrow_files, rows_of
 from tests.support.iceberg import pyiceberg
-from tests.threads import at_once, meanwhile
+from tests.support.threads import at_once, meanwhile
 from trinity import Column, Session, TrinityError
 from trinity.spi import CommitResult
 

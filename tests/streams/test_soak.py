@@ -16,7 +16,7 @@ import pytest
 
 from tests.soak.child import ACCOUNTS, TOTAL, Notes
 from tests.support.paths import TESTS
-from tests.threads import at_once
+from tests.support.threads import at_once
 from trinity import Column, Session
 
 CHILD = TESTS / "soak" / "child.py"
