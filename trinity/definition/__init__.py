@@ -1,1 +1,1 @@
-"""Definitions of tables: how one is made, checked, and becomes the next one."""
+"""Definitions of tables: how one is made, checked and altered."""

@@ -1,4 +1,4 @@
-"""CHECK constraints: which columns they name, and the definitions that have them (M6)."""
+"""CHECK constraints: which columns they name, and how they enter and leave a definition (M6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["check_name", "constrained_columns", "naming_checks", "refuse_folded"
 
 @room()
 def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str, ...]:
-    """The columns that a constraint names, in table order.
+    """Return the columns that a constraint names, in table order.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; SYNTAX_ERROR; NOT_SUPPORTED for a subquery.
@@ -47,11 +47,11 @@ def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str,
 
 
 def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
-    """With one more constraint, for rows to come; the caller sees to the rows that are there.
+    """Return the definition with one more constraint, for future rows; the caller checks the rows that exist.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a name that is taken, or cannot name anything (N1); see
-            :func:`refuse_folded` and :func:`constrained_columns`.
+        TrinityError: INVALID_ARGUMENTS for a name that is taken or invalid (N1); see also :func:`refuse_folded` and
+        :func:`constrained_columns`.
     """
     checked_name(check.name, "CHECK constraint")
     check = replace(check, expression=_bare(check.expression))
@@ -66,13 +66,13 @@ def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
 
 
 def _bare(expression: str) -> str:
-    """Without the comments around it: one at the end would take along what others write behind it."""
+    """Return the expression without comments around it: one at the end would swallow text that is put behind it."""
     tokens = sqlglot.tokenize(expression, dialect="spark")
     return expression[tokens[0].start : tokens[-1].end + 1] if tokens else expression
 
 
 def refuse_folded(definition: TableDefinition) -> None:
-    """Refuses constraints where a row is folded by column (NOT_SUPPORTED): no stored row can be checked by itself."""
+    """Refuse constraints where rows fold by column (NOT_SUPPORTED): no stored row can be checked by itself."""
     if definition.checks and definition.keyed and (spec := merge_spec(definition)).by_column:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -82,7 +82,7 @@ def refuse_folded(definition: TableDefinition) -> None:
 
 
 def without_check(definition: TableDefinition, name: str, *, if_exists: bool = False) -> TableDefinition:
-    """Without a constraint. Raises INVALID_ARGUMENTS when it is not there, unless ``if_exists``."""
+    """Return the definition without a constraint. Raises INVALID_ARGUMENTS when there is none, unless ``if_exists``."""
     kept = tuple(c for c in definition.checks if c.name.lower() != name.lower())
     if len(kept) == len(definition.checks) and not if_exists:
         known = [c.name for c in definition.checks]
@@ -95,11 +95,11 @@ def without_check(definition: TableDefinition, name: str, *, if_exists: bool = F
 
 
 def check_name(table: str, columns: Iterable[str], taken: Iterable[str]) -> str:
-    """A name for a constraint without one, as PostgreSQL gives it: ``orders_amount_check``, ``orders_check1``.
+    """Return a name for a constraint without one, as PostgreSQL does: ``orders_amount_check``, ``orders_check1``.
 
     Args:
         table: the table's own name.
-        columns: what the constraint names; a single one becomes part of its name.
+        columns: the columns that the constraint names; a single one becomes part of its name.
         taken: names of other constraints.
     """
     named, others = list(columns), {name.lower() for name in taken}
@@ -110,5 +110,5 @@ def check_name(table: str, columns: Iterable[str], taken: Iterable[str]) -> str:
 
 
 def naming_checks(definition: TableDefinition, column: str) -> list[str]:
-    """Names of the constraints that name a column."""
+    """Return the names of the constraints that name a column."""
     return [c.name for c in definition.checks if column in constrained_columns(definition, c)]

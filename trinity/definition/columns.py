@@ -1,4 +1,4 @@
-"""Columns of a table from what users have at hand: Columns, an Arrow schema, a schema of Spark's."""
+"""Columns of a table, made from Columns, an Arrow schema or a schema of Spark's."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Columns: TypeAlias = Union[Sequence[Column], pa.Schema, "StructType"]
 
 
 def columns_of(given: Columns, *, collated: bool = False) -> list[Column]:
-    """The columns; a schema's fields keep their NOT NULL, and comments of Spark's.
+    """Return the columns. The fields of a schema keep NOT NULL, and those of Spark's also their comments.
 
     Args:
         given: the columns.
-        collated: whether texts may have collations, as no table is made of the columns.
+        collated: True allows texts with collations, since no table is made of the columns.
 
     Raises:
         TrinityError: TYPE_MISMATCH for a type without a counterpart in a table, NOT_SUPPORTED for a collation.

@@ -32,7 +32,7 @@ def define_table(
     property_prefixes: tuple[str, ...],
     checks: Mapping[str, str],
 ) -> TableDefinition:
-    """The definition of a new table: canonical types and properties, keys NOT NULL, hidden columns added.
+    """Return the definition of a new table: canonical types and properties, keys NOT NULL, hidden columns added.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY, TYPE_MISMATCH,
@@ -59,7 +59,7 @@ def define_table(
 
 
 def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]:
-    """The partition fields in their canonical spelling."""
+    """Return the partition fields in their canonical spelling."""
     fields = [parse_partition(text, [c.name for c in draft.columns]) for text in given]
     found: list[str] = []
     for field in fields:
@@ -85,7 +85,7 @@ def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]
 
 
 def _needs_row_kind(options: Mapping[str, str]) -> bool:
-    """True when no visible column can mark a writer's delete (U6): ``ignore-delete`` would drop a -D."""
+    """Return True when no visible column can mark a writer's delete (U6): ``ignore-delete`` would drop a -D."""
     if "tombstone-key" in options:
         return False
     return "rowkind.field" not in options or options.get("ignore-delete", "false").strip().lower() == "true"
@@ -105,7 +105,7 @@ def _check_columns(table: str, columns: Sequence[Column]) -> None:
 
 @room()
 def check_column(table: str, column: Column) -> None:
-    """Refuses a hidden name, or none (N1, INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
+    """Refuse a hidden or invalid name (N1, INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
     checked_name(column.name, "Column")
     if column.name.lower().startswith(HIDDEN_PREFIX):
         raise TrinityError(

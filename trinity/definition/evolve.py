@@ -1,7 +1,7 @@
-"""ALTER TABLE: from a definition to the next one, the rows that are there keeping their meaning (L3).
+"""ALTER TABLE: from a definition to the next one, while existing rows keep their meaning (L3).
 
-A column is known by its field id, and in data files by a name that no other column of the table ever had. So what a
-change costs is a commit of metadata: no file is read or written.
+A column is known by its field id, and in data files by a name that no other column of the table ever had. So a
+change is a commit of metadata: no data file is read or written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Change = Callable[[TableDefinition], TableDefinition]
-"""From a definition to the next one."""
+"""A function from a definition to the next one."""
 
 FIRST: Final = ""
 
@@ -57,7 +57,7 @@ _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 @public
 def added(definition: TableDefinition, column: Column, place: Place = None) -> TableDefinition:
-    """With one more column; older rows have NULL there.
+    """Return the definition with one more column; older rows have NULL there.
 
     Raises:
         TrinityError: COLUMN_ALREADY_EXISTS, COLUMN_NOT_FOUND (the place); NOT_SUPPORTED for NOT NULL or a DEFAULT,
@@ -85,7 +85,7 @@ def added(definition: TableDefinition, column: Column, place: Place = None) -> T
 
 @public
 def moved(definition: TableDefinition, name: str, place: Place) -> TableDefinition:
-    """With a column at another place among the visible ones. Raises COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
+    """Return the definition with a visible column moved. Raises COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
     column = _visible(definition, name)
     others = [c for c in definition.visible if c is not column]
     at = len(others)
@@ -102,7 +102,7 @@ def moved(definition: TableDefinition, name: str, place: Place) -> TableDefiniti
 
 @public
 def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefinition:
-    """With another name for a column, in key, partitioning and options too.
+    """Return the definition with another name for a column, in key, partitioning and options too.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, INVALID_ARGUMENTS for a hidden name; NOT_SUPPORTED for a
@@ -118,7 +118,7 @@ def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefin
 
 @public
 def dropped(definition: TableDefinition, name: str) -> TableDefinition:
-    """Without a column. Its options go with it, and a sequence group protects it no longer.
+    """Return the definition without a column and its options; no sequence group protects it any more.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a column of the key, the partitioning, an ordering, the
@@ -140,7 +140,7 @@ def dropped(definition: TableDefinition, name: str) -> TableDefinition:
 
 @public
 def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDefinition:
-    """With a wider type for a column: older rows have the same values under it.
+    """Return the definition with a wider type for a column; older rows keep their values.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a type that is no wider one; NOT_SUPPORTED for a partition
@@ -166,7 +166,7 @@ def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDe
 
 @public
 def with_not_null(definition: TableDefinition, name: str, not_null: bool) -> TableDefinition:
-    """With or without NOT NULL, for rows to come; the caller sees to it that no present row has NULL there.
+    """Return the definition with or without NOT NULL on a column; the caller checks that existing rows have no NULL.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a key column, or NOT NULL where rows need not carry a column.
@@ -185,7 +185,11 @@ def with_not_null(definition: TableDefinition, name: str, not_null: bool) -> Tab
 
 @public
 def with_default(definition: TableDefinition, name: str, default: str | None) -> TableDefinition:
-    """With another DEFAULT (SQL text, None for none), for rows to come. Raises COLUMN_NOT_FOUND, SYNTAX_ERROR."""
+    """Return the definition with a DEFAULT, SQL text or None, for future rows.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND; SYNTAX_ERROR.
+    """
     column = replace(_visible(definition, name), default=default)
     check_column(definition.full_name, column)
     return _with(definition, _visible(definition, name), column)
@@ -193,17 +197,17 @@ def with_default(definition: TableDefinition, name: str, default: str | None) ->
 
 @public
 def with_comment(definition: TableDefinition, name: str, comment: str | None) -> TableDefinition:
-    """With another comment on a column. Raises COLUMN_NOT_FOUND."""
+    """Return the definition with another comment on a column. Raises COLUMN_NOT_FOUND."""
     column = _visible(definition, name)
     return _with(definition, column, replace(column, comment=comment))
 
 
 @public
 def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefinition:
-    """With other table properties beside those it has.
+    """Return the definition with some table properties set, beside those that it has.
 
     Raises:
-        TrinityError: INVALID_TABLE_PROPERTY for a change of those by which stored rows were written (L3).
+        TrinityError: INVALID_TABLE_PROPERTY for a change of a property by which stored rows were written (L3).
     """
     after = before.with_properties({**before.properties, **given})
     merge_spec(after)
@@ -219,7 +223,7 @@ def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefi
 
 
 def changed(definition: TableDefinition, change: Change) -> TableDefinition:
-    """The definition after a change. Raises INVALID_ARGUMENTS for a function that is none, or fails otherwise."""
+    """Return the definition after a change. Raises INVALID_ARGUMENTS when it fails, or returns no definition."""
     try:
         found = change(definition)
     except TrinityError:
@@ -268,7 +272,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 @public
 def widens(before: DataType, after: DataType) -> bool:
-    """True when a column may be given the other type, which is wider or the same."""
+    """Return True when the second type is wider than the first or the same, so that a column may be given it."""
     if before == after:
         return True
     if before.name in _INTEGERS and after.name in _INTEGERS:

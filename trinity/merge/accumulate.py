@@ -45,7 +45,7 @@ def _key(spec: MergeSpec) -> str:
 
 
 def _place(spec: MergeSpec) -> str:
-    """Fold order: arrival, or sequence and then arrival; NULL loses either way (K3, U8)."""
+    """Return Spark SQL: the fold order, by arrival, or by sequence and then arrival; NULL loses either way (K3, U8)."""
     if not spec.ordering:
         return ARRIVAL
     way = "DESC" if spec.descending else "ASC"
@@ -55,7 +55,7 @@ def _place(spec: MergeSpec) -> str:
 
 @dataclass(frozen=True)
 class ColumnFold:
-    """Builds the aggregation of one table.
+    """The aggregation of one table's rows, as Spark SQL.
 
     Attributes:
         definition: the table; its columns are stored under their names.
@@ -64,7 +64,7 @@ class ColumnFold:
         hard_deletes: False when none of the rows can be a hard delete.
         orders: number of a group -> Spark SQL: its fold order as one BIGINT, NULL for rows that take no part in it.
         small: columns of numbers so small that no sum over the rows leaves BIGINT.
-        raises: True when a value out of range is an error; else it is NULL, and :data:`FITS` tells (A4).
+        raises: True when a value out of range is an error; else it is NULL, and :data:`FITS` is false (A4).
     """
 
     definition: TableDefinition
@@ -76,15 +76,15 @@ class ColumnFold:
     raises: bool = True
 
     def contributions(self, versions: AnyRows) -> AnyRows:
-        """The row versions that still count, with :data:`KIND` and :data:`PLACE`.
+        """Return the row versions that still count, with :data:`KIND` and :data:`PLACE`.
 
         Args:
-            versions: rows with :data:`~trinity.merge.fold.ARRIVAL`.
+            versions: rows with :data:`~trinity.hidden.ARRIVAL`.
 
         Returns:
-            for each key the rows from its last cut on, the cut among them: it stands for what it forgot.
+            for each key the rows from its last cut on. The cut is among them: it stands for the rows that it removes.
         """
-        # few operations: each on a DataFrame costs every read some milliseconds, however many rows there are
+        # few operations: each one on a DataFrame costs every read some milliseconds, however few the rows
         spec = self.spec
         kind = _kind(spec, self.hard_deletes)
         if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
@@ -101,7 +101,7 @@ class ColumnFold:
         return self.hard_deletes or (self.spec.remove_on_delete and self.spec.row_kind is not None)
 
     def __call__(self, rows: AnyRows) -> AnyRows:
-        """Folds :meth:`contributions`: one row per key with the stored columns, :data:`VISIBLE` and :data:`FITS`."""
+        """Fold :meth:`contributions` into one row per key: the stored columns, :data:`VISIBLE` and :data:`FITS`."""
         rows = self.counting(rows)
         prepared = [text for group in self._groups.values() for text in group.prepared()]
         prepared += [f"{order} AS {_order(n)}" for n, order in self.orders.items()]
@@ -116,14 +116,14 @@ class ColumnFold:
         return found.selectExpr(*self._results(dict(rows.dtypes)), visible, f"{self._fits()} AS {FITS}")
 
     def counting(self, rows: AnyRows) -> AnyRows:
-        """The contributions without cuts, and without what a -D of a sequence group removed (D5)."""
+        """Return the contributions without cuts, and without what a -D of a sequence group removed (D5)."""
         if self._cuts:
             rows = rows.where(f"{KIND} <> {FoldKind.CUT}")
         removing = self.spec.remove_on_group and self.spec.row_kind
         return kept_after_removal(rows, self.spec, PLACE, KIND) if removing else rows
 
     def unsaid(self, dialect: str) -> dict[str, str]:
-        """Column -> its function, of those that a merge view in a dialect cannot have."""
+        """Return column -> its function, of those that a merge view in a dialect cannot have."""
         folded = self._single.items()
         return {name: function.name for name, (function, field) in folded if not function.said_in(dialect, field)}
 
@@ -168,7 +168,7 @@ class ColumnFold:
         )
 
     def _unmoved_by_retracts(self, column: Column, group: SequenceGroup | None) -> bool:
-        """Columns outside groups do not follow retracts, nor does the row kind itself (D4)."""
+        """Return True for the row kind, and for a partial-update column in no group: they follow no retract (D4)."""
         return column.name == self.spec.row_kind or (self.spec.engine is MergeEngine.PARTIAL_UPDATE and group is None)
 
     def _mark(self, column: Column) -> str:
@@ -185,7 +185,7 @@ class ColumnFold:
         return f"concat_ws(', ', {', '.join(parts)})"
 
     def _states(self) -> dict[str, str]:
-        """Name -> aggregate expression."""
+        """Return name -> aggregate expression."""
         found = {name: state for group in self._groups.values() for name, state in group.states().items()}
         for n, (name, (function, field)) in enumerate(self._single.items()):
             found[_column(n)] = self._ordering_state(name) or function.aggregate(field)
@@ -210,7 +210,7 @@ class ColumnFold:
         }
 
     def _ordering_state(self, name: str) -> str | None:
-        """State of an aggregation table's sequence column: the value of the last row, retract or not."""
+        """Return the state of an aggregation table's sequence column: the value of the last row, retract or not."""
         if name not in self.spec.ordering or self.spec.engine is not MergeEngine.AGGREGATION:
             return None
         return f"max_by({quoted(name)}, {PLACE})"

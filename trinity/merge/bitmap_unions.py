@@ -1,4 +1,4 @@
-"""The functions of Spark that unite bitmaps: of Trinity's own, since Spark has none."""
+"""The names of Trinity's own functions in Spark that unite bitmaps; Spark has none."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ __all__ = ["carried_columns", "carried_marks", "ingested_columns"]
 
 
 def carried_columns(spec: MergeSpec, changed: Collection[str]) -> frozenset[str]:
-    """The columns that an update of some columns carries.
+    """Return the columns that a row carries when an update changes some columns.
 
-    Beside the changed columns a row carries its ordering, and of a group that it touches the sequence and all columns
-    without a function: they move together.
+    They are the changed columns, the key and the ordering. Of a sequence group that is touched, they are also the
+    sequence and all columns without a function, which move together.
     """
     carried = {*changed, *spec.key, *spec.ordering}
     for group in spec.groups:
@@ -24,13 +24,13 @@ def carried_columns(spec: MergeSpec, changed: Collection[str]) -> frozenset[str]
 
 
 def carried_marks(definition: TableDefinition, carried: Collection[str], mark: str = "1") -> str:
-    """The text of the hidden column: the mark or 0 for each column of ``definition.ever``."""
+    """Return the text of the hidden column: ``mark`` or 0 for each column of ``definition.ever``."""
     ids = {definition.column(name).field_id for name in carried}
     return "".join(mark if c.field_id in ids else "0" for c in definition.ever)
 
 
 def ingested_columns(spec: MergeSpec, definition: TableDefinition, given: Collection[str]) -> str | None:
-    """The text for data that has only some columns; None when it lacks none that a sequence group protects."""
+    """Return the hidden column's text for data with some of the columns; None when it has all that groups protect."""
     if all(c in given for group in spec.groups for c in group.protected):
         return None
     return carried_marks(definition, given, "+")

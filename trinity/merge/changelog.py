@@ -1,4 +1,4 @@
-"""The maker of a table's change feed, by which it is known what that shows: ``changelog-producer`` (C6)."""
+"""The producer of a table's change feed, which decides what the feed shows: ``changelog-producer`` (C6)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _COMMITS: Final = "full-compaction.delta-commits"
 
 
 class ChangelogProducer(str, Enum):
-    """The maker of a table's change feed (C6)."""
+    """The producer of a table's change feed (C6)."""
 
     NONE = "none"
     """The merged rows before and after each commit, computed when they are asked for (C1)."""
     INPUT = "input"
     """The rows of each commit as they came, with their row kinds."""
     LOOKUP = "lookup"
-    """The same as NONE, written right after each commit."""
+    """The same rows as NONE, written right after each commit."""
     FULL_COMPACTION = "full-compaction"
-    """The merged rows at a full compaction and at the one before, written by it."""
+    """The merged rows at a full compaction and at the one before, written by the later one."""
 
     @property
     def compares(self) -> bool:
-        """True when a feed shows merged rows, and no change that leaves one as it was."""
+        """True when a feed shows merged rows, and only those that changed."""
         return self is not ChangelogProducer.INPUT
 
     @property
@@ -45,17 +45,17 @@ class ChangelogProducer(str, Enum):
 
 
 def changelog_producer(properties: Mapping[str, str]) -> ChangelogProducer:
-    """The producer that properties name, which have been checked."""
+    """Return the producer that checked properties name."""
     return ChangelogProducer(_word(properties.get(_PRODUCER, ChangelogProducer.NONE.value)))
 
 
 def commits_between(properties: Mapping[str, str]) -> int | None:
-    """The commits after which a writer compacts fully, by properties that have been checked; None for no such rule."""
+    """Return the number of commits after which a writer compacts fully, by checked properties; None without one."""
     return int(properties[_COMMITS]) if _COMMITS in properties else None
 
 
 def check_changelog(definition: TableDefinition, engine: MergeEngine) -> None:
-    """Refuses what does not go together, as Paimon does.
+    """Refuse options that do not go together, as Paimon does.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY naming the option.

@@ -41,7 +41,7 @@ class SequenceGroup:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All of them."""
+        """The sequence and the protected columns."""
         return (*self.sequence, *self.protected)
 
 
@@ -52,7 +52,7 @@ class FieldFunction:
     Attributes:
         name: its name in :mod:`trinity.merge.functions`.
         ignore_retract: True when a retract leaves the column as it is.
-        options: its other options, as ``list-agg-delimiter``.
+        options: its other options, such as ``list-agg-delimiter``.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The fold of whole rows as Spark SQL expressions: deduplicate (U1-U8) and first-row (E2). Needs no Python worker.
 
-Text, not Column objects: each of these is several calls into the JVM, and a merged read has hundreds.
+It is text, not Column objects: a Column takes several calls into the JVM, and a merged read would have hundreds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RANK: Final = "_trinity_rank"
 
 
 def is_deleted(spec: MergeSpec, of: Rows) -> str:
-    """Spark SQL over ``of``: true, never NULL, where a winning row means that its key is deleted (U3, U6, U8)."""
+    """Return Spark SQL over ``of``: true, never NULL, where a winning row says that its key is deleted (U3, U6, U8)."""
     marks = []
     if spec.tombstone:
         marks.append(_is_tombstone(spec, spec.tombstone, dict(of.dtypes)[spec.tombstone]))
@@ -55,11 +55,10 @@ def _is_retract(row_kind: str) -> str:
 
 
 def winners(versions: AnyRows, spec: MergeSpec) -> AnyRows:
-    """The winning version of each key, deleted ones included: freshest watermark, then latest arrival (K3, K4).
+    """Return the winning version of each key, tombstones too: freshest watermark, then latest arrival (K3, K4).
 
-    Of a ``first-row`` table the earliest arrival wins (E2).
-    Under ``ignore-delete`` retracts take no part (D1). A window sorts by key first, which is the order that the
-    sort-merge join with the base wants next; the same through ``max_by`` would sort twice.
+    In a ``first-row`` table the earliest arrival wins (E2). Under ``ignore-delete`` retracts take no part (D1).
+    A window sorts by key first, and so spares the sort-merge join with the base a sort; ``max_by`` would not.
     """
     versions = taking_part(versions, spec)
     key = ", ".join(map(quoted, spec.key))
@@ -69,14 +68,14 @@ def winners(versions: AnyRows, spec: MergeSpec) -> AnyRows:
 
 
 def taking_part(versions: AnyRows, spec: MergeSpec) -> AnyRows:
-    """The row versions that may win: under ``ignore-delete`` not the retracts (D1)."""
+    """Return the row versions that may win: under ``ignore-delete`` not the retracts (D1)."""
     if not (spec.ignore_delete and spec.row_kind):
         return versions
     return versions.where(f"NOT coalesce({_is_retract(spec.row_kind)}, false)")
 
 
 def winner_first(spec: MergeSpec, names: Mapping[str, str]) -> str:
-    """Spark SQL: the order of a key's row versions from that which wins on (K3, K4, E2).
+    """Return Spark SQL: the order of a key's row versions, the winner first (K3, K4, E2).
 
     Args:
         spec: the table's options.
@@ -88,25 +87,25 @@ def winner_first(spec: MergeSpec, names: Mapping[str, str]) -> str:
 
 
 def beats(spec: MergeSpec, earlier: str, later: str) -> str:
-    """Spark SQL: true where the earlier arrival wins all the same, by a strictly fresher watermark (K3, K4).
+    """Return Spark SQL: true where the earlier arrival still wins, by a strictly fresher watermark (K3, K4).
 
     Args:
         spec: the table's options.
         earlier: alias of the earlier rows.
         later: alias of the later rows.
     """
-    if spec.engine is MergeEngine.FIRST_ROW:  # wherever there is an earlier row
+    if spec.engine is MergeEngine.FIRST_ROW:  # an earlier row always wins
         return f"{earlier}.{quoted(spec.key[0])} IS NOT NULL"
     pairs = [(f"{earlier}.{quoted(name)}", f"{later}.{quoted(name)}") for name in spec.ordering]
     return greater(pairs, tie="false", sign="<" if spec.descending else ">")
 
 
 def greater(pairs: Sequence[tuple[str, str]], tie: str, sign: str = ">") -> str:
-    """Spark SQL, never NULL: the first of each pair compared to the second, left to right; NULL loses (K3).
+    """Return Spark SQL, never NULL: true where the first parts beat the second, left to right; NULL loses (K3).
 
     Args:
-        pairs: what is compared.
-        tie: ``true`` or ``false``, where all are equal.
+        pairs: the compared values, as Spark SQL.
+        tie: the result where all are equal, ``true`` or ``false``.
         sign: ``>``, or ``<`` where the smallest is the freshest.
     """
     wins = tie

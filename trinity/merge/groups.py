@@ -13,13 +13,13 @@ __all__ = ["GroupFold", "takes_part"]
 
 
 def takes_part(group: SequenceGroup) -> str:
-    """Spark SQL: the row's sequence is not all NULL (G2)."""
+    """Return Spark SQL: true where the row's sequence is not all NULL (G2)."""
     return f"({' OR '.join(f'{quoted(c)} IS NOT NULL' for c in group.sequence)})"
 
 
 @dataclass(frozen=True)
 class GroupFold:
-    """Spark SQL for one group.
+    """The Spark SQL that folds one group.
 
     Attributes:
         number: of the group in the table.
@@ -66,10 +66,10 @@ class GroupFold:
         return f"struct({', '.join(map(quoted, self.group.sequence))})"
 
     def prepared(self) -> list[str]:
-        """Columns that the rows need before they are aggregated.
+        """Return the columns that the rows need before they are aggregated.
 
-        A row that leaves columns out moves the sequence and leaves those columns alone. What a column takes is then
-        not decided by its own rows: a late one counts only if it was the newest of the group when it came.
+        A row that leaves out a column moves the sequence, but not that column. So the rows of a column alone do not
+        decide what it takes: a late row counts only if it was the newest of the group when it came.
         """
         if self.carries is None:
             return []
@@ -78,7 +78,7 @@ class GroupFold:
         return [f"coalesce({takes_part(self.group)} AND {self._sequence} >= {so_far}, false) AS {self._newest}"]
 
     def states(self) -> dict[str, str]:
-        """Name -> aggregate expression."""
+        """Return name -> aggregate expression."""
         part = takes_part(self.group)
         if self.carries is not None:
             found = {self._name: aggregated(f"max({self._sequence})", part)}
@@ -96,7 +96,7 @@ class GroupFold:
         return f"IF({self.retract}, NULL, {quoted(column)})" if self.retract else quoted(column)
 
     def results(self) -> Mapping[str, str]:
-        """Column -> its value out of the states."""
+        """Return column -> its value out of the states."""
         if self.carries is not None:
             sequence = {c: f"{self._name}.{quoted(c)}" for c in self.group.sequence}
             return sequence | {c: f"{self._name}_{n}" for n, c in enumerate(self.plain)}

@@ -76,11 +76,11 @@ _COLUMN_OPTION: Final = re.compile(r"(?i)^fields\.(.+)\.([a-z_-]+)$")
 
 
 def canonical_properties(given: Properties, passed_through: tuple[str, ...] = ()) -> dict[str, str]:
-    """Properties under their canonical keys: lower case, hyphens; column names within keys as they are.
+    """Return properties under their canonical keys: lower case, with hyphens; column names in keys stay as they are.
 
     Args:
         given: properties as a user wrote them, any case, hyphens or underscores.
-        passed_through: prefixes of the format's own properties, which are kept unread.
+        passed_through: prefixes of the format's own properties, whose keys stay as they are.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for an unknown key (with the nearest known one), for two
@@ -104,7 +104,7 @@ def canonical_properties(given: Properties, passed_through: tuple[str, ...] = ()
 
 
 def property_text(value: PropertyValue) -> str:
-    """The text as which a property's value is kept; true and false in lower case."""
+    """Return the text of a property's value; a boolean in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -122,7 +122,7 @@ def _canonical_key(key: str) -> str:
 
 
 def _column_key(key: str, columns: str, option: str) -> str:
-    """``fields.<columns>.<option>``: the columns as they are written, without blanks."""
+    """Return ``fields.<columns>.<option>``: the columns as they are written, without blanks."""
     if option not in COLUMN_OPTIONS:
         raise TrinityError(
             "INVALID_TABLE_PROPERTY",
@@ -133,7 +133,7 @@ def _column_key(key: str, columns: str, option: str) -> str:
 
 
 def column_options(properties: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """(columns, option) -> value, of every property ``fields.<columns>.<option>`` in its canonical spelling."""
+    """Return (columns, option) -> value, of every property ``fields.<columns>.<option>`` in its canonical spelling."""
     found = {}
     for key, value in properties.items():
         match = None if key in TABLE_PROPERTIES else _COLUMN_OPTION.match(key)
@@ -149,14 +149,14 @@ _UNITS: Final = {
 
 
 def duration_ms(text: str, what: str) -> int:
-    """Milliseconds of a duration such as ``7 days``, ``10 min`` or ``0 seconds``.
+    """Return the milliseconds of a duration such as ``7 days``, ``10 min`` or ``0 seconds``.
 
     Args:
         text: a whole number and a unit.
         what: the option or argument, for the message.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS when it is no such text.
+        TrinityError: INVALID_ARGUMENTS for any other text.
     """
     match = re.fullmatch(r"\s*(\d+)\s*([a-zA-Z]+)\s*", str(text))
     unit = match and (_UNITS.get(match[2].lower()) or _UNITS.get(match[2].lower().removesuffix("s")))
@@ -168,15 +168,15 @@ def duration_ms(text: str, what: str) -> int:
 
 
 def keeps_versions(properties: Mapping[str, str]) -> bool:
-    """True when compaction has to leave all row versions: a journal without a retention."""
+    """Return True when compaction has to leave all row versions: ``keep-versions`` without a retention."""
     return properties.get("keep-versions", "").lower() == "true" and "tombstone.retention" not in properties
 
 
 def commit_timeout_s(properties: Mapping[str, str]) -> float:
-    """Seconds for which a commit, or a statement that lost a race, is tried again: ``commit.retry.timeout``."""
+    """Return the seconds for which a commit, or a statement that lost a race, is retried: ``commit.retry.timeout``."""
     return duration_ms(properties.get("commit.retry.timeout", "10 minutes"), "'commit.retry.timeout'") / 1000
 
 
 def syncs_files(properties: Mapping[str, str]) -> bool:
-    """True when data files are on disk before the commit that names them: ``write.sync``, the default."""
+    """Return True when data files are synced to disk before the commit that names them: ``write.sync``, the default."""
     return properties.get("write.sync", "true").lower() != "false"

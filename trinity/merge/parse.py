@@ -87,7 +87,7 @@ class _Parser:
         return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{self.definition.full_name}': {message}")
 
     def choice(self, option: str, values: tuple[str, ...]) -> str:
-        """An option's value, lower case; the first of ``values`` by default."""
+        """Return an option's value, lower case; the first of ``values`` by default."""
         value = self.options.get(option, values[0]).strip().lower().replace("_", "-")
         if value not in values:
             raise self.refuse(f"'{option}' = '{self.options[option]}'; it is one of {', '.join(values)}.")

@@ -31,7 +31,7 @@ class FieldOptions:
 
 @dataclass(frozen=True)
 class FieldsParser:
-    """Reads the options by column of one table.
+    """A parser of one table's options by column.
 
     Attributes:
         definition: the table.
@@ -50,7 +50,7 @@ class FieldsParser:
     ignore_delete: bool
 
     def parse(self) -> FieldOptions:
-        """Parses and checks.
+        """Parse and check the options.
 
         Raises:
             TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, naming option and column.

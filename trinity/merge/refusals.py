@@ -1,4 +1,4 @@
-"""Refusals that options have in common."""
+"""Refusals that several options share."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["not_compacted", "not_own_keyed", "refused"]
 
 
 def not_compacted(definition: TableDefinition) -> str | None:
-    """The reason why a writer compacts no such table, as the end of a sentence; None where it does."""
+    """Return why no writer compacts a table, as the end of a sentence; None where it does."""
     if keeps_versions(definition.properties):
         return "does not go with 'keep-versions', under which nothing is compacted"
     return not_own_keyed(definition)
 
 
 def not_own_keyed(definition: TableDefinition) -> str | None:
-    """The reason why an option is none of a table without key, or of others', as the end of a sentence."""
+    """Return why an option does not fit a table, as the end of a sentence: it has no key, or is external; else None."""
     if not definition.keyed:
         return "needs a PRIMARY KEY, and the table has none"
     if definition.external:
@@ -30,5 +30,5 @@ def not_own_keyed(definition: TableDefinition) -> str | None:
 
 
 def refused(definition: TableDefinition, message: str) -> TrinityError:
-    """INVALID_TABLE_PROPERTY that names the table."""
+    """Return the error INVALID_TABLE_PROPERTY, whose message names the table."""
     return TrinityError("INVALID_TABLE_PROPERTY", f"Table '{definition.full_name}': {message}")

@@ -1,9 +1,9 @@
 """Rows that a -D of a sequence group removes (D5): a state machine over the row versions of a key, in Spark SQL.
 
-Live: a -D whose tuple in a listed group is not older than the stored one deletes the row; the listed groups in which
-it is not older keep its tuple as threshold, all else is blank. Dead: an add that is older than a threshold is dropped
-whole, and so is one that is NULL in all groups with a threshold; one that is not older revives the row from blank. A
-retract meanwhile can only raise a threshold.
+While a key is live, a -D whose tuple in a listed group is not older than the stored one deletes the row. Each listed
+group in which the -D is not older keeps its tuple as threshold; all else is blank. While a key is dead, an add that is
+older than a threshold is dropped whole, and so is one that is NULL in all groups with a threshold. An add that is not
+older revives the row from blank. A retract can then only raise a threshold.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STATE = "_trinity_state"
 
 
 def kept_after_removal(rows: AnyRows, spec: MergeSpec, place: str, kind: str) -> AnyRows:
-    """The rows from the last revival on; of a key that is dead one -D that carries its thresholds.
+    """Return the rows of a live key from its last revival on, and for a dead key one -D that carries its thresholds.
 
     Args:
         rows: row versions in any order.
@@ -32,7 +32,7 @@ def kept_after_removal(rows: AnyRows, spec: MergeSpec, place: str, kind: str) ->
         place: BIGINT column, the fold order within a key.
         kind: INT column, a :class:`~trinity.merge.row_kinds.FoldKind` that is no cut.
     """
-    types = {place: "bigint", kind: "int"}  # the place first: by it the rows are sorted
+    types = {place: "bigint", kind: "int"}  # the place first: the rows are sorted by it
     types |= {name: of for name, of in rows.dtypes if name not in types}
     columns = ", ".join(map(quoted, types))
     in_order = f"(x, y) -> CASE WHEN x.{place} < y.{place} THEN -1 WHEN x.{place} > y.{place} THEN 1 ELSE 0 END"
@@ -56,7 +56,7 @@ def _threshold_row(types: Mapping[str, str], spec: MergeSpec, place: str, kind: 
 
 
 class _Machine:
-    """The fold of the states. In its text ``a`` is the state so far and ``x`` the row."""
+    """The state machine as Spark SQL, in which ``a`` is the state so far and ``x`` the row."""
 
     def __init__(self, groups: tuple[SequenceGroup, ...], types: dict[str, str], place: str, kind: str) -> None:
         self.groups = groups
@@ -74,7 +74,7 @@ class _Machine:
         return f"STRUCT<{', '.join(f'{quoted(c)}: {self.types[c]}' for c in self.groups[n].sequence)}>"
 
     def _tuple(self, n: int) -> str:
-        """The row's tuple in a group, NULL when all its parts are."""
+        """Return the row's tuple in a group, NULL when all its parts are."""
         named = ", ".join(f"x.{quoted(c)} AS {quoted(c)}" for c in self.groups[n].sequence)
         return f"CASE WHEN {self._takes_part(n)} THEN struct({named}) END"
 

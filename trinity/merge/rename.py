@@ -22,11 +22,11 @@ _COLUMN_LISTS: Final = (
 
 
 def renamed(definition: TableDefinition, names: Mapping[str, str]) -> TableDefinition:
-    """The definition with other names for some of its columns; data files keep theirs.
+    """Return the definition with other names for some of its columns; data files keep the old names.
 
     Args:
         definition: the table.
-        names: name -> new name, all at once: two columns may change theirs for one another's.
+        names: name -> new name, all at once: two columns may swap their names.
     """
     lower = {old.lower(): new for old, new in names.items()}
     columns = (
@@ -57,5 +57,5 @@ def _options(properties: Mapping[str, str], lower: Mapping[str, str]) -> dict[st
 
 
 def _listed(text: str, lower: Mapping[str, str]) -> str:
-    """A list of columns with the new names."""
+    """Return a list of columns with the new names."""
     return ",".join(lower.get(name.strip().lower(), name.strip()) for name in text.split(","))

@@ -12,7 +12,7 @@ __all__ = ["role_of", "without_column"]
 
 
 def role_of(definition: TableDefinition, name: str) -> str | None:
-    """The reason why rows of a table need a column, as text for people; None when they can do without it."""
+    """Return the reason why rows of a table need a column, as text for people; None when they do not."""
     if name in definition.partition_columns:
         return "a partition column"
     if not definition.keyed:
@@ -35,7 +35,7 @@ def role_of(definition: TableDefinition, name: str) -> str | None:
 
 
 def without_column(definition: TableDefinition, column: Column) -> TableDefinition:
-    """The definition without a column that no row needs: its options go too, and no sequence group protects it."""
+    """Return the definition without a column that no row needs, without its options, and out of its sequence group."""
     return replace(
         definition,
         columns=tuple(c for c in definition.columns if c is not column),
@@ -45,7 +45,7 @@ def without_column(definition: TableDefinition, column: Column) -> TableDefiniti
 
 
 def _options(definition: TableDefinition, name: str) -> dict[str, str]:
-    """The options without a column."""
+    """Return the properties without those of a column; no sequence group protects it any more."""
     found = dict(definition.properties)
     for (columns, option), value in column_options(definition.properties).items():
         key = f"fields.{columns}.{option}"

@@ -16,7 +16,7 @@ class StoredKind(IntEnum):
 
     ADDED = 0
     HIDDEN = 1
-    """Kept for a reader of its own, and not shown."""
+    """Kept for one special reader, and shown in no merged read."""
     DELETED = 3
     FOLDED = 4
     """The result of a compaction, in tables that fold by column."""
@@ -31,7 +31,7 @@ class FoldKind(IntEnum):
     RETRACT_DELETE = 2
     """A ``-D`` that does not delete the row."""
     CUT = 3
-    """A delete of the row: what came before does not count any more."""
+    """A delete of the row: older row versions no longer count."""
 
 
 def is_retract(kind: str) -> str:

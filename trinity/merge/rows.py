@@ -19,11 +19,11 @@ __all__ = ["AnyRows", "Rows", "SqlRows", "per_key"]
 
 @dataclass(frozen=True)
 class SqlRows:
-    """Rows as the text of a Spark query, under the names that a DataFrame has for what is done to them.
+    """Rows as the text of a Spark query, with those methods of a DataFrame that a fold calls.
 
     Attributes:
         text: the query.
-        dtypes: (name, Spark's text of the type) of the columns that it began with.
+        dtypes: (name, Spark's text of the type) of the first query's columns.
     """
 
     text: str
@@ -48,7 +48,7 @@ AnyRows = TypeVar("AnyRows", "DataFrame", SqlRows)
 
 
 def per_key(rows: AnyRows, key: Sequence[str], *aggregates: str) -> AnyRows:
-    """One row for each key: its columns, and aggregate expressions with their names."""
+    """Return one row per key: the key columns, and aggregate expressions with their names."""
     columns = [quoted(k) for k in key]
     if isinstance(rows, SqlRows):
         grouped = rows.selectExpr(*columns, *aggregates)

@@ -61,7 +61,7 @@ class MergeSpec:
     def statistics(self) -> tuple[str, ...]:
         """Columns whose bounds are worth keeping for every file."""
         marks = [c for c in (self.row_kind, ROW_KIND, CARRIED) if c and self.by_column]
-        # by whose bounds a fold knows how few bits it needs
+        # their bounds tell a fold how few bits it needs
         sequences = [c for group in self.groups for c in group.sequence]
         summed = [c for c, function in self.functions.items() if function.name == "sum"]
         return tuple(dict.fromkeys((*self.key, *self.ordering, *marks, *sequences, *summed)))
@@ -73,7 +73,7 @@ class MergeSpec:
 
     @property
     def keeps_tombstones(self) -> bool:
-        """True when compaction puts tombstones aside: some may lose to them, or the table asks for it."""
+        """True when compaction puts tombstones aside: older rows may still lose to them, or the table asks for it."""
         return not self.by_column and bool(self.ordering or self.tombstone_rows)
 
     @property
@@ -92,12 +92,12 @@ class MergeSpec:
 
     @property
     def folds_without_order(self) -> bool:
-        """True when the fold needs no arrival of the rows: every column commutes."""
+        """True when the fold does not depend on the arrival of the rows: every column commutes."""
         if self.engine is not MergeEngine.AGGREGATION or self.ordering or self.row_kind:
             return False
         found = (aggregate_function(f.name) for f in self.functions.values())
         return all(f is not None and f.commutes for f in found)
 
     def group_of(self, column: str) -> SequenceGroup | None:
-        """The group that protects a column or is ordered by it, if any."""
+        """Return the group that protects a column or is ordered by it, if any."""
         return next((g for g in self.groups if column in g.columns), None)

@@ -1,4 +1,4 @@
-"""Columns that a file keeps bounds of."""
+"""Columns whose bounds every file keeps."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MOST_STATISTICS: Final = 32
 
 
 def statistics_columns(definition: TableDefinition) -> tuple[str, ...]:
-    """Columns whose bounds are worth keeping for every file: by them reads and row changes leave files out.
+    """Return the columns whose bounds every file keeps: by them reads and row changes skip files.
 
-    Of a keyed table key and ordering; of a plain one, whose rows a statement finds by any column, the first
-    primitive ones.
+    For a keyed table these are the key, the ordering and what its fold asks for. For a plain one they are the first
+    primitive columns, since a statement finds its rows by any column.
     """
     if definition.keyed:
         return (*merge_spec(definition).statistics, *([STAMP] if definition.stamped else []))

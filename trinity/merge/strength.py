@@ -21,11 +21,11 @@ class Strength(str, Enum):
 
     @classmethod
     def of(cls, given: str | bool | None, full: bool = False) -> Strength:
-        """The strength that ``compact`` was asked for.
+        """Return the strength that ``compact`` was asked for.
 
         Args:
-            given: its name, or what ``full`` says; None for a minor one.
-            full: True for a full one; then no other may be named.
+            given: its name, or True for a full one; with None or False ``full`` decides.
+            full: True for a full one, and then no other may be named; False for a minor one.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for an unknown name, or two strengths.

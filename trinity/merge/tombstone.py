@@ -17,7 +17,7 @@ __all__ = ["retracts", "tombstone_marks"]
 
 
 def tombstone_marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:
-    """Column -> the value that a tombstone has there; the other columns stay as they were (U5)."""
+    """Return column -> the value that a tombstone has there; the other columns stay as they were (U5)."""
     if spec.by_column:
         return {ROW_KIND: StoredKind.DELETED}
     if spec.tombstone:
@@ -29,7 +29,7 @@ def tombstone_marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, A
 
 
 def _tombstone_value(spec: MergeSpec, definition: TableDefinition) -> Any:
-    """TRUE, the defined string, or a canonical value of the type."""
+    """Return TRUE, the defined string, or a canonical value of the type."""
     assert spec.tombstone
     kind = parse_type(definition.column(spec.tombstone).type)
     if spec.tombstone_value is not None:
@@ -52,5 +52,5 @@ _CANONICAL: Final[dict[str, Any]] = {
 
 
 def retracts(kinds: pa.Array | pa.ChunkedArray) -> pa.BooleanArray | pa.ChunkedArray:
-    """True, never NULL, where a row kind takes something back (U8)."""
+    """Return a mask: true, never NULL, where a row kind is a retract (U8)."""
     return pc.is_in(pc.utf8_rtrim(kinds, " "), value_set=pa.array(["-U", "-D"], kinds.type))

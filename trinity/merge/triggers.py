@@ -23,13 +23,12 @@ _STRENGTH: Final = "compaction.trigger.strength"
 
 @dataclass(frozen=True)
 class CompactionTrigger:
-    """Limits of a log, either of them or both.
+    """The limits of a log: one of them, or both.
 
     Attributes:
-        log_share: rows of the log by rows of the base.
+        log_share: rows of the log divided by rows of the base.
         commits: commits in the log.
-        strength: of the compaction; None for a full one when the share was reached, and a minor one when the commits
-            were.
+        strength: of the compaction. None: a full one when the share is reached, a minor one when the commits are.
     """
 
     log_share: float | None
@@ -37,7 +36,7 @@ class CompactionTrigger:
     strength: Strength | None = None
 
     def due(self, log_share: float, commits: int) -> Strength | None:
-        """The compaction that a log of this state needs; None for none."""
+        """Return the strength of the compaction that a log of this state needs; None when it needs none."""
         if self.log_share is not None and log_share >= self.log_share:
             # a minor compaction leaves the share as it is
             return Strength.FULL if self.strength in (None, Strength.MINOR) else self.strength
@@ -47,7 +46,7 @@ class CompactionTrigger:
 
 
 def compaction_trigger(properties: Mapping[str, str]) -> CompactionTrigger | None:
-    """The trigger that properties name, which have been checked; None where they name no limit."""
+    """Return the trigger that checked properties name; None where they name no limit."""
     share, commits = properties.get(_SHARE), properties.get(_COMMITS)
     if share is None and commits is None:
         return None
@@ -60,7 +59,7 @@ def compaction_trigger(properties: Mapping[str, str]) -> CompactionTrigger | Non
 
 
 def check_trigger(definition: TableDefinition) -> None:
-    """Refuses limits that are none, and tables that nothing compacts.
+    """Refuse invalid limits, and limits of a table that no writer compacts.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY naming the option.

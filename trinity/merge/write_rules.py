@@ -19,7 +19,7 @@ __all__ = ["WriteRules"]
 
 @dataclass(frozen=True)
 class WriteRules:
-    """The rules of one table whose engine is not deduplicate, which takes any row. Picklable.
+    """The rules of one table. An engine deduplicate has none: it takes any row. Picklable.
 
     Attributes:
         table: full name, for messages.
@@ -32,7 +32,7 @@ class WriteRules:
     places: dict[str, int]
 
     def check(self, page: pa.RecordBatch) -> None:
-        """Checks a page of rows to be appended.
+        """Check a page of rows to be appended.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for a retract that the engine or a function cannot take (D2, D4, E2), or a
@@ -45,7 +45,7 @@ class WriteRules:
             self._check_values(column, function, page.column(self.places[column]).drop_null())
 
     def _retracts(self, page: pa.RecordBatch) -> pa.Array | None:
-        """Mask of the rows that take something back, or None when there is none."""
+        """Return the mask of the rows that take something back, or None when none does."""
         if self.spec.row_kind is None or self.spec.ignore_delete or self.spec.remove_on_delete:
             return None
         mask = retracts(page.column(self.places[self.spec.row_kind]))
@@ -66,7 +66,7 @@ class WriteRules:
                 self._check_retract(page, column, function, self._taking_part(page, column, retracts))
 
     def _taking_part(self, page: pa.RecordBatch, column: str, rows: pa.Array) -> pa.Array:
-        """The rows that take part in the column's group (G2)."""
+        """Return the mask of those rows that take part in the column's group (G2)."""
         group = self.spec.group_of(column)
         if group is None:
             return rows

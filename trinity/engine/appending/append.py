@@ -61,17 +61,17 @@ def append_rows(
     keyed: bool | None = None,
     evolve: bool = False,
 ) -> CommitResult:
-    """Appends ``data`` in one commit, blind: nothing is read, and others' commits do not matter.
+    """Append ``data`` in one commit, blind: nothing is read, and others' commits do not matter.
 
     Args:
         table: the table.
         data: see :meth:`Table.upsert`.
         txn: see :meth:`Table.upsert`.
-        keyed: whether the caller takes the table for a keyed one; None for either.
+        keyed: True when the caller expects a keyed table, False when a plain one; None for either.
         evolve: see :meth:`Table.upsert`.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS when it is not what the caller takes it for; and what ingest refuses.
+        TrinityError: INVALID_ARGUMENTS for a table of the other kind; the errors of ingest.
     """
     metadata = table.connector.metadata
     if txn is not None:
@@ -93,9 +93,9 @@ def append_rows(
 
 
 def followed(table: Target, data: Any) -> Any:
-    """The data, once the table's columns follow it (:func:`~trinity.engine.appending.evolving.follow`).
+    """Return the data, after the table's columns followed it (:func:`~trinity.engine.appending.evolving.follow`).
 
-    What would be refused whatever the rows are is refused before the table is changed.
+    Data that is refused whatever its rows are is refused before the table is changed.
     """
     if not is_spark_frame(data):
         data = arrow_reader(data)
@@ -113,18 +113,18 @@ def append_own(
     txn: TransactionId | None = None,
     bounds: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> CommitResult:
-    """Appends rows that were made of the table's own, as these were at a version (L7).
+    """Append rows that were computed from the table's own rows at a version (L7).
 
     Args:
         table: the table.
-        rows: what to append.
+        rows: the rows to append.
         at: the table's handle, pinned to that version.
         splits: the version.
         txn: see :meth:`Table.upsert`.
-        bounds: those of the rows that they were made of, as :class:`~trinity.spi.ReadScope` has them.
+        bounds: the bounds of the rows that were read, as :class:`~trinity.spi.ReadScope` has them.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT when others have changed such rows since; what ingest refuses.
+        TrinityError: TRANSACTION_CONFLICT when others have changed such rows since; the errors of ingest.
     """
     metadata = table.connector.metadata
     if txn is not None and is_recorded(table, txn := checked_txn(txn)):
@@ -140,13 +140,13 @@ def append_own(
 
 
 def is_recorded(table: Target, txn: TransactionId) -> bool:
-    """True when the table has recorded the version, or a higher one, of the application (L4)."""
+    """Return True when the table has recorded the version, or a higher one, of the application (L4)."""
     recorded = table.connector.metadata.recorded_txn(table.handle, txn[0])
     return recorded is not None and recorded >= txn[1]
 
 
 def checked_txn(txn: TransactionId) -> TransactionId:
-    """A ``txn`` as it is recorded. Raises INVALID_ARGUMENTS."""
+    """Return a ``txn`` as it is recorded. Raises INVALID_ARGUMENTS."""
     try:
         application, version = txn
         if not isinstance(application, str) or not application:
@@ -161,8 +161,8 @@ def checked_txn(txn: TransactionId) -> TransactionId:
 
 
 def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[bytes]:
-    """Runs the append sinks over ``data`` and returns their fragments; commits nothing."""
-    if insert.definition.checks and not is_spark_frame(data):  # conditions are Spark's
+    """Run the append sinks over ``data`` and return their fragments; commit nothing."""
+    if insert.definition.checks and not is_spark_frame(data):  # only Spark evaluates conditions
         data = source_frame(table.session.spark, data)
     if is_spark_frame(data):
         from trinity.spark_names import StructType
@@ -177,7 +177,7 @@ def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[byte
 
 
 def check_columns(table: Target, given: pa.Schema, *, evolve: bool = False) -> None:
-    """Raises what an append of data with that schema would be refused for, whatever its rows; writes nothing."""
+    """Raise what an append of data with a schema would raise, whatever its rows; write nothing."""
     insert = table.connector.metadata.begin_insert(table.handle)
     definition = evolved(insert.definition, given) if evolve else insert.definition
     if definition is not insert.definition:  # any storage will do
@@ -187,7 +187,7 @@ def check_columns(table: Target, given: pa.Schema, *, evolve: bool = False) -> N
 
 
 def check_rows(table: Target, data: pa.Table) -> None:
-    """Raises what an append of the data would refuse a row for; writes nothing."""
+    """Raise what an append of the data would raise; write nothing."""
     insert = table.connector.metadata.begin_insert(table.handle)
     conformer = _conformer(table, insert, data.schema)
     for page in data.to_batches():
@@ -201,7 +201,7 @@ def check_rows(table: Target, data: pa.Table) -> None:
 
 
 def _checked_rows(table: Target, insert: InsertTableHandle, rows: DataFrame) -> DataFrame:
-    """The rows, each with what a CHECK refuses it for, if the table has any."""
+    """Return the rows, each with the error of the CHECK that it violates, if the table has any CHECK."""
     if not insert.definition.checks:
         return rows
     from trinity.engine.values.check_constraints import checked_input
@@ -239,7 +239,7 @@ def is_spark_frame(data: Any) -> bool:
 
 
 def source_frame(spark: SparkSession, data: Any) -> DataFrame:
-    """Data of any kind as a Spark DataFrame; Arrow's finer types as those that a table has.
+    """Return data of any kind as a Spark DataFrame; Arrow's finer types become those that a table has.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS as :func:`arrow_reader`; TYPE_MISMATCH for a type without a counterpart,
@@ -263,7 +263,7 @@ def _of_a_table(name: str, values: pa.Array, timezone: str) -> pa.Array:
 
 
 def arrow_reader(data: Any) -> pa.RecordBatchReader:
-    """Arrow data or a pandas DataFrame as a stream of record batches.
+    """Return Arrow data or a pandas DataFrame as a stream of record batches.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for anything else.

@@ -19,26 +19,27 @@ __all__ = ["evolved", "follow"]
 
 
 def follow(table: Target, given: pa.Schema) -> None:
-    """Changes the table's columns as :func:`evolved` says, in one commit, or in none where they fit already.
+    """Change the table's columns as :func:`evolved` does, in one commit, or in none where they fit already.
 
-    A change that another writer made meanwhile counts: the newest definition is looked at when it is committed.
+    A change that another writer makes meanwhile counts: the commit starts from the newest definition.
 
     Raises:
-        TrinityError: as :func:`evolved`; NOT_SUPPORTED for an external table, and what ALTER TABLE refuses.
+        TrinityError: as :func:`evolved`; NOT_SUPPORTED for an external table; the errors of ALTER TABLE.
     """
     if evolved(definition := table.definition, given) is not definition:
         altering.alter(table, partial(evolved, given=given))
 
 
 def evolved(definition: TableDefinition, given: pa.Schema) -> TableDefinition:
-    """The definition with the data's new columns at the end, nullable, and with its wider types; else as it is.
+    """Return the definition with the data's new columns at the end, nullable, and with its wider types.
 
-    A VARCHAR stays, since texts of data have no declared length, and so does a column that partitions the table.
+    A VARCHAR stays, since texts of data have no declared length; so does a column that partitions the table. Without
+    a change it is the same object.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a new column with the name of one of a change feed's, or one that no column
-            can have (N1); TYPE_MISMATCH for a column that can neither take the data's values nor be widened to their
-            type, and for a new one without a type; NOT_SUPPORTED for a new one with a collation.
+        TrinityError: INVALID_ARGUMENTS for a new column whose name is that of a change feed's column, or invalid (N1);
+        TYPE_MISMATCH for a column that can neither take the data's values nor be widened to their type, and for a
+        new one without a type; NOT_SUPPORTED for a new one with a collation.
     """
     for field in given:
         definition = _with(definition, field)
@@ -80,7 +81,7 @@ def _with(definition: TableDefinition, field: pa.Field) -> TableDefinition:
 
 
 def _type(field: pa.Field) -> DataType | None:
-    """The type of a column of the data; None for one of NULLs alone."""
+    """Return the type of a column of the data; None for a column without a type, of NULLs alone."""
     if pa.types.is_null(field.type):
         return None
     try:

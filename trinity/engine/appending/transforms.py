@@ -1,4 +1,4 @@
-"""A caller's function from the DataFrame of a batch to that of the rows that are written."""
+"""A caller's function from the DataFrame of a batch to the DataFrame of the rows to write."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ __all__ = ["transformed"]
 
 
 def transformed(table: Target, rows: DataFrame, transform: Callable[[DataFrame], Any] | None) -> DataFrame:
-    """The rows for a table that ``transform`` makes of a batch; the batch itself without one.
+    """Return the rows that ``transform`` makes of a batch; without one the batch itself.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a result that is no DataFrame of a batch; and whatever ``transform`` raises.
+        TrinityError: INVALID_ARGUMENTS for a result that is no DataFrame of a batch.
+        Exception: whatever ``transform`` raises.
     """
     if transform is None:
         return rows

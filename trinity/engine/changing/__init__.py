@@ -1,1 +1,1 @@
-"""Row changes: MERGE, UPDATE and DELETE, planned, run through merge sinks, committed or run again."""
+"""Row changes: MERGE, UPDATE and DELETE are planned, run through merge sinks, and committed or run again."""

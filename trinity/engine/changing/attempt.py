@@ -53,12 +53,12 @@ from trinity.syntax.quoting import quoted
 __all__ = ["Attempt"]
 
 _ROWS_PER_TASK: Final = 100_000
-"""Rows of an upsert per task. It goes to the sinks as the source's tasks have it; small tasks are put together."""
+"""Rows of an upsert per task. They go to the sinks in the source's own tasks, of which small ones are coalesced."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt.
+    """One attempt at a statement.
 
     Attributes:
         table: the target.
@@ -66,8 +66,8 @@ class Attempt:
         merge: what ``begin_merge`` returned.
         splits: the pinned version.
         facts: what ON, or the WHERE, tells about the rows of the target.
-        equalities: those of ON that tell which values a target column may have.
-        source: what is known of the source.
+        equalities: the equalities of ON that tell which values a target column may have.
+        source: facts about the source.
     """
 
     table: Target
@@ -81,7 +81,7 @@ class Attempt:
     @classmethod
     @contextmanager
     def begun(cls, table: Target, splits: SplitSource, program: Program) -> Iterator[Attempt]:
-        """Pins a version and looks at the source.
+        """Begin an attempt: pin a version, and hold and examine the source.
 
         Args:
             table: the target.
@@ -89,7 +89,7 @@ class Attempt:
             program: the statement.
 
         Raises:
-            TrinityError: NOT_SUPPORTED when the connector cannot change rows; what the analysis refuses.
+            TrinityError: NOT_SUPPORTED when the connector cannot change rows; the errors of the analysis.
         """
         program = expanded(program, splits.definition, table.session.spark)
         check_program(program, splits.definition)
@@ -119,7 +119,7 @@ class Attempt:
 
     @cached_property
     def whole(self) -> bool:
-        """True when every row of the target matters: it is looked at for what no source row matches."""
+        """True when every row of the target matters: some WHEN selects rows that no source row matches."""
         return any(case.when is When.NOT_MATCHED_BY_SOURCE for case in self.program.cases)
 
     @cached_property
@@ -138,12 +138,12 @@ class Attempt:
         return [f for f in files if within.concerns(f) and self.source.may_touch(f, columns)]
 
     def scope(self) -> ReadScope:
-        """The part of its target that the statement read (L7)."""
+        """Return the part of its target that the statement read (L7)."""
         keyed = self.definition.keyed
         files = frozenset() if keyed else frozenset(f.path for f in self.files)
         target = self.merge.table
         again = any(read.same_place(target) for read in self.program.reads)
-        if again or concerned(self.program):  # the target is read beside itself, in full
+        if again or concerned(self.program):  # the target is read once more, in full
             return ReadScope(frozenset() if keyed else frozenset(f.path for f in self.splits.files))
         if self.whole:
             return ReadScope(files)
@@ -162,11 +162,11 @@ class Attempt:
 
     @cached_property
     def layout(self) -> tuple[str, ...]:
-        """Columns whose old values go with a deleted row: those of the insert layout."""
+        """Columns whose old values accompany a deleted row: those of the insert layout."""
         return self.table.connector.metadata.insert_layout(self.merge.table)
 
     def changes(self) -> DataFrame:
-        """The plan's rows. Not run yet."""
+        """Return the plan's rows. Not run yet."""
         return self.plan.changes(self._target())
 
     def _target(self) -> DataFrame:
@@ -180,7 +180,7 @@ class Attempt:
         return merged_read(spark, splits, where, self._keys())
 
     def _narrowed(self, rows: DataFrame) -> DataFrame:
-        """Only the rows that some source row can match, before an outer join exchanges them."""
+        """Return only the rows that some source row can match, before an outer join exchanges them."""
         values = self.source.values
         unmatched = any(case.when is When.NOT_MATCHED for case in self.program.cases)
         if values is None or self.whole or not unmatched:
@@ -188,11 +188,11 @@ class Attempt:
         return rows.join(F.broadcast(values), values.columns, "left_semi").select(*map(quoted, rows.columns))
 
     def _keys(self) -> DataFrame | None:
-        """Values that ON allows key columns to have, for the part below the fold."""
+        """Return the values that ON allows key columns to have, for the part below the fold."""
         values = self.source.values
         if values is None or self.whole:
             return None
-        # below the fold a column has its stored name and type, which TIME does not share with users
+        # below the fold a column has its stored name and type; that of TIME differs from the users' type
         key = [k for k in self.definition.primary_key if k in values.columns and k in self.splits.storage.names]
         key = [k for k in key if parse_type(self.definition.column(k).type).name != "time"]
         return values.select(*map(quoted, key)) if key else None
@@ -200,7 +200,7 @@ class Attempt:
     # -- writing ------------------------------------------------------------------------------------------
 
     def write(self) -> tuple[list[bytes], dict[str, int]]:
-        """Writes the changes and returns the sinks' fragments, and the rows changed by kind."""
+        """Write the changes; return the sinks' fragments, and the number of rows changed by kind."""
         if (found := self._whole_files()) is not None:
             return found
         if (found := self._upserted()) is not None:
@@ -222,7 +222,7 @@ class Attempt:
             held.unpersist()
 
     def _whole_files(self) -> tuple[list[bytes], dict[str, int]] | None:
-        """A metadata-only delete, or None: of a plain table's rows, all or those of whole partitions (M12)."""
+        """Return a metadata-only delete from a plain table, of all rows or those of whole partitions (M12), or None."""
         case = self.program.cases[0]
         plain = self.program.source is None and not self.definition.keyed
         if not plain or case.operation is not Operation.DELETE:
@@ -237,7 +237,7 @@ class Attempt:
         }
 
     def _upserted(self) -> tuple[list[bytes], dict[str, int]] | None:
-        """Fragments and counts of a MERGE that is an upsert; None for another, or when the join has to say an error."""
+        """Return fragments and counts of a MERGE that is an upsert; None for another, or if the join must find an error."""
         keys = self._upsert_keys()
         if keys is None or keys.dropna().distinct().count() < (self.source.rows or 0):
             return None
@@ -247,12 +247,12 @@ class Attempt:
         number, sinks = insert_case(self.plan), self.table.connector.sinks
         try:
             fragments = write_upserts(rows, sinks, self.merge, number, conformer, self.row_id)
-        except TrinityError:  # of a row that cannot be stored: the join knows which clause would have stored it
+        except TrinityError:  # a row cannot be stored; only the join knows which clause would store it
             return None
         return fragments, {"updated": matched, "deleted": 0, "inserted": (self.source.rows or 0) - matched}
 
     def _upsert_keys(self) -> DataFrame | None:
-        """The keys of the source of an upsert, or None."""
+        """Return the keys of the source of an upsert, or None for another statement."""
         if not self.definition.keyed or concerned(self.program) or not is_upsert(self.plan):
             return None
         keys = self._keys()
@@ -283,12 +283,12 @@ class Attempt:
     def _distribution(self) -> Distribution:
         metadata, target = self.table.connector.metadata, self.merge.table
         sinks = None
-        if not self.definition.keyed:  # a sink's work is the files that it rewrites, not the rows that reach it
+        if not self.definition.keyed:  # a sink's work depends on the files that it rewrites, not on its rows
             sinks = max(1, parallelism(self.table.session.spark))
         return Distribution(self.layout, metadata.update_layout(target), sinks, self._together())
 
     def _together(self) -> bool:
-        """True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
+        """Return True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
         if not self.definition.keyed:
             return not self.layout
         texts = [k for k in self.layout if parse_type(self.definition.column(k).type).name in ("char", "varchar")]
@@ -312,7 +312,7 @@ class Attempt:
     # -- EXPLAIN ------------------------------------------------------------------------------------------
 
     def described(self) -> str:
-        """Paradigm, layouts, join, cases and Spark's plan, as text."""
+        """Return paradigm, layouts, join, cases and Spark's plan, as text."""
         program, distribution = self.program, self._distribution()
         lines = [
             f"{program.statement} {self.table.name} AS {program.target_alias} at version {self.merge.table.version}",
@@ -332,7 +332,7 @@ class Attempt:
 
 
 def _same_version(target: TableHandle, program: Program) -> None:
-    """Source and subqueries must read the target at the version that is changed. Raises TRANSACTION_CONFLICT."""
+    """Check that source and subqueries read the target at the version that is changed. Raises TRANSACTION_CONFLICT."""
     for read in program.reads:
         if read.same_place(target) and (read.id, read.version) != (target.id, target.version):
             raise TrinityError(

@@ -1,7 +1,7 @@
 """Comparisons of the target's CHAR columns with text of the source, in the texts of a statement (K2).
 
-Spark pads literals and CHAR columns beside a CHAR column by itself. Any other text it compares as it is, and an upsert
-of the same row would pad it: so that ON finds the row whose key a row of the source would have, it is padded here, too.
+Spark itself pads literals and CHAR columns that are compared with a CHAR column. It compares any other text as it is,
+although storing that text would pad it. Here it is padded, so that ON finds the row that the source row would replace.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _beside_char(
 
 
 def _padded(text: exp.Expr, length: int) -> exp.Expr:
-    """Return text as a CHAR of some length has it; what is longer, but for blanks, stays as it is, and equals none."""
+    """Return text padded as in a CHAR of some length; text too long for it, blanks aside, stays, and equals none."""
     fits = exp.LTE(this=_call("length", _call("rtrim", text)), expression=exp.Literal.number(length))
     padded = _call("rpad", text, exp.Literal.number(length), exp.Literal.string(" "))
     return exp.Paren(this=exp.Case().when(fits, padded).else_(text.copy()))

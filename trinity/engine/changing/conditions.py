@@ -1,7 +1,7 @@
 """Facts about the rows of the target that can meet a condition, by the condition's text.
 
-Only AND-ed comparisons are understood: of a target column with a literal, and of a target column with an expression
-over the source. What is found prunes files and narrows joins; the condition itself is evaluated all the same.
+Only AND-ed comparisons are understood: of a target column with a literal, or with an expression over the source. The
+facts prune files and narrow joins; the condition itself is still evaluated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Names:
     source_columns: Sequence[str] = ()
 
     def side(self, column: exp.Column, definition: TableDefinition) -> str | None:
-        """``target``, ``source``, or None for a name that cannot be told."""
+        """Return ``target``, ``source``, or None for a name that is ambiguous or unknown."""
         qualifier, name = column.table.lower(), column.name.lower()
         if column.args.get("db"):
             return None
@@ -59,7 +59,7 @@ class ConditionFacts:
         comparisons: target column -> Spark SQL over it alone (bare name) that must hold.
         bounds: target column -> bounds of its values.
         equalities: target column -> expression over the source that it must equal.
-        only_equalities: whether the condition says nothing beside ``equalities``.
+        only_equalities: True when the condition consists of ``equalities`` alone.
     """
 
     comparisons: tuple[tuple[str, str], ...] = ()
@@ -68,13 +68,13 @@ class ConditionFacts:
     only_equalities: bool = False
 
     def where(self, columns: Sequence[str]) -> str | None:
-        """The comparisons of some columns as one Spark SQL text."""
+        """Return the comparisons of some columns as one Spark SQL text; None without any."""
         return " AND ".join(text for name, text in self.comparisons if name in columns) or None
 
 
 @room()
 def condition_facts(condition: object, definition: TableDefinition, names: Names) -> ConditionFacts:
-    """The facts that follow from a condition; none from a Column, or from text that sqlglot cannot parse."""
+    """Return the facts that follow from a condition; none from a Column, or from text that sqlglot cannot parse."""
     if not isinstance(condition, str):
         return ConditionFacts()
     tree = spark_tree(condition)
@@ -90,7 +90,7 @@ def condition_facts(condition: object, definition: TableDefinition, names: Names
 
 @room()
 def same_expression(one: object, other: object) -> bool:
-    """True when two texts are the same expression but for case and quotes."""
+    """Return True when two texts without literals are the same expression but for case and quotes."""
     if not isinstance(one, str) or not isinstance(other, str):
         return False
     mine, its = spark_tree(one), spark_tree(other)
@@ -153,7 +153,7 @@ class _Collector:
         return None
 
     def _value(self, column: exp.Expr, value: exp.Expr) -> tuple[str, Any] | None:
-        """(column, the literal in the type of the files' bounds), or None when it is no such comparison."""
+        """Return (column, the literal in the type of the files' bounds), or None for other operands."""
         name = self._target(column)
         if name is None:
             return None
@@ -168,11 +168,11 @@ _OPERATORS: Final[tuple[tuple[Any, Any, tuple[str, ...]], ...]] = (
     (exp.GT, exp.LT, ("low",)),
     (exp.GTE, exp.LTE, ("low",)),
 )
-"""(operator with the column on its left, the same with it on its right, which bounds its literal gives)."""
+"""(operator with the column on its left, the same with the column on its right, the bounds that a literal gives)."""
 
 
 def _bare(part: exp.Expr) -> str:
-    """A comparison over bare column names."""
+    """Return a comparison over bare column names."""
     part = part.copy()
     for column in part.find_all(exp.Column):
         column.set("table", None)

@@ -1,4 +1,4 @@
-"""Row changes that SQL must not make in a table that folds by column, or keeps the first row (M9, M11)."""
+"""Row changes that SQL must not make: in tables that fold by column, keep the first row, or are external (M9, M11)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UPDATABLE: Final = "last_non_null_value"
 
 
 def check_program(program: Program, definition: TableDefinition) -> None:
-    """Refuses a statement that the merge engine has no meaning for.
+    """Refuse a statement that has no meaning under the table's merge engine.
 
     Raises:
         TrinityError: NOT_SUPPORTED naming table, column and function (M11).
@@ -49,7 +49,7 @@ def check_program(program: Program, definition: TableDefinition) -> None:
 
 
 def _check_external(program: Program, definition: TableDefinition) -> None:
-    """An external table has no hidden columns, and its files are not to be replaced (U6)."""
+    """Refuse what an external table cannot take: it has no hidden columns, and its files are not replaced (U6)."""
     spec = merge_spec(definition) if definition.keyed else None
     lacks = None
     if spec is None:
@@ -63,7 +63,7 @@ def _check_external(program: Program, definition: TableDefinition) -> None:
 
 
 def check_mark(program: Program, definition: TableDefinition) -> None:
-    """Refuses to delete or move a key where nothing can mark it as deleted (U6). Raises NOT_SUPPORTED."""
+    """Refuse to delete or move a key where nothing can mark it as deleted (U6). Raises NOT_SUPPORTED."""
     spec = merge_spec(definition)
     if not definition.external:
         return
@@ -97,7 +97,7 @@ def _check_updatable(column: str, program: Program, definition: TableDefinition,
 
 
 def omitted_value(definition: TableDefinition, column: TableColumn, spark: SparkSession) -> str:
-    """Spark SQL of a column that an INSERT leaves out: its DEFAULT; under partial-update NULL (P1).
+    """Return Spark SQL of a column that an INSERT leaves out: its DEFAULT; under partial-update NULL (P1).
 
     Raises:
         TrinityError: as :func:`~trinity.engine.values.defaults.default_text`.
@@ -107,7 +107,7 @@ def omitted_value(definition: TableDefinition, column: TableColumn, spark: Spark
 
 
 def touched_groups(spec: MergeSpec, columns: Mapping[str, object]) -> list[SequenceGroup]:
-    """The sequence groups that an UPDATE of these columns writes."""
+    """Return the sequence groups that an UPDATE of these columns writes."""
     return [g for g in spec.groups if any(c in columns for c in g.columns)]
 
 
@@ -118,14 +118,14 @@ def refusing_groups(
     names: tuple[str, str, str],
     given: Callable[[Expression], bool],
 ) -> DataFrame:
-    """Refuses updates of a group that would not take effect (M9, M11).
+    """Return the changes, in which updates of a group that would not take effect are refused (M9, M11).
 
     Args:
         changes: rows of the plan.
         program: the statement.
         spec: the table's options.
         names: columns of the plan: row id (with the old sequences), merge row, refusal.
-        given: whether a value is taken from the source of a MERGE as it is: late rows then lose silently.
+        given: tells whether a value is a bare column of a MERGE's source: late rows then lose silently.
     """
     row_id, merge_row, refusal = names
     found = F.col(refusal)

@@ -1,7 +1,7 @@
-"""Equalities of ON as Spark compares them: in the column's own type, or in a common one that both sides become (M1).
+"""Equalities of ON as Spark compares them: in the column's own type, or in a common type of both sides (M1).
 
-Which values a column of the target may have is known only where none of its own is lost on the way to that type.
-``'007' = 7`` is true of a STRING column, whose values become numbers: no cast of the 7 gives that text.
+An equality tells which values a target column may have only where the common type holds all values of the column's.
+``'007' = 7`` is true for a STRING column, whose values become numbers: no cast of 7 yields that text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["Equality", "compared", "in_type"]
 
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-"""Whole numbers -> the decimal digits that hold all of them."""
+"""Integer type -> the decimal digits that hold all its values."""
 _HELD: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
-"""Numbers with a binary point -> the types all of whose values they hold."""
+"""Floating-point type -> the types all of whose values it holds."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Equality:
     Attributes:
         expression: over the source.
         value: the expression in the column's type, NULL where no value of that type equals it.
-        stored: whether the column holds what ON compared, once the expression is assigned to it.
-        same: whether both have one type, so that nothing is converted.
+        stored: True when assigning the expression to the column stores the very value that ON compares.
+        same: True when both have one type, so that nothing is converted.
     """
 
     expression: str
@@ -51,7 +51,7 @@ class Equality:
 def compared(
     spark: SparkSession, program: Program, definition: TableDefinition, equalities: Mapping[str, str]
 ) -> dict[str, Equality]:
-    """The equalities that tell which values a column may have, by column.
+    """Return the equalities that tell which values a column may have, by column.
 
     Args:
         spark: the session.
@@ -86,7 +86,7 @@ def _padded(value: Column, column: TableColumn) -> Column:
 
 
 def in_type(value: Column, kind: str, wanted: str) -> Column:
-    """A value of one type in another, NULL where it equals none of that type; both types are Spark's texts."""
+    """Return a value of one type in another, NULL where it equals none of that type; types are Spark's texts."""
     if kind == wanted:
         return value
     found = value.try_cast(wanted)
@@ -98,9 +98,9 @@ def _column(alias: str, column: TableColumn) -> Column:
 
 
 def _common_types(rows: DataFrame, columns: Sequence[Column], values: Sequence[Column]) -> list[str]:
-    """The types in which Spark compares columns with expressions, empty where it does something else with them.
+    """Return the types in which Spark compares columns with expressions, empty where it does no plain comparison.
 
-    Spark Connect does not say them: there it is as if it did.
+    Spark Connect does not tell them: there all are empty.
     """
     if is_remote(rows):
         return [""] * len(columns)
@@ -116,8 +116,8 @@ def _compared_type(condition: Any) -> str:
 
 
 def _tells(own: str, given: str, common: str) -> bool:
-    """True when a comparison in a common type tells the value in the column's own type."""
-    if given != own and given.startswith("string"):  # many texts say one number or time
+    """Return True when a comparison in a common type tells the value in the column's own type."""
+    if given != own and given.startswith("string"):  # many texts mean one number or time
         return False
     if own == common:
         return True
@@ -127,7 +127,7 @@ def _tells(own: str, given: str, common: str) -> bool:
 
 
 def _holds(common: str, own: str) -> bool:
-    """True when a DECIMAL holds all numbers of another exact type."""
+    """Return True when a DECIMAL holds all numbers of another exact type."""
     if not common.startswith("decimal") or not (own in _DIGITS or own.startswith("decimal")):
         return False
     precision, scale = parse_type(common).arguments

@@ -1,4 +1,4 @@
-"""Changes that a statement must not make, found where all changes of a row come together (M2, M4)."""
+"""Changes that a statement must not make, found in the task that gets all changes of a row (M2, M4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trinity.spi import Operation
 __all__ = ["FILLING", "MergeGuard"]
 
 _CHANGED = pa.array([Operation.DELETE, Operation.UPDATE, Operation.UPDATE_DELETE], pa.int8())
-"""Operations of which a row id may have one at most."""
+"""Operations of which a row id may have at most one."""
 
 FILLING = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT], pa.int8())
 """Operations that bring a row; after them its key is live."""
@@ -22,7 +22,7 @@ FILLING = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT]
 
 @dataclass(frozen=True)
 class MergeGuard:
-    """Makes a watch for each sink. Picklable.
+    """The maker of a watch for each sink. Picklable.
 
     Attributes:
         table: full name, for messages.
@@ -37,7 +37,7 @@ class MergeGuard:
     key_names: tuple[str, ...] = ()
 
     def watch(self) -> _Watch:
-        """A watch over the pages of one sink."""
+        """Return a watch over the pages of one sink."""
         return _Watch(self)
 
 
@@ -49,7 +49,7 @@ class _Watch:
         self.updated = self.deleted = self.inserted = 0
 
     def take(self, page: pa.RecordBatch, width: int) -> None:
-        """Notes the rows of a page: ``width`` data columns, operation, case number, row id, insert-from-update."""
+        """Note the rows of a page: ``width`` data columns, operation, case number, row id, insert-from-update."""
         operation = page.column(width)
         self._count(operation, page.column(width + 3))
         changed = page.filter(pc.is_in(operation, value_set=_CHANGED)).column(width + 2)
@@ -61,7 +61,7 @@ class _Watch:
             self.filled.append(_table([filled.column(i) for i in self.guard.key]))
 
     def _count(self, operation: pa.Array, from_update: pa.Array) -> None:
-        """An update counts once, whether it came as one row or as two (M5)."""
+        """Count rows by kind. An update counts once, whether it came as one row or as two (M5)."""
         moved = pc.sum(from_update).as_py() or 0
         number = {o["values"]: o["counts"] for o in operation.value_counts().to_pylist()}
         halves = number.get(Operation.UPDATE_INSERT, 0)
@@ -70,7 +70,7 @@ class _Watch:
         self.deleted += number.get(Operation.DELETE, 0) - (moved - halves)
 
     def finish(self) -> None:
-        """Refuses duplicates.
+        """Refuse duplicates.
 
         Raises:
             TrinityError: MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION naming the row.
@@ -90,7 +90,7 @@ class _Watch:
             )
 
     def counts(self) -> dict[str, int]:
-        """Rows changed, by kind. Of a moved row the halves may be counted by two sinks; their sum is right."""
+        """Return the rows changed, by kind. Two sinks may each count half of a moved row; their sum is right."""
         return {"updated": self.updated, "deleted": self.deleted, "inserted": self.inserted}
 
 
@@ -99,7 +99,7 @@ def _table(columns: list[pa.Array]) -> pa.Table:
 
 
 def _repeated(parts: list[pa.Table]) -> list[object] | None:
-    """The values of one row that occurs more than once, or None."""
+    """Return the values of one row that occurs more than once, or None."""
     if not parts:
         return None
     rows = pa.concat_tables(parts)

@@ -1,4 +1,4 @@
-"""Keys that a statement fills: what is stored under them already (M4, M7, M9)."""
+"""Keys under which a statement writes rows, compared with the rows stored there (M4, M7, M9)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _OPERATION = f"{MERGE_ROW}._trinity_operation"
 
 
 def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
-    """Refuses keys that are live and not vacated by the same statement, and moves that would lose.
+    """Refuse keys that are live and not vacated by the same statement, and moves that would lose.
 
     Args:
         spark: the session.
         plan: the statement.
         splits: the pinned version.
-        changes: the plan's rows, held: they are read here and again when they are written.
+        changes: the plan's rows, persisted: they are read here and again when they are written.
 
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the key (M4), INVALID_ARGUMENTS (M9).

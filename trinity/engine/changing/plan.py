@@ -1,7 +1,7 @@
 """The plan of a row-changing statement: target RIGHT JOIN source and one searched CASE (M1).
 
-Its rows are the pages that a row-change processor takes (:mod:`trinity.engine.changing.processors`): the layout
-columns, the row id, and the merge row that the first WHEN that holds yields.
+Its rows are the pages of a row-change processor (:mod:`trinity.engine.changing.processors`): the layout columns, the
+row id, and the merge row of the first WHEN that holds.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _JOINS: Final[Mapping[tuple[bool, bool], str]] = {
 
 
 def expanded(program: Program, definition: TableDefinition, spark: SparkSession) -> Program:
-    """The program with UPDATE SET * and INSERT * spelled out, and an INSERT's missing columns filled by DEFAULT.
+    """Return the program with UPDATE SET * and INSERT * spelled out, and an INSERT's missing columns filled by DEFAULT.
 
-    Predicates on subqueries are spelled out where Spark does not know their NULL.
+    Predicates on subqueries are spelled out where Spark would lose their NULL.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND when the source lacks a column that ``*`` needs, or a case names one that the
@@ -83,7 +83,7 @@ def _named(values: Mapping[str, Expression], definition: TableDefinition) -> dic
 
 
 def _column_named(given: str, definition: TableDefinition) -> str:
-    """Return a column's name as the table has it; one in backticks means what they hold."""
+    """Return a column's name as the table has it; backticks around a name are removed."""
     known = {c.name.lower(): c.name for c in definition.visible}
     plain = given[1:-1].replace("``", "`") if re.fullmatch("`(?:[^`]|``)+`", given) else given
     name = given if given.lower() in known else plain
@@ -111,7 +111,7 @@ def _star(program: Program, definition: TableDefinition) -> dict[str, Expression
 
 
 def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:
-    """Case number -> columns that the UPDATE case sets, in table order (S5)."""
+    """Return case number -> columns that the UPDATE case sets (S5)."""
     return {
         number: tuple(case.values or ())
         for number, case in enumerate(program.cases)
@@ -121,15 +121,15 @@ def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class MergePlan:
-    """Builds the plan over the rows of a target.
+    """The plan of a statement over the rows of its target.
 
     Attributes:
         table: full name, for messages.
         definition: the target.
         program: the statement, expanded.
         row_id: name of the row id column.
-        layout: columns whose old values go along with deleted rows.
-        equalities: column -> what ON says that it equals, where ON says no more and that tells its value.
+        layout: columns whose old values accompany deleted rows.
+        equalities: column -> what it equals by ON, where that tells its value; empty where ON has other conditions too.
     """
 
     table: str
@@ -146,12 +146,12 @@ class MergePlan:
 
     @cached_property
     def moving(self) -> tuple[int, ...]:
-        """Numbers of the UPDATE cases that set a key column to another value than ON says it has (M7)."""
+        """Numbers of the UPDATE cases that may set a key column to another value than it has (M7)."""
         return tuple(n for n, c in enumerate(self.program.cases) if c.operation is Operation.UPDATE and self._moves(c))
 
     @cached_property
     def inserting(self) -> tuple[int, ...]:
-        """Numbers of the INSERT cases whose keys may be live already: not just those that ON did not find (M4)."""
+        """Numbers of the INSERT cases whose keys may be live already, since ON does not look for them (M4)."""
         return tuple(
             n for n, c in enumerate(self.program.cases) if c.operation is Operation.INSERT and self._collides(c)
         )
@@ -173,13 +173,13 @@ class MergePlan:
         return bool(key) and not found
 
     def changes(self, target: DataFrame) -> DataFrame:
-        """The plan's rows: layout columns, row id, merge row, refusal. Not run yet.
+        """Return the plan's rows: layout columns, row id, merge row, refusal. Not run yet.
 
         Args:
-            target: logical columns of the target, and for a plain table its row id.
+            target: the target's rows in logical columns, for a plain table with the row id.
 
         Raises:
-            TrinityError: TYPE_MISMATCH; what Spark makes of the expressions is raised as Spark does.
+            TrinityError: TYPE_MISMATCH; Spark's errors in the expressions are raised as they are.
         """
         joined = self._joined(target)
         selected = self._selected(joined)
@@ -189,7 +189,7 @@ class MergePlan:
         return changes
 
     def upserted(self, number: int) -> DataFrame:
-        """The rows of an INSERT case, one for each row of the source: the table's columns, and refusal. Not run yet."""
+        """Return an INSERT case's rows, one per row of the source: the table's columns, and refusal. Not run yet."""
         assert self.program.source is not None
         source = self.program.source.alias(self.program.source_alias)
         row, errors = self._row_of(number, self.program.cases[number], source)
@@ -213,7 +213,7 @@ class MergePlan:
         return left.join(right, _column(program.on), how)
 
     def _selected(self, joined: DataFrame) -> DataFrame:
-        """The rows that some WHEN selects, with the number of the first that does."""
+        """Return the rows that some WHEN selects, with the number of the first that does."""
         conditions = [self._holds(case) for case in self.program.cases]
         given = {n: _column(c.condition) for n, c in enumerate(self.program.cases) if c.condition is not None}
         for place, kind in zip(given, types_of(joined, list(given.values())), strict=True):
@@ -259,7 +259,7 @@ class MergePlan:
         ordered = dict.fromkeys((*spec.key, *spec.ordering, *sequences))
         fields = [self._target(name).alias(name) for name in ordered]
         dying = [n for n, c in enumerate(self.program.cases) if c.operation is Operation.DELETE] + list(self.moving)
-        if dying:  # their tombstones keep the other columns (U5)
+        if dying:  # their tombstones keep the other columns too (U5)
             dies = F.col(_CASE).isin(dying)
             # a hard delete keeps nothing but what its columns must have
             kept = [c for c in self.definition.visible if not (spec.by_column and c.nullable)]
@@ -268,7 +268,7 @@ class MergePlan:
         return F.when(F.col(PRESENT), F.struct(*fields)).alias(self.row_id)
 
     def _merge_row(self, joined: DataFrame) -> tuple[Column, Column]:
-        """The searched CASE, and beside it what forbids the row: the error as JSON, or NULL."""
+        """Return the searched CASE, and why the row is refused: the error as JSON, or NULL."""
         row = F.lit(None).cast(self._row_type())
         refusal = F.lit(None).cast("string")
         for number, case in enumerate(self.program.cases):
@@ -307,7 +307,7 @@ class MergePlan:
         if column.name in given and not (key and self._unmoved(case, column.name)):
             where = f"{self._clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
             value, error = assigned(given[column.name], kinds[column.name], column, self.table, where)
-            # which rows have one key, and what CHECK says, is asked before they reach a sink
+            # keys are compared, and CHECKs evaluated, before rows reach a sink
             return as_stored(value, column), error
         if update and not column.hidden:
             return self._target(column.name), None
@@ -321,7 +321,7 @@ class MergePlan:
     # -- what the stored winner forbids -------------------------------------------------------------------
 
     def _refusing(self, changes: DataFrame) -> DataFrame:
-        """Refuses a row that stays under its key and would lose to what is stored there (M9)."""
+        """Return the changes, in which a row that keeps its key and would lose to the stored one is refused (M9)."""
         numbers = [n for n, case in enumerate(self.program.cases) if self._may_lose(case)]
         spec = self.spec
         if spec is not None and spec.groups:
@@ -335,7 +335,7 @@ class MergePlan:
         return changes.withColumn(REFUSAL, refusal)
 
     def _may_lose(self, case: Case) -> bool:
-        """True when an UPDATE case sets the ordering, and not from the source of a MERGE, as an upsert does."""
+        """Return True when an UPDATE case sets the ordering, and not from the source of a MERGE, as an upsert does."""
         spec = self.spec
         if spec is None or case.operation is not Operation.UPDATE or self._moves(case):
             return False  # a move is checked against the winner of its new key
@@ -343,14 +343,14 @@ class MergePlan:
         return bool(given) and not (self.program.statement == "MERGE" and all(map(self.from_source, given)))
 
     def from_source(self, value: Expression) -> bool:
-        """True when a value is a column of the source, and nothing else."""
+        """Return True when a value is a column of the source, and nothing else."""
         text = value if isinstance(value, str) else str(value).removeprefix("Column<'").removesuffix("'>")
         qualifier, _, name = text.replace("`", "").rpartition(".")
         columns = [c.lower() for c in self.program.source.columns] if self.program.source is not None else []
         return name.lower() in columns and qualifier.lower() == self.program.source_alias.lower()
 
     def losing(self) -> TrinityError:
-        """The error for a version that would lose to the stored winner."""
+        """Return the error for a version that would lose to the stored winner."""
         ordering = ", ".join(self.spec.ordering) if self.spec else ""
         return TrinityError(
             "INVALID_ARGUMENTS",
@@ -364,7 +364,7 @@ def _column(expression: Expression) -> Column:
 
 
 def clauses(program: Program) -> Sequence[str]:
-    """The cases as EXPLAIN shows them."""
+    """Return the cases as EXPLAIN shows them."""
     return [
         f"case {n}: WHEN {c.when.value}"
         + (f" AND {c.condition}" if c.condition is not None else "")

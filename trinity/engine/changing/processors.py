@@ -7,9 +7,9 @@ The page supplied to :meth:`RowChangeProcessor.transform_page` is what the searc
 - ``merge_row`` STRUCT: the data columns in table order, then ``present`` BOOLEAN, ``operation`` TINYINT and
   ``case_number`` INT; NULL where no case selected the row.
 
-What it returns: the data columns, ``operation``, ``case_number``, ``row_id``, ``insert_from_update`` (1 for an insert
-that comes from an update, so that the update counts once). Rows that no case selected are gone (S3). Columns are
-known by place, since a table may have a column of any name.
+It returns the data columns, ``operation``, ``case_number``, ``row_id`` and ``insert_from_update`` (1 for an insert that
+comes from an update, so that the update counts once). Rows that no case selected are left out (S3). Columns are known
+by place, since a table may have a column of any name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ INSERT_FROM_UPDATE = "insert_from_update"
 
 @dataclass(frozen=True)
 class _Rows:
-    """The selected rows of a page, taken apart."""
+    """The selected rows of a page, split into their parts."""
 
     data: list[pa.Array]
     operation: np.ndarray
@@ -52,7 +52,7 @@ class _Rows:
 
 @dataclass(frozen=True)
 class RowChangeProcessor(ABC):
-    """Turns merge rows into changes, in the way that a table's paradigm asks for. Picklable.
+    """The conversion of merge rows to changes that a table's paradigm asks for. Picklable.
 
     Attributes:
         columns: names of the data columns in table order.
@@ -67,7 +67,7 @@ class RowChangeProcessor(ABC):
     key: tuple[str, ...] = ()
 
     def transform_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        """The changes of a page's rows."""
+        """Return the changes of a page's rows."""
         merge = page.column(len(self.layout) + 1)
         page = page.filter(pc.is_valid(merge))
         merge = page.column(len(self.layout) + 1)
@@ -84,10 +84,10 @@ class RowChangeProcessor(ABC):
 
     @abstractmethod
     def _changes(self, rows: _Rows) -> pa.RecordBatch:
-        """The output page for selected rows."""
+        """Return the output page for selected rows."""
 
     def _split(self, rows: _Rows, split: np.ndarray, halves: tuple[Operation, Operation]) -> pa.RecordBatch:
-        """A page in which some updates are two rows, next to each other: the deleted one, then the inserted one."""
+        """Return a page in which some updates are two adjacent rows: the deleted one, then the inserted one."""
         origin = np.repeat(np.arange(len(rows.operation)), np.where(split, 2, 1))
         second = np.zeros(len(origin), dtype=bool)
         second[1:] = origin[1:] == origin[:-1]
@@ -113,7 +113,7 @@ class RowChangeProcessor(ABC):
 
 
 class DeleteAndInsertMergeProcessor(RowChangeProcessor):
-    """For DELETE_ROW_AND_INSERT_ROW: an update becomes UPDATE_DELETE and UPDATE_INSERT, both with the old row id."""
+    """DELETE_ROW_AND_INSERT_ROW: an update becomes UPDATE_DELETE and UPDATE_INSERT, both with the old row id."""
 
     def _changes(self, rows: _Rows) -> pa.RecordBatch:
         updates = rows.operation == Operation.UPDATE
@@ -121,10 +121,10 @@ class DeleteAndInsertMergeProcessor(RowChangeProcessor):
 
 
 class ChangeOnlyUpdatedColumnsMergeProcessor(RowChangeProcessor):
-    """For CHANGE_ONLY_UPDATED_COLUMNS: an update stays one row with all its columns.
+    """CHANGE_ONLY_UPDATED_COLUMNS: an update stays one row with all its columns.
 
-    Which of them changed, the sink knows from its case number (S5). An update that moves a row to another key is no
-    change of one row: it becomes DELETE and INSERT (M7).
+    The sink knows from the case number which of them changed (S5). An update that moves a row to another key becomes
+    DELETE and INSERT (M7).
     """
 
     def _changes(self, rows: _Rows) -> pa.RecordBatch:
@@ -137,7 +137,7 @@ class ChangeOnlyUpdatedColumnsMergeProcessor(RowChangeProcessor):
 
 
 def _same(old: pa.Array, new: pa.Array) -> np.ndarray:
-    """True for each row in which two columns hold one key value: all NaNs are one (K2)."""
+    """Return True for each row in which two columns hold one key value: all NaNs are one (K2)."""
     same = pc.fill_null(pc.equal(old, new), False)
     if pa.types.is_floating(old.type):
         same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
@@ -147,7 +147,7 @@ def _same(old: pa.Array, new: pa.Array) -> np.ndarray:
 def processor_for(
     paradigm: RowChangeParadigm, columns: Sequence[str], layout: Sequence[str], row_id: str, key: Sequence[str] = ()
 ) -> RowChangeProcessor:
-    """The processor of a paradigm."""
+    """Return the processor of a paradigm."""
     kind = {
         RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW: DeleteAndInsertMergeProcessor,
         RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS: ChangeOnlyUpdatedColumnsMergeProcessor,

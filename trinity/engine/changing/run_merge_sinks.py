@@ -1,8 +1,8 @@
-"""Runs merge sinks: rows of the plan through the processor, to the sink that their layout says (S1-S6).
+"""The run of merge sinks: rows of the plan go through the processor to the sink that their layout names (S1-S6).
 
-Two steps: the first turns merge rows into changes in storage form; the second, to which all changes of a row id come,
-finds duplicate matches and feeds the sink. Between them is an exchange, unless the merge rows can be exchanged instead:
-then both are one task, and rows go to Python once.
+It has two steps. The first turns merge rows into changes in storage form. The second gets all changes of a row id,
+finds duplicate matches and feeds the sink. Between them is an exchange, unless the merge rows can be exchanged
+instead: then both steps are one task, and rows go to Python once.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Distribution:
     """The distribution of changes to sinks.
 
     Attributes:
-        insert: columns by whose hash new rows go; empty: with the row that they replace, else anywhere.
-        update: row id fields by whose hash deleted and changed rows go.
+        insert: columns by whose hash new rows are placed; empty: with the row that they replace, else anywhere.
+        update: row id fields by whose hash deleted and changed rows are placed.
         sinks: number of sinks, or None to let Spark choose by size.
-        together: whether all that a merge row becomes goes to one sink.
+        together: True when all changes of a merge row go to one sink.
     """
 
     insert: tuple[str, ...]
@@ -52,7 +52,7 @@ class Distribution:
     together: bool = False
 
     def placed(self, rows: DataFrame, row_id: str) -> DataFrame:
-        """Merge rows that go together, or else changes, in a partition for each sink."""
+        """Return merge rows if ``together``, or else changes, in a partition for each sink."""
         present = F.col(row_id).isNotNull()
         where = F.hash(*([F.col(row_id)[name] for name in self.update] or [F.col(row_id)]))
         if not self.insert:
@@ -69,7 +69,7 @@ class Distribution:
 class _ChangeTask:
     """First step: merge rows to changes in storage form.
 
-    An error travels on as a row, and is raised by the second step: as a value, not as a failed task.
+    An error travels on as a row, so that no task fails; the second step raises it.
     """
 
     processor: RowChangeProcessor
@@ -104,14 +104,14 @@ class _ChangeTask:
 
 
 def _as_stored(row_id: pa.StructArray, conformer: PageConformer) -> pa.StructArray:
-    """A keyed table's row id with the columns in storage form, as the new rows are."""
+    """Return a keyed table's row id with its columns in storage form, as those of the new rows are."""
     fields = pa.RecordBatch.from_arrays(row_id.flatten(), names=[f.name for f in row_id.type])
     stored = conformer.stored(fields)
     return pa.StructArray.from_arrays(stored.columns, fields=_nullable(conformer.storage), mask=pc.is_null(row_id))
 
 
 def _nullable(storage: pa.Schema) -> list[pa.Field]:
-    """The fields without NOT NULL: rows that do not die have only key and ordering in their row id."""
+    """Return the fields without NOT NULL: rows that do not die have only key and ordering in their row id."""
     return [f.with_nullable(True) for f in storage]
 
 
@@ -143,7 +143,7 @@ class _SinkTask:
         return [json.dumps(watch.counts()).encode(), *fragments]
 
     def _merge_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        """The page as the SPI has it (S1)."""
+        """Return the page as the SPI has it (S1)."""
         storage = self.merge.insert.target.storage
         data = [_as(column, field) for column, field in zip(page.columns[: self.width], storage, strict=True)]
         operation, case_number, row_id = page.columns[self.width : self.width + 3]
@@ -152,7 +152,7 @@ class _SinkTask:
 
 @dataclass(frozen=True)
 class _UpsertTask:
-    """Rows of a MERGE that is an upsert: each is an INSERT, in the one task that has it."""
+    """The rows of a MERGE that is an upsert: each is an INSERT, in the task that reads it."""
 
     provider: PageSinkProvider
     merge: MergeTableHandle
@@ -189,7 +189,7 @@ def _as(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _for_spark(kind: pa.DataType) -> pa.DataType:
-    """The type in which Spark takes a column from Python: TIME in nanoseconds, of which none are used."""
+    """Return the type in which Spark takes a column from Python: TIME in nanoseconds, though it has microseconds."""
     if pa.types.is_time(kind):
         return pa.time64("ns")
     if pa.types.is_list(kind):
@@ -210,7 +210,7 @@ def write_changes(
     distribution: Distribution,
     guard: MergeGuard,
 ) -> tuple[list[bytes], dict[str, int]]:
-    """Writes the changes, and commits nothing.
+    """Write the changes, and commit nothing.
 
     Args:
         changes: rows of the plan: layout columns, row id, merge row, refusal.
@@ -225,7 +225,7 @@ def write_changes(
         the sinks' fragments, and the number of rows updated, deleted, inserted.
 
     Raises:
-        TrinityError: what conforming, guard or sink refuse; what the statement's expressions raise.
+        TrinityError: the errors of conforming, guard and sink, and of the statement's expressions.
     """
     storage = merge.insert.target.storage
     spark_row_id = changes.schema[processor.row_id].dataType
@@ -268,7 +268,7 @@ def write_upserts(
     conformer: PageConformer,
     row_id: str,
 ) -> list[bytes]:
-    """Writes rows that are all inserted, each in the task that has it, and commits nothing.
+    """Write rows that are all inserted, each in the task that reads it, and commit nothing.
 
     Args:
         rows: the columns of a keyed table, and :data:`~trinity.engine.writing.run_sinks.REFUSAL`.
@@ -282,7 +282,7 @@ def write_upserts(
         the sinks' fragments.
 
     Raises:
-        TrinityError: what conforming or the sink refuse; what the statement's expressions raise.
+        TrinityError: the errors of conforming and the sink, and of the statement's expressions.
     """
     insert = merge.insert
     held = [f for f in _nullable(insert.target.storage) if f.name in insert.definition.primary_key]

@@ -1,4 +1,4 @@
-"""The source of a MERGE, held for the length of the statement, and what its values tell about the target."""
+"""The source of a MERGE, persisted for the statement, and what its values tell about the target."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trinity.spi import DataFile, TableDefinition, parse_type
 __all__ = ["Source", "held_source"]
 
 SMALL: Final = 2_000_000
-"""Rows of a source whose join values every task can hold: the target is then narrowed before it is joined."""
+"""Most rows of a source whose join values every task can hold: the target is then narrowed before the join."""
 
 FEW: Final = 1000
-"""Rows of a source whose values are held against the statistics of every file, one by one."""
+"""Most rows of a source whose values are compared one by one with the statistics of every file."""
 
 _BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "char", "varchar", "decimal", "date"})
-"""Types whose smallest and largest value in Python compare as the files' statistics do."""
+"""Types whose values compare in Python as in the files' statistics."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Source:
     Attributes:
         rows: number of rows, or None where there is no source.
         bounds: target column -> (smallest, largest) value that ON lets a matched row have.
-        values: target columns -> the values that ON lets a matched row have, or None when they are too many or ON has
-            no equality that tells.
+        values: target columns -> the values that ON lets a matched row have; None when they are too many, or ON has no
+        equality that tells them.
         points: target column -> these values, sorted, where they are few.
     """
 
@@ -43,7 +43,7 @@ class Source:
     points: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def may_touch(self, file: DataFile, columns: Collection[str]) -> bool:
-        """True when a row of the file may have one of the values in each of some columns, by its statistics."""
+        """Return True when by the file's statistics a row may have one of the values in each of some columns."""
         for column, values in self.points.items():
             known = file.bounds(column) if column in columns else None
             if known is None:
@@ -62,7 +62,7 @@ def _any_within(values: Sequence[Any], smallest: Any, largest: Any) -> bool:
     try:
         place = bisect_left(values, smallest)
         return place < len(values) and bool(values[place] <= largest)
-    except TypeError:  # bounds of another type: no knowledge
+    except TypeError:  # bounds of another type tell nothing
         return True
 
 
@@ -70,13 +70,13 @@ def _any_within(values: Sequence[Any], smallest: Any, largest: Any) -> bool:
 def held_source(
     program: Program, definition: TableDefinition, equalities: Mapping[str, Equality], files: int
 ) -> Iterator[Source]:
-    """Keeps the source's rows for the length of the statement: it is read once, and every use sees the same rows.
+    """Persist the source's rows for the statement: it is read once, and every use sees the same rows.
 
     Args:
         program: the statement.
         definition: its target.
-        equalities: those of ON that tell which values a target column may have.
-        files: number of files of the target; where there is but one, nothing can be left out.
+        equalities: the equalities of ON that tell which values a target column may have.
+        files: number of files of the target; of a single one nothing can be skipped.
     """
     if program.source is None:
         yield Source()
@@ -91,7 +91,7 @@ def held_source(
 def _looked_at(
     source: DataFrame, program: Program, definition: TableDefinition, equalities: Mapping[str, Equality], files: int
 ) -> Source:
-    """One pass: number of rows, and bounds of what ON equals target columns to; the values, where they are few."""
+    """Count the rows and find the bounds of the values that ON compares, in one pass; collect these where few."""
     whole = any(case.when is When.NOT_MATCHED_BY_SOURCE for case in program.cases)
     values = {} if whole else {c: e.value for c, e in equalities.items()}
     named = source.alias(program.source_alias)
@@ -108,7 +108,7 @@ def _looked_at(
 
 
 def _within_python(day: Column) -> Column:
-    """A date of the years 1 to 9999: beyond them, where Python has none and no file tells its bounds, the nearest."""
+    """Return a date, or the nearest one of the years 1 to 9999: Python has no others, and files no such bounds."""
     first, last = F.expr("DATE '0001-01-01'"), F.expr("DATE '9999-12-31'")
     return F.when(day < first, first).when(day > last, last).otherwise(day)
 

@@ -1,4 +1,4 @@
-"""MERGE, UPDATE and DELETE: pinned, planned, written, checked, committed; run again on a conflict (L7)."""
+"""MERGE, UPDATE and DELETE: pinned, planned, checked, written, committed; run again on a conflict (L7)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["Prepare", "explain", "rerun", "run"]
 T = TypeVar("T")
 
 Prepare = Callable[[SplitSource], AbstractContextManager[Program]]
-"""Makes the statement's program anew, its tables pinned, for each attempt. Given the version of the target that is
-changed, which is the one to be read as well."""
+"""A function that makes the statement's program for each attempt, with its tables pinned. Its argument is the version
+of the target that is changed and read."""
 
 
 def run(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Counts:
-    """Runs a statement.
+    """Run a statement.
 
     Args:
         table: the target.
@@ -39,7 +39,7 @@ def run(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Co
         txn: (application, version): with the same or a lower version nothing is done (L4).
 
     Returns:
-        the rows changed, by kind, and the table's version after it. A statement that selects nothing makes no commit.
+        the rows changed, by kind, and the table's version afterwards. A statement that selects nothing makes no commit.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT when others kept committing what it read for longer than
@@ -57,7 +57,7 @@ def run(table: Target, prepare: Prepare, txn: TransactionId | None = None) -> Co
 
 
 def rerun(table: Target, attempt: Callable[[], T]) -> T:
-    """Attempts a statement until no other one comes between what it read and its commit (L7).
+    """Attempt a statement until no other commit comes between what it read and its own commit (L7).
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT once ``commit.retry.timeout`` is over.
@@ -76,7 +76,7 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
 
 
 def _attempt(table: Target, prepare: Prepare, txn: TransactionId | None) -> tuple[Counts, TableDefinition | None]:
-    """The rows changed, and the definition under which they were; None when there was none to change."""
+    """Return the rows changed, and the definition under which they were; None instead of it when none was changed."""
     metadata = table.connector.metadata
     with _begun(table, prepare) as attempt:
         fragments, counts = attempt.write()
@@ -94,14 +94,14 @@ def _attempt(table: Target, prepare: Prepare, txn: TransactionId | None) -> tupl
 
 
 def explain(table: Target, prepare: Prepare) -> str:
-    """Describes what a statement would do: paradigm, layouts, join, cases, and Spark's plan. Nothing is written."""
+    """Describe what a statement would do: paradigm, layouts, join, cases, and Spark's plan. Nothing is written."""
     with _begun(table, prepare) as attempt:
         return attempt.described()
 
 
 @contextmanager
 def _begun(table: Target, prepare: Prepare) -> Iterator[Attempt]:
-    """One attempt; what Spark raises in it is raised as a TrinityError."""
+    """Begin one attempt; Spark's errors in it are raised as TrinityErrors."""
     from trinity.calls.spark import spark_errors
 
     with pinned(table.session.spark), spark_errors(), without_call_sites():

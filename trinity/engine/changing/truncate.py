@@ -1,4 +1,4 @@
-"""TRUNCATE: all rows of a table removed in one commit, unread (M12)."""
+"""TRUNCATE: removes all rows of a table in one commit, unread (M12)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["truncate"]
 
 
 def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:
-    """Removes all rows, and of a keyed table its tombstones; ``rows`` of the result is what the removed files held.
+    """Remove all rows, and of a keyed table its tombstones; the result's ``rows`` counts those of the removed files.
 
     Args:
         table: the table.
         txn: (application, version): with the same or a lower version nothing is done (L4).
 
     Raises:
-        TrinityError: NOT_SUPPORTED for an external table; INVALID_ARGUMENTS for what is no ``txn``.
+        TrinityError: NOT_SUPPORTED for an external table; INVALID_ARGUMENTS for an invalid ``txn``.
     """
     definition = table.definition
     if definition.external:

@@ -1,4 +1,4 @@
-"""Further unique keys of a statement's target: what holds among the live rows once it is done."""
+"""Further unique keys of a statement's target, which hold among the live rows after it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ __all__ = ["check_unique", "concerned"]
 
 
 def concerned(program: Program) -> list[tuple[str, ...]]:
-    """The unique keys whose values a statement brings."""
+    """Return the unique keys whose values a statement may write."""
     inserts = any(case.operation is Operation.INSERT for case in program.cases)
     assigned = {name.lower() for case in program.cases for name in case.values or ()}
     return [columns for columns in program.unique if inserts or any(c.lower() in assigned for c in columns)]
 
 
 def check_unique(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
-    """Refuses values of a unique key that two live rows would have. NULLs are never equal.
+    """Refuse values of a unique key that two live rows would have. NULLs are never equal.
 
     Args:
         spark: the session.
         plan: a statement on a keyed table.
         splits: the pinned version.
-        changes: the plan's rows, held.
+        changes: the plan's rows, persisted.
 
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the columns and the value.

@@ -1,8 +1,8 @@
-"""A MERGE that is an upsert: its rows are those of the source, and the target is read for the counts alone.
+"""A MERGE that is an upsert: it writes the rows of the source, and reads the target for the counts alone.
 
-So it is where ON is equality of the whole key with columns of the source, and UPDATE and INSERT, both without
-conditions, write the same columns of the source: a row is then stored as it came, whatever the target holds, and late
-ones lose as those of an upsert do (M9). Nothing is joined but keys, and no row leaves the task that read it.
+In such a MERGE, ON equates the whole key with columns of the source, and UPDATE and INSERT, both without conditions,
+write the same columns of the source. A row is then stored as it came, whatever the target holds, and late rows lose
+as those of an upsert do (M9). Only keys are joined, and no row leaves the task that read it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ __all__ = ["insert_case", "is_upsert"]
 
 
 def is_upsert(plan: MergePlan) -> bool:
-    """True when every row of the source is written as it is, if the source has no key twice, and none is NULL.
+    """Return True when every row of the source is written as it is, provided that no key occurs twice or is NULL.
 
-    Keys that ON would convert, or whose blanks are cut when they are stored, are left to the join.
+    The join handles keys that ON would convert, or whose blanks are cut when they are stored.
     """
     spec, cases = plan.spec, {case.when: case for case in plan.program.cases if case.condition is None}
     update, insert = cases.get(When.MATCHED), cases.get(When.NOT_MATCHED)
@@ -37,5 +37,5 @@ def is_upsert(plan: MergePlan) -> bool:
 
 
 def insert_case(plan: MergePlan) -> int:
-    """The number of the INSERT case."""
+    """Return the number of the INSERT case."""
     return next(n for n, case in enumerate(plan.program.cases) if case.operation is Operation.INSERT)

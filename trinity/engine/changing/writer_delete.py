@@ -1,4 +1,4 @@
-"""``table.delete`` and ``table.update``: programs for the row-change machinery (U5)."""
+"""``table.delete`` and ``table.update`` as row-changing statements (U5)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["delete_rows", "update_rows"]
 
 
 def delete_rows(table: Target, condition_or_keys: Any, txn: TransactionId | None = None) -> CommitResult:
-    """Deletes the rows that a condition or keys select; None: all of them."""
+    """Delete the rows that a condition or keys select; None selects all."""
     if condition_or_keys is None or isinstance(condition_or_keys, str | Column):
         case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
         program = Program("DELETE", (case,), target_alias=table.name.table)
@@ -42,7 +42,7 @@ def delete_rows(table: Target, condition_or_keys: Any, txn: TransactionId | None
 
 
 def _by_keys(table: Target, what: Any) -> dml.Prepare:
-    """The program that deletes keys. They are read once: a stream is gone when the statement has to run again."""
+    """Return the program that deletes keys. They are read once: a stream would be used up when the statement reruns."""
     made: list[Program] = []
 
     def prepare(splits: SplitSource) -> AbstractContextManager[Program]:
@@ -61,7 +61,7 @@ def update_rows(
     condition: Expression | None,
     txn: TransactionId | None = None,
 ) -> Counts:
-    """Updates the rows that a condition selects; None: all of them."""
+    """Update the rows that a condition selects; None selects all."""
     case = Case(When.MATCHED, Operation.UPDATE, condition, values)
     program = Program("UPDATE", (case,), target_alias=table.name.table)
     guard_program(table.session, program)
@@ -101,7 +101,7 @@ def _check_keys(table: Target, spec: MergeSpec, present: Collection[str]) -> Non
 
 
 def _key_column(frame: DataFrame, name: str, column: TableColumn, table: str) -> Column:
-    """Keys as they are stored (K2); NULL for those that the column's type does not have, and no row therefore."""
+    """Return keys as they are stored (K2); NULL for those that the column's type cannot hold, and no row can have."""
     given, kind = frame[quoted(name)], frame.schema[name].dataType
     check_assignable(kind, column, table, "The keys to delete")
     return as_stored(in_type(given, kind.simpleString(), spark_type(column.type)), column).alias(column.name)

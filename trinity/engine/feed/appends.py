@@ -1,6 +1,6 @@
-"""A run of appends: the keys that it touched, and the moments from which its row versions were there.
+"""A run of appends: the keys that it touched, and the moments from which its row versions exist.
 
-A moment of a key is a version in which the log got a row of it, or the one before the first of these.
+A moment of a key is a version in which the log got a row of it, or the version before the first such one.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = ["FIRST", "Appends"]
 FIRST: Final = -1
 """The moment before the first append."""
 _FEW: Final = 500_000
-"""So many keys every task can hold."""
+"""The number of keys that every task can hold."""
 
 
 @dataclass(frozen=True)
 class Appends:
-    """Commits that came one after the other, and only added row versions.
+    """Consecutive commits that only added row versions.
 
     Attributes:
         spark: the session.
@@ -51,7 +51,7 @@ class Appends:
 
     @cached_property
     def files(self) -> list[DataFile]:
-        """The files that they added."""
+        """The files that the commits added."""
         return [file for file in self.splits.files if file.path in self.versions]
 
     @cached_property
@@ -61,16 +61,16 @@ class Appends:
 
     @property
     def keys(self) -> DataFrame:
-        """The keys that were touched, once for each row version."""
+        """The touched keys, once for each row version."""
         rows = plain_scan(self.spark, self.files, self.splits.storage)
         return without_null_keys(rows, self.splits, self.spec).select(*map(quoted, self.spec.key))
 
     def of(self, rows: DataFrame) -> DataFrame:
-        """The rows whose keys were touched."""
+        """Return the rows whose keys were touched."""
         return self._among(rows, F.broadcast(self.keys) if self.few else self.keys)
 
     def of_base(self) -> DataFrame | None:
-        """The base rows whose keys were touched, in storage form; None where there can be none."""
+        """Return the base rows whose keys were touched, in storage form; None where there can be none."""
         base = tiers(self.splits.files)[0]
         needed = self._may_hold_touched(base)
         if not needed:
@@ -80,17 +80,17 @@ class Appends:
         buckets = None if self.few else well_bucketed(base, self.splits.definition)
         if not buckets:
             return self.of(plain_scan(self.spark, needed, self.splits.storage))
-        # neither exchanged nor sorted: only the keys are
+        # the rows are neither exchanged nor sorted; only the keys are
         rows = bucketed_scan(self.spark, needed, self.splits.storage, self.spec.key, buckets)
         return self._among(rows, self.keys.repartition(buckets, *map(quoted, self.spec.key)))
 
     @cached_property
     def needed(self) -> SplitSource:
-        """The version without the files that hold no key that was touched."""
+        """The version without files that hold no touched key."""
         return replace(self.splits, files=tuple(self._may_hold_touched(self.splits.files)))
 
     def since(self, in_order: Sequence[DataFile]) -> str:
-        """Spark SQL: the moment from which a row is there, by its arrival among some files."""
+        """Return Spark SQL: the moment from which a row exists, by its arrival among some files."""
         moments = ", ".join(f"{self.versions.get(file.path, FIRST)}L" for file in in_order)
         ordinal = f"CAST(shiftright({ARRIVAL}, {POSITION_BITS}) AS INT)"
         return f"IF({ARRIVAL} < 0, {FIRST}L, element_at(array({moments}), {ordinal} + 1))"
@@ -99,5 +99,5 @@ class Appends:
         return rows.join(keys, list(self.spec.key), "left_semi").select(*map(quoted, rows.columns))
 
     def _may_hold_touched(self, files: Sequence[DataFile]) -> list[DataFile]:
-        """The files that may hold a key that was touched."""
+        """Return the files that may hold a touched key."""
         return may_share_keys(files, self.files, self.splits.definition)

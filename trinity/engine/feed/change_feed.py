@@ -1,4 +1,4 @@
-"""The change feed of a table: its rows before and after every commit of a part of its history (C1-C5)."""
+"""The change feed of a table: its rows before and after every commit in a part of its history (C1-C5)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["TIMESTAMP", "Form", "change_feed", "check_names"]
 TIMESTAMP: Final = "_commit_timestamp"
 """TIMESTAMP: when the version was committed."""
 _FEW: Final = 64
-"""Commits whose times an expression can tell."""
+"""The number of commits whose times still fit into an expression."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Form:
         net: one change for each key over all versions, instead of one for each version.
         updates: update_preimage and update_postimage; False for a delete and an insert.
         preimages: False to leave out the rows before an update.
-        merged: True for what changed in the merged rows (C1), whatever the table's changelog-producer shows.
+        merged: True for the changes of the merged rows (C1), whatever the table's changelog-producer shows.
     """
 
     net: bool = False
@@ -64,7 +64,7 @@ class Form:
 
     @classmethod
     def of(cls, deduplication_mode: str, *, compute_updates: bool, preimages: bool) -> Form:
-        """The form that Spark 4.2's words ask for. Raises INVALID_ARGUMENTS for an unknown mode."""
+        """Return the form that Spark 4.2's options ask for. Raises INVALID_ARGUMENTS for an unknown mode."""
         known = {"none": False, "dropcarryovers": False, "netchanges": True}
         net = known.get(deduplication_mode.lower())
         if net is None:
@@ -76,7 +76,7 @@ class Form:
 
 
 def change_feed(target: Target, start: Bound, end: Bound | None, form: Form) -> DataFrame:
-    """The rows of the feed, lazy: columns of its last version, and which change of which commit, of when.
+    """Return the rows of the feed, lazily: the columns of its last version, and change type, version and time.
 
     Raises:
         TrinityError: see :func:`~trinity.engine.feed.interval.interval` and :func:`~trinity.engine.feed.steps.steps`;
@@ -117,7 +117,7 @@ def _rows(target: Target, part: Interval, definition: TableDefinition, form: For
 
 
 def _usable(kept: dict[int, KeptChanges], definition: TableDefinition, form: Form) -> dict[int, KeptChanges]:
-    """The changes that need not be computed; of a plain table those must be that may cancel out."""
+    """Return the kept changes that serve as they are; those of a plain table that may cancel out are computed again."""
     if definition.keyed:
         return kept
     return {v: k for v, k in kept.items() if not k.files or not (form.net or has_more(k.columns, definition.visible))}
@@ -126,7 +126,7 @@ def _usable(kept: dict[int, KeptChanges], definition: TableDefinition, form: For
 def _with_kept(
     target: Target, changes: Changes, kept: Iterable[KeptChanges], definition: TableDefinition, form: Form
 ) -> Changes:
-    """Changes with those that are on disk; as pairs of images where these have to be looked at."""
+    """Return changes with those that are on disk; as pairs of images where these must be compared."""
     columns = definition.visible
     as_they_are: list[KeptChanges] = []
     compared: list[KeptChanges] = []
@@ -152,7 +152,7 @@ def _nothing(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
 
 
 def _timed(spark: SparkSession, rows: DataFrame, commits: Sequence[HistoryEntry]) -> DataFrame:
-    """The rows with :data:`TIMESTAMP`."""
+    """Return the rows with :data:`TIMESTAMP`."""
     if 0 < len(commits) <= _FEW:  # a join would be a job of its own
         known = ", ".join(f"{commit.version}L, timestamp_millis({commit.timestamp_ms}L)" for commit in commits)
         return rows.selectExpr("*", f"element_at(map({known}), {VERSION}) AS {TIMESTAMP}")
@@ -165,7 +165,7 @@ def _moment(commit: HistoryEntry) -> tuple[int, dt.datetime]:
 
 
 def check_names(target: Target, definition: TableDefinition) -> None:
-    """Refuses a table with a column of the feed's own names. Raises DUPLICATE_COLUMN_NAME."""
+    """Refuse a table with a column of the feed's own names. Raises DUPLICATE_COLUMN_NAME."""
     taken = [c.name for c in definition.visible if c.name.lower() in (CHANGE_TYPE, VERSION, TIMESTAMP)]
     if taken:
         raise TrinityError(

@@ -1,4 +1,4 @@
-"""The changelog of a table: which of its changes are on disk (C6). No Spark is needed to know."""
+"""The changelog of a table: which of its changes are on disk (C6). Needs no Spark."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["TableChangelog", "found_changes", "prune"]
 
 @dataclass(frozen=True)
 class TableChangelog:
-    """A changelog, and how to tell the table's changes in it.
+    """A changelog, and what identifies the table's changes in it.
 
     Attributes:
         changelog: the changelog.
-        producer: what makes the feed.
-        id: the table's.
+        producer: the producer of the feed.
+        id: the table's id.
     """
 
     changelog: Changelog
@@ -33,7 +33,7 @@ class TableChangelog:
 
     @classmethod
     def of(cls, target: Target, place: str | None) -> TableChangelog:
-        """The changelog at a place, or beside the table's files. Raises NOT_SUPPORTED for an external table's."""
+        """Return the changelog at a place, or beside the table's files. Raises NOT_SUPPORTED for the latter if external."""
         definition = target.definition
         if place is None and definition.external:
             raise TrinityError(
@@ -43,15 +43,15 @@ class TableChangelog:
         return cls(Changelog(where), changelog_producer(definition.properties), definition.id)
 
     def tag(self, entry: HistoryEntry) -> str:
-        """The text that tells the changes of a commit from others of its number."""
+        """Return the text that distinguishes a commit's changes from those of others with its number."""
         return _tag(self.id, _kind(self.producer), entry.commit_id)
 
     def rows_tag(self, entry: HistoryEntry) -> str:
-        """The text that tells the merged rows of a version from its changes, and from those of others of its number."""
+        """Return the text that distinguishes a version's merged rows from its changes, and from others with its number."""
         return _tag(self.id, "rows", entry.commit_id)
 
     def find(self, entries: Iterable[HistoryEntry]) -> dict[int, KeptChanges]:
-        """The changes that are on disk or known to be none, by version."""
+        """Return the changes that are on disk or known to be none, by version."""
         found = {}
         for entry in entries:
             if self._empty(entry):
@@ -65,7 +65,7 @@ class TableChangelog:
         return next((changes for changes in kept if changes is not None), None)
 
     def _empty(self, entry: HistoryEntry) -> bool:
-        """True for a commit that shows no changes, whatever it did."""
+        """Return True for a commit that shows no changes, whatever it did."""
         if self.producer is ChangelogProducer.FULL_COMPACTION:
             return entry.operation != "compact"
         return keeps_rows(entry)
@@ -74,7 +74,7 @@ class TableChangelog:
 def found_changes(
     target: Target, entries: Sequence[HistoryEntry], producer: ChangelogProducer
 ) -> dict[int, KeptChanges]:
-    """The changes as a producer shows them that are on disk, by version; of commits that changed nothing none are."""
+    """Return a producer's changes that are on disk, by version; commits that show none have an empty entry."""
     if target.definition.external:
         return {}
     known = TableChangelog.of(target, None)
@@ -91,7 +91,7 @@ def prune(target: Target, history: Sequence[HistoryEntry], older_than_ms: int, p
         place: as of :func:`~trinity.engine.feed.kept.keep`.
 
     Returns:
-        the Parquet files that went.
+        the Parquet files that were deleted.
     """
     known = TableChangelog.of(target, place)
     kinds = {_kind(producer) for producer in ChangelogProducer}
@@ -100,12 +100,12 @@ def prune(target: Target, history: Sequence[HistoryEntry], older_than_ms: int, p
 
 
 def _kind(producer: ChangelogProducer) -> str:
-    """The name of what a feed shows, which is the same for some producers."""
+    """Return the name of what a feed shows, which is the same for some producers."""
     return "changes" if producer in (ChangelogProducer.NONE, ChangelogProducer.LOOKUP) else producer.value
 
 
 def _tags(table: str, kind: str, entry: HistoryEntry) -> Iterator[str]:
-    """The tags under which the changes of a commit may be: its own, and that of older releases, which went by time."""
+    """Yield the tags that a commit's changes may have: its own, and that of older releases, made of its time."""
     yield _tag(table, kind, entry.commit_id)
     yield _tag(table, kind, str(entry.timestamp_ms))
 

@@ -1,4 +1,4 @@
-"""The changes of a step of which only the two reads are known: each key's row before and after it."""
+"""The changes of a step, found by comparing two merged reads: each key's row before and after it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["compared_pairs"]
 
 
 def compared_pairs(spark: SparkSession, step: Step, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
-    """The pairs of images of a step.
+    """Return the pairs of images of a step.
 
     Args:
         spark: the session.
-        step: what may have rewritten files.
+        step: a step that may have rewritten files.
         columns: the columns of the feed.
-        key: those of them that tell a row.
+        key: those of them that identify a row.
     """
 
     def images(splits: SplitSource, name: str) -> DataFrame:

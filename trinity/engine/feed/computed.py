@@ -1,4 +1,4 @@
-"""Changes that are found in the table's own files: rows of the feed, or pairs of images of which these are made."""
+"""Changes that are computed from the table's own files: rows of the feed, or the pairs of images they come from."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = ["Changes", "all_rows", "computed_changes", "steps_of"]
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes, not run yet; what there is none of has no DataFrame.
+    """Changes, not run yet. The lists are empty where there are none.
 
     Attributes:
         pairs: pairs of images that differ, with their version.
-        rows: rows of the feed, with everything that it can show.
+        rows: rows of the feed, with all that it can show.
     """
 
     pairs: list[DataFrame] = field(default_factory=list)
@@ -41,13 +41,13 @@ class Changes:
 def computed_changes(
     target: Target, parts: Sequence[Interval], definition: TableDefinition, producer: ChangelogProducer
 ) -> Changes:
-    """The changes of a keyed table.
+    """Return the changes of a keyed table.
 
     Args:
         target: the table.
         parts: parts of its history, in their order.
-        definition: tells columns and key of the feed.
-        producer: what makes the feed.
+        definition: has the columns and the key of the feed.
+        producer: the producer of the feed.
 
     Raises:
         TrinityError: see :func:`~trinity.engine.feed.steps.steps` and :func:`~trinity.engine.feed.rounds.rounds`.
@@ -65,7 +65,7 @@ def computed_changes(
 def all_rows(
     target: Target, parts: Sequence[Interval], definition: TableDefinition, producer: ChangelogProducer
 ) -> DataFrame | None:
-    """The rows of the feed of any table, with everything that it can show; None when there are none.
+    """Return the rows of any table's feed, with all that it can show; None when there are none.
 
     Arguments and errors as for :func:`computed_changes`.
     """
@@ -79,12 +79,12 @@ def all_rows(
 
 
 def steps_of(target: Target, parts: Iterable[Interval]) -> list[Step]:
-    """The steps of some parts of a table's history that may have changed rows."""
+    """Return the steps, in some parts of a table's history, that may have changed rows."""
     return [step for part in parts for step in steps(target, part.before, part.entries)]
 
 
 def _net_of(target: Target, found: Round, definition: TableDefinition) -> list[DataFrame]:
-    """The pairs of a round, none or one DataFrame, as changes of the version that ended it."""
+    """Return the pairs of a round, in one DataFrame or none, as changes of the version that ended it."""
     steps_within = steps(target, found.before, found.entries)
     if not steps_within:
         return []
@@ -94,7 +94,7 @@ def _net_of(target: Target, found: Round, definition: TableDefinition) -> list[D
 
 
 def _pairs(spark: SparkSession, found: Sequence[Step], definition: TableDefinition) -> list[DataFrame]:
-    """The pairs of images of some steps, those that can be looked at together in one DataFrame."""
+    """Return the pairs of images of some steps, with a DataFrame for each run of steps (see :func:`runs`)."""
     columns, key = definition.visible, definition.primary_key
     return [
         appended_pairs(spark, run, columns) if run[0].appends else compared_pairs(spark, run[0], columns, key)

@@ -1,4 +1,4 @@
-"""The changes of a plain table: rows that came and rows that went, counted, as nothing tells them apart (C5)."""
+"""The changes of a plain table: added and removed rows, counted, since equal rows are not told apart (C5)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _COUNT: Final = "_trinity_count"
 
 
 def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequence[Column], *, net: bool) -> DataFrame:
-    """The rows of the feed.
+    """Return the rows of the feed.
 
     Args:
         spark: the session.
-        steps: in their order; at least one.
+        steps: at least one, in their order.
         columns: the columns of the feed.
-        net: True to let a row that came in one version and went in another cancel out; a change is then of the last
-            version that had to do with its row.
+        net: True to cancel out a row that one version adds and another removes; a change then belongs to the last
+        version that touched its row.
     """
     moved = reduce(DataFrame.unionByName, [_moved(spark, step, columns) for step in steps])
     rows = moved.selectExpr(VERSION, _ROW, _COUNT, f"{comparable_image(columns, _ROW)} AS {_SAME}")
@@ -46,7 +46,7 @@ def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequenc
 
 
 def _moved(spark: SparkSession, step: Step, columns: Sequence[Column]) -> DataFrame:
-    """The rows that a step took and gave, each with how many."""
+    """Return the rows that a step added and removed, each with its count: 1 or -1."""
 
     def rows(splits: SplitSource, files: Sequence[DataFile], count: int) -> DataFrame:
         found = to_user_columns(version_scan(spark, files, splits), splits)

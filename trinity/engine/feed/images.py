@@ -1,7 +1,7 @@
-"""Rows before and after a change: pairs of images, and the rows of the feed that they become.
+"""Rows before and after a change: pairs of images, and the rows of the feed made of them.
 
 An image is a STRUCT of the columns of the feed, NULL where there is no row. The feed has the columns of its last
-version: what an older version lacks is NULL, and a column that was dropped since is left out.
+version: a column that an older version lacks is NULL, and one that was dropped since is left out.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ AFTER: Final = "_trinity_after"
 
 
 def image(columns: Sequence[Column], of: TableDefinition) -> str:
-    """Spark SQL: the image of a row.
+    """Return Spark SQL: the image of a row.
 
     Args:
-        columns: those of the feed.
-        of: the definition under which the row was read; its columns stand under their names.
+        columns: the columns of the feed.
+        of: the definition under which the row was read, with its columns under their names.
     """
     fields = zip(columns, values(columns, of.visible), strict=True)
     return f"named_struct({', '.join(f'{text_literal(column.name)}, {value}' for column, value in fields)})"
 
 
 def values(columns: Sequence[Column], old: Sequence[Column]) -> list[str]:
-    """Spark SQL: the value of each column of the feed in rows that have the columns of another version."""
+    """Return Spark SQL: the value of each column of the feed in rows that have the columns of another version."""
     known: Mapping[object, Column] = {c.identity: c for c in old}
     return [_value(column, known.get(column.identity)) for column in columns]
 
 
 def has_more(old: Sequence[Column], columns: Sequence[Column]) -> bool:
-    """True when another version has a column that the feed has not: it was dropped since."""
+    """Return True when another version has a column that the feed lacks: it was dropped since."""
     return not {c.identity for c in old} <= {c.identity for c in columns}
 
 
@@ -77,13 +77,13 @@ def _value(column: Column, old: Column | None) -> str:
 
 
 def differ(columns: Sequence[Column]) -> str:
-    """Spark SQL: true where the images of a pair are not the same (C1); two absent rows are."""
+    """Return Spark SQL: true where the images of a pair differ (C1); two absent rows do not."""
     before, after = (f"IF({side} IS NULL, NULL, {comparable_image(columns, side)})" for side in (BEFORE, AFTER))
     return f"NOT ({before} <=> {after})"
 
 
 def comparable_image(columns: Sequence[Column], of: str) -> str:
-    """Spark SQL: what two images have alike when they are equal; Spark compares no maps."""
+    """Return Spark SQL: a value that equal images share, and that Spark can compare, as it cannot compare maps."""
     return f"struct({', '.join(_comparable(parse_type(c.type), f'{of}.{quoted(c.name)}') for c in columns)})"
 
 
@@ -106,12 +106,12 @@ def _has_map(kind: DataType) -> bool:
 
 
 def union(frames: Sequence[DataFrame]) -> DataFrame:
-    """All rows of some DataFrames, of which there is one at least, by the names of their columns."""
+    """Return all rows of one or more DataFrames, by the names of their columns."""
     return reduce(DataFrame.unionByName, frames)
 
 
 def net_pairs(pairs: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
-    """One pair for each key, of its row before the first change and after the last, unless these are the same."""
+    """Return one pair for each key: its row before the first change and after the last, unless these are equal."""
     by = [f"coalesce({AFTER}, {BEFORE}).{quoted(name)} AS {quoted(f'_trinity_key_{n}')}" for n, name in enumerate(key)]
     names = [f"_trinity_key_{n}" for n in range(len(key))]
     found = (
@@ -127,7 +127,7 @@ def net_pairs(pairs: DataFrame, columns: Sequence[Column], key: Sequence[str]) -
 
 
 def changed_rows(pairs: DataFrame, columns: Sequence[Column], *, updates: bool, preimages: bool) -> DataFrame:
-    """The rows of the feed: its columns, :data:`CHANGE_TYPE` and :data:`VERSION`.
+    """Return the rows of the feed: its columns, :data:`CHANGE_TYPE` and :data:`VERSION`.
 
     Args:
         pairs: :data:`VERSION`, :data:`BEFORE` and :data:`AFTER`, which differ.
@@ -147,7 +147,7 @@ def changed_rows(pairs: DataFrame, columns: Sequence[Column], *, updates: bool, 
 
 
 def in_form(rows: DataFrame, *, updates: bool, preimages: bool) -> DataFrame:
-    """Rows of the feed that show everything, in the form that :func:`changed_rows` gives them."""
+    """Return rows of the feed that show everything, in the form of :func:`changed_rows`."""
     if not updates:
         other = f"CASE {CHANGE_TYPE} WHEN 'update_preimage' THEN 'delete' WHEN 'update_postimage' THEN 'insert' "
         return rows.withColumn(CHANGE_TYPE, F.expr(f"{other} ELSE {CHANGE_TYPE} END"))
@@ -155,7 +155,7 @@ def in_form(rows: DataFrame, *, updates: bool, preimages: bool) -> DataFrame:
 
 
 def paired(rows: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
-    """The pairs of images that rows of the feed were made of."""
+    """Return the pairs of images from which rows of the feed were made."""
     names = [f"_trinity_key_{n}" for n in range(len(key))]
     by = [f"{quoted(column)} AS {name}" for column, name in zip(key, names, strict=True)]
     row = f"struct({', '.join(quoted(c.name) for c in columns)})"

@@ -1,4 +1,4 @@
-"""The rows of a commit as they came, with their row kinds: what ``changelog-producer`` = ``input`` shows (C6)."""
+"""The rows of a commit as they came, with their row kinds, as ``changelog-producer`` = ``input`` shows them (C6)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["ingested_rows", "is_ingest"]
 
 
 def is_ingest(step: Step) -> bool:
-    """True when a commit only added rows; one that rewrote files (TRUNCATE, another engine) ingested none."""
+    """Return True when a commit only added rows; one that rewrote files (TRUNCATE, another engine) ingested none."""
     return not step.native and not step.removed and all(file.tier is Tier.LOG for file in step.added)
 
 
 def ingested_rows(spark: SparkSession, step: Step, columns: Sequence[Column]) -> DataFrame:
-    """The rows that a commit added, in the columns of the feed."""
+    """Return the rows that a commit added, in the columns of the feed."""
     splits = step.after
     spec = merge_spec(splits.definition)
     rows = plain_scan(spark, step.added, splits.storage)

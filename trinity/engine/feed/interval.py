@@ -23,8 +23,8 @@ class Bound:
 
     Attributes:
         at: the version or time.
-        inclusive: whether changes of that very version, or time, are among those asked for.
-        check: raises where the commit of that version is not the one that was meant.
+        inclusive: True when the feed includes the changes of that very version or time.
+        check: raises where the commit of that version is not the expected one.
     """
 
     at: Moment
@@ -38,8 +38,8 @@ class Interval:
 
     Attributes:
         history: the readable commits in their order.
-        first: the place of the first of them in the history.
-        behind: the place behind the last.
+        first: the place of the first commit in the history.
+        behind: the place after the last commit.
     """
 
     history: list[HistoryEntry]
@@ -48,16 +48,16 @@ class Interval:
 
     @property
     def before(self) -> HistoryEntry | None:
-        """The commit before the first of them; None when that is the oldest readable one."""
+        """The commit before the first one; None when the first is the oldest readable one."""
         return self.history[self.first - 1] if self.first else None
 
     @property
     def entries(self) -> list[HistoryEntry]:
-        """The commits in their order, none perhaps."""
+        """The commits in their order; there may be none."""
         return self.history[self.first : self.behind]
 
     def without(self, versions: Collection[int]) -> list[Interval]:
-        """The parts between some versions, each as long as can be."""
+        """Return the parts that remain without some versions, each as long as possible."""
         found: list[Interval] = []
         for place in range(self.first, self.behind):
             if self.history[place].version in versions:
@@ -75,12 +75,12 @@ def interval(target: Target, history: list[HistoryEntry], start: Bound, end: Bou
     Args:
         target: the table.
         history: its readable commits in their order.
-        start: the one bound.
-        end: the other one.
+        start: the lower bound.
+        end: the upper bound.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a version that is not there, naming the oldest readable one where it is
-            older than that; for a start behind the end.
+        TrinityError: INVALID_ARGUMENTS for a version that is not readable, naming the oldest and newest one; for a start
+        after the end.
     """
     first = _place(target, history, start, first=True)
     behind = len(history) if end is None else _place(target, history, end, first=False)
@@ -93,7 +93,7 @@ def interval(target: Target, history: list[HistoryEntry], start: Bound, end: Bou
 
 
 def unknown_version(target: Target, version: int, history: Sequence[HistoryEntry]) -> TrinityError:
-    """The error for a version that is not there, or was vacuumed (L10)."""
+    """Return the error for a version that does not exist, or was vacuumed (L10)."""
     return TrinityError(
         "INVALID_ARGUMENTS",
         f"Table '{target.name}' has no version {version} that can be read; its oldest is {history[0].version}, its "
@@ -102,7 +102,7 @@ def unknown_version(target: Target, version: int, history: Sequence[HistoryEntry
 
 
 def _place(target: Target, history: list[HistoryEntry], bound: Bound, *, first: bool) -> int:
-    """Number of commits that lie before a bound: before the first that is asked for, or up to the last."""
+    """Return how many commits lie before the first one of the feed, or, for the other bound, up to its last one."""
     at = bound.at
     with_it = bound.inclusive is not first
     if not isinstance(at, int):

@@ -1,6 +1,6 @@
-"""Changes on disk: the feed of a version, which never changes (C3), in files that are written once and then scanned.
+"""Changes on disk: the feed of a version never changes (C3), so its files are written once and then scanned.
 
-They are written as ``changelog-producer`` asks, right after a commit, or when somebody wants the files.
+They are written right after a commit, as ``changelog-producer`` asks, or when a caller asks for the files.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from trinity.syntax.quoting import quoted
 __all__ = ["keep", "kept_rows"]
 
 _MARKS: Final = (Column(CHANGE_TYPE, "string"), Column(VERSION, "bigint"))
-"""Columns that the files have behind the table's."""
+"""Columns that the files have after the table's."""
 
 
 def keep(
     target: Target, history: list[HistoryEntry], versions: Sequence[int], place: str | None = None
 ) -> list[KeptChanges]:
-    """See to it that the changes of some versions are on disk, and say where: compute those that are not there yet.
+    """Return where the changes of some versions are on disk; compute and write those that are missing.
 
     One Spark job writes all that is missing, unless columns have changed in between.
 
     Args:
         target: the table.
         history: its readable commits in their order.
-        versions: those whose changes are wanted.
-        place: the folder for them; that of the table by default, which an external one has not.
+        versions: the versions whose changes are wanted.
+        place: the folder for them; by default that of the table, which an external table lacks.
 
     Returns:
         the changes of each version, in the order asked for.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that cannot be read, or whose predecessor cannot, unless its
-            changes are on disk; NOT_SUPPORTED for an external table without a place; what writing files raises.
+        changes are on disk; NOT_SUPPORTED for an external table without a place; errors of writing files.
     """
     from trinity.calls.spark import spark_errors
 
@@ -67,7 +67,7 @@ def keep(
 
 
 def kept_rows(target: Target, kept: Iterable[KeptChanges], columns: Sequence[Column]) -> DataFrame | None:
-    """The rows of the feed that are in files, in the columns of another version; None when there are none."""
+    """Return the rows of the feed that are in files, in the columns of another version; None when there are none."""
     alike: dict[tuple[Column, ...], list[str]] = {}
     for changes in kept:
         alike.setdefault(changes.columns, []).extend(changes.files)
@@ -87,7 +87,7 @@ def _scanned(target: Target, files: Sequence[str], old: Sequence[Column], column
 def _written_changes(
     known: TableChangelog, target: Target, definition: TableDefinition, parts: Sequence[Interval]
 ) -> dict[int, KeptChanges]:
-    """Computes the changes of versions under a definition, and keeps them."""
+    """Compute the changes of versions under a definition, and keep them."""
     columns = stored_columns(definition.visible)
     rows = all_rows(target, parts, definition, known.producer)
     files: dict[int, list[DataFile]] = {}
@@ -109,7 +109,7 @@ def _files(known: TableChangelog, target: Target, columns: Sequence[Column], row
 def _alike(
     target: Target, history: list[HistoryEntry], places: Sequence[int]
 ) -> Iterator[tuple[TableDefinition, list[Interval]]]:
-    """Places of a history that follow each other under the same columns, with the definition that has them."""
+    """Yield runs of places in a history that have the same columns, with the definition that has these."""
     shown = ((target.splits(history[place].version).definition, place) for place in places)
     for _, group in groupby(shown, lambda found: found[0].visible):
         alike = list(group)
@@ -119,5 +119,5 @@ def _alike(
 
 
 def _written(columns: Iterable[Column]) -> TableDefinition:
-    """The columns of files, as those of a plain table."""
+    """Return the columns of files, as those of a plain table."""
     return TableDefinition("", "", (*stored_columns(columns), *_MARKS))

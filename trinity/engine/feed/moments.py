@@ -1,8 +1,8 @@
-"""The changes of appends that came one after the other, found in one fold.
+"""The changes of consecutive appends, found in one fold.
 
-Of a table that folds column by column, the row versions of the keys that were touched meet the moments that they were
-there at; folded by key and moment they are the rows before and after each version. Where rows are kept whole nothing
-has to be folded: see :mod:`trinity.engine.feed.whole_rows`.
+In a table that folds by column, the row versions of each touched key are joined with the moments at which they
+exist. Folded by key and moment, they are the rows before and after each version. Whole rows need no fold: see
+:mod:`trinity.engine.feed.whole_rows`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = ["appended_pairs"]
 
 _MOMENT: Final = "_trinity_version"
 _SINCE: Final = "_trinity_at"
-"""Moment from which a row version is there."""
+"""Moment from which a row version exists."""
 
 
 def appended_pairs(spark: SparkSession, run: Sequence[Step], columns: Sequence[Column]) -> DataFrame:
-    """The pairs of images of a run of appends.
+    """Return the pairs of images of a run of appends.
 
     Args:
         spark: the session.
@@ -53,7 +53,7 @@ def appended_pairs(spark: SparkSession, run: Sequence[Step], columns: Sequence[C
 
 
 def _folded_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
-    """The pairs of a table that folds column by column, equal ones too."""
+    """Return the pairs of a table that folds by column, equal ones too."""
     definition = appends.splits.definition
     shown = to_user_columns(_states(appends), appends.splits, (_MOMENT, DELETED))
     key = ", ".join(map(quoted, definition.primary_key))
@@ -63,7 +63,7 @@ def _folded_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
 
 
 def _states(appends: Appends) -> DataFrame:
-    """One row for each key and moment in storage form, with ``DELETED``."""
+    """Return one row per key and moment in storage form, with ``DELETED``."""
     splits, spec = appends.needed, appends.spec
     in_order = sorted(tiers(splits.files)[1], key=arrival_order)
     moments = _moments(appends)
@@ -72,14 +72,14 @@ def _states(appends: Appends) -> DataFrame:
     there = [F.col(f"m.{quoted(k)}") == F.col(f"r.{quoted(k)}") for k in spec.key]
     joined = rows.join(moments.alias("m"), [*there, F.col(_SINCE) <= F.col(f"m.{_MOMENT}")])
     at_moments = joined.selectExpr("r.*", f"m.{_MOMENT}").drop(_SINCE)
-    # what the files' bounds say holds for all that are left
+    # the bounds of the files also hold for these rows
     states = by_column.folded(at_moments, _dated(appends.splits), replace(spec, key=(*spec.key, _MOMENT)))
-    # a key of which nothing is left has no row there, and yet it had one the moment before
+    # a key that has no row at a moment may have had one at the moment before
     return moments.join(states, [*spec.key, _MOMENT], "left").withColumn(DELETED, F.expr(f"NOT ({DELETED} <=> false)"))
 
 
 def _moments(appends: Appends) -> DataFrame:
-    """The key columns and :data:`_MOMENT`: each once."""
+    """Return the key columns and :data:`_MOMENT`, each pair once."""
     splits, spec = appends.splits, appends.spec
     key = [quoted(k) for k in spec.key]
     files = sorted(appends.files, key=arrival_order)
@@ -89,7 +89,7 @@ def _moments(appends: Appends) -> DataFrame:
 
 
 def _dated(splits: SplitSource) -> SplitSource:
-    """The version as if the moment were a column of it."""
+    """Return the version as if the moment were a column of it."""
     definition = splits.definition
     return replace(
         splits,

@@ -1,7 +1,7 @@
-"""Rows of given keys out of files that have many others, in Arrow: only these reach Spark.
+"""Rows of given keys from files with many others, picked in Arrow: only they reach Spark.
 
-Of each file the key columns are read first, then of its pages the rows that have one of the keys. That costs a small
-part of what Spark's scan of all rows behind a semi-join does.
+The key columns of a file are read first, and then those of its pages that have rows with one of the keys. This costs
+a small part of Spark's scan of all rows below a semi-join.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["picked_rows", "pickable"]
 
 _MANY: Final = 32
-"""More files with keys than this are not opened again by every task."""
+"""The most files with keys that every task opens again."""
 
 
 def pickable(splits: SplitSource, key: Sequence[str], keyed: Sequence[DataFile]) -> bool:
-    """True when rows of the version can be picked by the keys of some files.
+    """Return True when rows of the version can be picked by the keys of some files.
 
-    Nested columns are left to Spark, which knows how a file's fields are those of a later version; TIME, too, which it
+    Nested columns are left to Spark, which maps a file's fields to those of a later version; TIME, too, which Spark
     has in another unit.
     """
     plain = not any(pa.types.is_nested(field.type) or pa.types.is_time(field.type) for field in splits.storage)
@@ -42,11 +42,11 @@ def pickable(splits: SplitSource, key: Sequence[str], keyed: Sequence[DataFile])
 def picked_rows(
     spark: SparkSession, splits: SplitSource, key: Sequence[str], files: Sequence[DataFile], keyed: Sequence[DataFile]
 ) -> DataFrame:
-    """The rows of some files whose key one of other files has, in storage form.
+    """Return those rows of some files whose key occurs in other files, in storage form.
 
     Args:
         spark: the session.
-        splits: the version that all of them are of; see :func:`pickable`.
+        splits: the version of all the files; see :func:`pickable`.
         key: names of the key columns in the storage schema.
         files: to pick from, one task each.
         keyed: the files with the keys.
@@ -63,13 +63,13 @@ def picked_rows(
 
 @dataclass(frozen=True)
 class _Pick:
-    """One task.
+    """The task that picks rows.
 
     Attributes:
         storage: the schema of the rows.
         key: key columns in it.
-        files: to pick from, by number: path, and rows that are deleted by position.
-        keyed: of the files with the keys.
+        files: to pick from, by number: path, and the rows deleted by position.
+        keyed: paths of the files with the keys.
     """
 
     storage: pa.Schema

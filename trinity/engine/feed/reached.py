@@ -1,7 +1,7 @@
-"""The place in a table's history that a reader has come to: a version, and which commit that was.
+"""The place in a table's history that a reader has reached: a version, and which commit that was.
 
-A version alone is not enough: a table that is put back to an earlier state (by a restored copy of its folder, by a
-repair) uses numbers a second time, and a reader would pass over as many commits as were lost.
+A version alone is not enough. A table that is put back to an earlier state, by a restored copy of its folder or by a
+repair, uses numbers a second time: a reader would skip as many commits as were lost.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Reached:
-    """A version that a reader has come to.
+    """A version that a reader has reached.
 
     Attributes:
         version: its number.
-        commit: the first hexadecimal digits of the hash of the commit's id; empty where an older release of Trinity has
-            stored the place.
+        commit: the first hexadecimal digits of the hash of the commit's id; empty where an older release of Trinity
+        stored the place.
     """
 
     version: int
@@ -33,7 +33,7 @@ class Reached:
 
     @classmethod
     def of(cls, found: HistoryEntry | SplitSource) -> Reached:
-        """Return the place behind a commit."""
+        """Return the place after a commit."""
         return cls(found.version, _hash(found)[:_DIGITS])
 
     def check(self, table: object, found: HistoryEntry | SplitSource, reader: str, remedy: str) -> None:
@@ -41,9 +41,9 @@ class Reached:
 
         Args:
             table: the table's name.
-            found: the commit that is there.
-            reader: who has come to this place, for messages.
-            remedy: what to do.
+            found: the table's commit of this number.
+            reader: the reader, for messages.
+            remedy: what to do, for messages.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS.

@@ -1,4 +1,4 @@
-"""The rounds from one full compaction to the next: what ``changelog-producer`` = ``full-compaction`` shows (C6)."""
+"""The rounds from one full compaction to the next, as ``changelog-producer`` = ``full-compaction`` shows them (C6)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Round:
     """The commits from one full compaction to the next.
 
     Attributes:
-        before: the commit of the first one; None where the table was made instead.
-        entries: the commits behind it, up to that of the second one.
+        before: the first full compaction's commit; None where the round begins with the table.
+        entries: the commits after it, up to that of the second one.
     """
 
     before: HistoryEntry | None
@@ -37,7 +37,7 @@ class Round:
 
 
 def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
-    """The rounds that end in some parts of a table's history.
+    """Yield the rounds that end in some parts of a table's history.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a round whose beginning was vacuumed.
@@ -53,9 +53,9 @@ def rounds(target: Target, parts: Iterable[Interval]) -> Iterator[Round]:
 
 
 def round_before(target: Target, history: Sequence[HistoryEntry], version: int) -> HistoryEntry:
-    """The commit whose rows are those that a feed from a version on goes on from: the full compaction up to it.
+    """Return the commit from whose rows a feed after a version goes on: the last full compaction up to it.
 
-    It is that of the table itself while there is no full compaction yet.
+    While there is no full compaction yet, it is the commit that made the table.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS where it was vacuumed.
@@ -67,11 +67,11 @@ def round_before(target: Target, history: Sequence[HistoryEntry], version: int) 
 
 
 def is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
-    """True when a commit folded everything into a new base."""
+    """Return True when a commit folded everything into a new base."""
     if history[place].operation != "compact":
         return False
     after = target.splits(history[place].version)
-    if not place:  # what it replaced is not known any more
+    if not place:  # the version that it replaced is not known any more
         return _only_base(after.files)
     known = {file.path for file in target.splits(history[place - 1].version).files}
     added = [file for file in after.files if file.path not in known]
@@ -79,7 +79,7 @@ def is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: i
 
 
 def commits_since_full_compaction(target: Target, at_most: int) -> int:
-    """The commits that changed rows since the last full compaction, or since the table was made; counted so far."""
+    """Return how many commits changed rows since the last full compaction, or else all; ``at_most`` ends the count."""
     history = target.connector.metadata.history(target.handle)
     found = 0
     for place in range(len(history) - 1, -1, -1):
@@ -90,7 +90,7 @@ def commits_since_full_compaction(target: Target, at_most: int) -> int:
 
 
 def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int | None:
-    """The place of the first commit behind the full compaction before a place; None where that was vacuumed."""
+    """Return the place of the first commit after the full compaction before a place; None where that was vacuumed."""
     for place in range(end - 1, -1, -1):
         if is_full_compaction(target, history, place):
             return place + 1

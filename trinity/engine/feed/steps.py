@@ -1,4 +1,4 @@
-"""The steps of a table from version to version, taken apart by how their changes are found."""
+"""The steps of a table from version to version, grouped by how their changes are found."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trinity.storage import KEEPS_ROWS
 __all__ = ["Step", "keeps_rows", "runs", "steps"]
 
 _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}
-"""Operations of ``history()`` that leave the rows as they were, Trinity's and the formats' own (C3)."""
+"""Operations of ``history()``, Trinity's and the formats' own, that leave the rows as they were (C3)."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Step:
     """One commit that may have changed rows.
 
     Attributes:
-        before: the version before it.
-        after: its own.
+        before: the version before the commit.
+        after: the version that it made.
     """
 
     before: SplitSource
@@ -39,12 +39,12 @@ class Step:
 
     @property
     def native(self) -> bool:
-        """True when the format's own reader is needed, so that files do not tell which rows changed."""
+        """True when the version needs the format's own reader: its files do not tell which rows changed."""
         return self.after.native is not None or self.before.native is not None
 
     @cached_property
     def added(self) -> list[DataFile]:
-        """Files that the version before did not have, or of which it had other rows."""
+        """Files that the version before lacked, or of which it had other rows."""
         return _beyond(self.after.files, self.before.files)
 
     @cached_property
@@ -54,30 +54,30 @@ class Step:
 
     @property
     def appends(self) -> bool:
-        """True when the commit only added row versions, and their files tell which came when."""
+        """True when the commit only added row versions, and their files tell the order of arrival."""
         after, before = self.after, self.before
         if self.native or self.removed or order_is_lost(after):
             return False
         return all(file.tier is Tier.LOG for file in self.added) and _parts(after.sidecar) == _parts(before.sidecar)
 
     def follows(self, other: Step) -> bool:
-        """True when no files were rewritten between the other step and this one."""
+        """Return True when no files were rewritten between the other step and this one."""
         before, after = self.before, other.after
         same = _parts(before.files) == _parts(after.files) and _parts(before.sidecar) == _parts(after.sidecar)
         return same and before.definition.primary_key == after.definition.primary_key
 
 
 def steps(target: Target, before: HistoryEntry | None, entries: Sequence[HistoryEntry]) -> list[Step]:
-    """The steps that may have changed rows.
+    """Return the steps that may have changed rows.
 
     Args:
         target: the table.
-        before: the commit after which they begin; None for before the table was made, when it had no rows.
+        before: the commit after which they begin; None: they begin with an empty table, before it was made.
         entries: the commits, in their order.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for the oldest readable version, which did not make the table: the one before it
-            is not known; NOT_SUPPORTED where another table took the name in between.
+        TrinityError: INVALID_ARGUMENTS for the oldest readable version, unless it made the table: the version before it
+        is not known; NOT_SUPPORTED where another table took the name in between.
     """
     if before is None and entries and entries[0].operation != "create":
         raise TrinityError(
@@ -98,7 +98,7 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
 
 
 def keeps_rows(entry: HistoryEntry) -> bool:
-    """True for a commit that left the rows as they were (C3)."""
+    """Return True for a commit that left the rows as they were (C3)."""
     return entry.operation.lower() in _KEEPS_ROWS
 
 
@@ -113,7 +113,7 @@ def _checked(step: Step, target: Target) -> Step:
 
 
 def runs(found: Iterable[Step]) -> list[list[Step]]:
-    """Steps that can be looked at together: appends one after the other; every other step by itself."""
+    """Return the steps in groups that are handled together: consecutive appends; every other step by itself."""
     together: list[list[Step]] = []
     for step in found:
         last = together[-1][-1] if together else None

@@ -1,7 +1,7 @@
-"""The changes of appends to a table that keeps rows whole: which of a key's versions stood before and after each.
+"""The changes of appends to a table that keeps rows whole: which of a key's versions won before and after each.
 
-All versions of a key are brought to one place, each with the moment from which it was there, and ranked. The row of a
-moment is then the version with the lowest rank so far.
+All versions of a key come to one task, each with the moment from which it exists, and are ranked. The row of a moment
+is then the version with the lowest rank so far.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from trinity.syntax.quoting import quoted
 __all__ = ["whole_row_pairs"]
 
 _SINCE: Final = "_trinity_at"
-"""BIGINT: moment from which a version is there."""
+"""BIGINT: moment from which a version exists."""
 _RANK: Final = "_trinity_rank"
-"""INT: place of a version among those of its key; 1 wins over all others."""
+"""INT: rank of a version among those of its key; 1 wins over all others."""
 _IMAGE: Final = "_trinity_image"
-"""Image of a version, NULL of one that deletes the row."""
+"""Image of a version; NULL for one that deletes the row."""
 _BASE: Final = -2
 """Arrival of base rows: before those of sidecar and log."""
 
 
 def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
-    """The pairs of images, equal ones too.
+    """Return the pairs of images, equal ones too.
 
     Args:
         appends: the commits.
@@ -68,7 +68,7 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
 
 
 def _log(appends: Appends) -> DataFrame:
-    """The versions in log and sidecar of keys that were touched, in storage form with arrival, moment and deletion."""
+    """Return the versions of touched keys in log and sidecar, in storage form with arrival, moment and deletion."""
     splits, spec = appends.needed, appends.spec
     in_order = sorted(tiers(splits.files)[1], key=arrival_order)
     rows = without_null_keys(log_scan(appends.spark, splits, spec, in_order, splits.sidecar), splits, spec)

@@ -1,7 +1,7 @@
-"""Values of nested columns in the terms of another version of the table, whose fields have other names and places.
+"""Values of nested columns in the form of another version of the table, whose fields have other names and places.
 
-A column says the ids of the fields within it in a format whose other engines may change these (see
-:class:`~trinity.spi.Column`): by its id a field is known again.
+In a format whose other engines may change fields, a column has the ids of the fields within it (see
+:class:`~trinity.spi.Column`): a field is recognized by its id.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class _Field:
 
 
 def value_by_id(column: Column, old: Column) -> str:
-    """Return Spark SQL for the value of a nested column in rows that have it as another version had it.
+    """Return Spark SQL for the value of a nested column in rows of another version.
 
     Args:
-        column: as it is wanted.
-        old: as the rows have it, under its name.
+        column: the column as it is wanted.
+        old: the column as the rows have it, under its name there.
     """
     theirs, ours = (_Field.of(c.name, None, parse_type(c.type), iter(c.within)) for c in (old, column))
     return f"CAST({_value(quoted(old.name), theirs, ours, 0)} AS {spark_type(column.type)})"

@@ -1,4 +1,4 @@
-"""Rows in Parquet files beside a table's changes, which belong to no version's list of files."""
+"""Rows in Parquet files that belong to no version's list of files: those of a table's changelog."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["stored_columns", "stored_schema", "write_files"]
 
 
 def stored_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Columns as such files have them: name, type and field ids."""
+    """Return columns as such files have them: name, type and field ids."""
     return tuple(Column(c.name, c.type, field_id=c.field_id, within=c.within) for c in columns)
 
 
 def stored_schema(written: TableDefinition) -> pa.Schema:
-    """The schema of such files."""
+    """Return the schema of such files."""
     return pa.schema([(c.name, c.to_arrow().type) for c in written.columns])
 
 
 def write_files(target: Target, folder: str, written: TableDefinition, rows: DataFrame) -> list[DataFile]:
-    """Writes rows into a folder, a file or several for each of Spark's tasks.
+    """Write rows into a folder, one file or several per Spark task.
 
     Args:
         target: the table that the rows are of, for messages and settings.
@@ -38,7 +38,7 @@ def write_files(target: Target, folder: str, written: TableDefinition, rows: Dat
         rows: the columns of ``written``.
 
     Raises:
-        TrinityError: what writing files raises.
+        TrinityError: errors of writing files.
     """
     into = replace(write_target(folder, written, stored_schema(written), statistics=()), ending=OWN_ENDING)
     plain = replace(written, partition_by=(), properties={})

@@ -1,4 +1,4 @@
-"""Compaction beside a stream: in a thread of this process, one at a time, as long as the query runs."""
+"""Compaction beside a stream: in a thread of this process, one at a time, while the query runs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _log: Final = logger("trinity.streaming")
 
 
 _LEAST: Final = 2
-"""Commits that can be folded into one run."""
+"""The fewest commits that can be folded into one run."""
 
 
 class Compactor:
-    """Folds the log in levels each time so many commits have come; a stream only tells it of them, and never waits."""
+    """A compactor that folds the log in levels after every so many commits. A stream reports them, and never waits."""
 
     def __init__(self, table: Target, every: int) -> None:
         self._table = table
@@ -36,7 +36,7 @@ class Compactor:
         self._running = self._ended = False
 
     def committed(self) -> None:
-        """Counts a commit, and begins a compaction when it is time for one and none is under way."""
+        """Count a commit, and begin a compaction when one is due and none is running."""
         with self._mutex:
             self._waiting += 1
             if self._running or self._ended or self._waiting < self._every:
@@ -45,19 +45,19 @@ class Compactor:
         threading.Thread(target=self._run, name=f"compaction of {self._table.name}", daemon=True).start()
 
     def end_with(self, query: StreamingQuery) -> None:
-        """Lets no compaction begin once the query has ended, and cancels the Spark jobs of one that is under way."""
+        """Let no compaction begin once the query has ended, and cancel the Spark jobs of a running one."""
         threading.Thread(target=self._wait, args=[query], name=f"end of {query.id}", daemon=True).start()
 
     def _wait(self, query: StreamingQuery) -> None:
         try:
             query.awaitTermination()
-        except Exception as error:  # it is the caller's, who has the query
+        except Exception as error:  # the caller, who has the query, handles it
             _log.debug("%s: query %s has failed: %s", self._table.name, query.id, type(error).__name__)
         with self._mutex:
             self._ended = True
             if not self._running:
                 return
-        context: Any = query._jsq.sparkSession().sparkContext()  # which may have ended with its queries
+        context: Any = query._jsq.sparkSession().sparkContext()  # it may have ended with its queries
         context.cancelJobGroupAndFutureJobs(self._group)
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""Micro-batches as commits: each is one, with the query and the batch's number recorded in it (L4)."""
+"""Micro-batches as commits: each is one commit, which records the query and the batch's number (L4)."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["ApplyBatch", "Batches"]
 
 ApplyBatch = Callable[["DataFrame", TransactionId], tuple[CommitResult, str] | None]
-"""Commits the rows of a batch with its ``txn``: the commit, and what the log says of it; None for no rows."""
+"""A function that commits the rows of a batch with its ``txn``. It returns the commit and a text for the log, or None
+where there are no rows."""
 
 _log: Final = logger("trinity.streaming")
 _QUERY_ID: Final = "sql.streaming.queryId"
-"""The local property of Spark's context by which a micro-batch knows its query."""
+"""The local property of Spark's context with the id of a micro-batch's query."""
 
 
 class Batches:
-    """Commits the micro-batches of one run of a query.
+    """The micro-batches of one run of a query, as commits.
 
-    A checkpoint belongs to one query id for good. Batches come in their order, and only the first one of a run may be
-    one that was committed before, when the process ended between the table's commit and Spark's own note of it. So a
-    batch that the table knows otherwise is another one of the same number: the checkpoint is a copy, or was put back
-    to an earlier state. Passing over it would lose rows. So has a table been put back that knows fewer batches than it
-    did earlier in the run.
+    A checkpoint belongs to one query id for good. Batches come in order. Only the first batch of a run may have been
+    committed before: the process then ended between the table's commit and Spark's own note of it. Any other batch
+    that the table already has is a different one of the same number: the checkpoint is a copy, or was put back to an
+    earlier state. Skipping such a batch would lose rows. A table that has fewer batches than earlier in the run was
+    itself put back.
     """
 
     def __init__(
@@ -51,16 +52,16 @@ class Batches:
         evolve: bool = False,
         apply: ApplyBatch | None = None,
     ) -> None:
-        """Prepares a run.
+        """Prepare a run.
 
         Args:
             table: the table.
             checkpoint: the query's folder, for messages.
             planned: the highest batch that the checkpoint had planned before this run.
-            transform: what is done to the rows of each batch.
-            compactor: what is told of each commit.
-            evolve: whether the table's columns follow those of each batch.
-            apply: what commits the rows of a batch, in place of an append.
+            transform: the function applied to the rows of each batch.
+            compactor: the compactor to which each commit is reported.
+            evolve: True when the table's columns follow those of each batch.
+            apply: the function that commits the rows of a batch instead of an append.
         """
         self._table = table
         self._checkpoint = checkpoint
@@ -75,7 +76,7 @@ class Batches:
 
     @public
     def write(self, rows: DataFrame, batch: int) -> None:
-        """Commits a micro-batch, unless it was committed before, or has no rows."""
+        """Commit a micro-batch, unless it was committed before, or has no rows."""
         started = time.monotonic()
         query = str(rows.sparkSession.sparkContext.getLocalProperty(_QUERY_ID))
         txn = (f"stream {query}", batch)
@@ -99,10 +100,11 @@ class Batches:
             self._compactor.committed()
 
     def _is_done(self, txn: TransactionId) -> bool:
-        """True for a batch that the table has.
+        """Return True for a batch that the table has.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for another one of its number, or a higher, and where one has gone.
+            TrinityError: INVALID_ARGUMENTS where the table has another batch of its number or a higher one, or has lost
+            one.
         """
         recorded = self._table.connector.metadata.recorded_txn(self._table.handle, txn[0])
         if self._known is not None and (recorded is None or recorded < self._known):
@@ -149,7 +151,7 @@ class Batches:
 
 
 def _newest(definition: TableDefinition, fragments: Sequence[bytes]) -> str:
-    """The newest watermark of what was written, for the log, and how far it is behind; empty without one."""
+    """Return text for the log: the newest watermark written, and how far it is behind; empty without one."""
     spec = merge_spec(definition) if definition.keyed else None
     if not spec or not spec.ordering or spec.descending:
         return ""

@@ -1,4 +1,4 @@
-"""Starting of a stream into a table: what is checked before it runs, and what is watched while it does."""
+"""The start of a stream into a table: checks before it runs, and metrics while it does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["StreamOptions", "stream_in"]
 
 _METRICS: Final = "trinity"
-"""Name of what a stream's progress says of each micro-batch."""
+"""Name of the metrics of each micro-batch in a stream's progress."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class StreamOptions:
     compact_every: int | None = None
     evolve: bool = False
     apply: ApplyBatch | None = None
-    """Commits the rows of a batch, in place of an append; no argument of that method."""
+    """Commits the rows of a batch instead of an append; no argument of that method."""
 
     def check(self) -> None:
-        """Raises INVALID_ARGUMENTS for what cannot be meant."""
+        """Check the options. Raises INVALID_ARGUMENTS."""
         if not str(self.checkpoint).strip():
             raise TrinityError("INVALID_ARGUMENTS", "checkpoint: the folder has no name; give each stream its own.")
         if self.available_now and self.processing_time is not None:
@@ -52,14 +52,14 @@ class StreamOptions:
 
 
 def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> StreamingQuery:
-    """Starts a stream into a table. Raises as :meth:`trinity.Table.stream_writer`."""
+    """Start a stream into a table. Raises as :meth:`trinity.Table.stream_writer`."""
     options.check()
     if not is_spark_frame(frame) or not frame.isStreaming:
         does = "upsert" if table.definition.keyed else "append"
         message = f"The data for '{table.name}' is no stream: make it by spark.readStream, or give it to {does}()."
         raise TrinityError("INVALID_ARGUMENTS", message)
     refuse_remote(frame.sparkSession, "A stream into a table", "start it in a program of the driver's")
-    if options.transform is None and options.apply is None:  # a transform's result is known from its first batch on
+    if options.transform is None and options.apply is None:  # the result of a transform is not known before a batch
         check_columns(table, arrow_schema(frame.schema), evolve=options.evolve)
     compactor = None if options.compact_every is None else Compactor(table, options.compact_every)
     planned = _planned(frame.sparkSession, str(options.checkpoint))
@@ -82,7 +82,7 @@ def _writer(frame: DataFrame, options: StreamOptions) -> DataStreamWriter:
 
 
 def _observed(table: Target, frame: DataFrame) -> DataFrame:
-    """The stream with the number of its rows and, if it has that column, its newest watermark in each progress."""
+    """Return the stream; its progress has the number of rows and, if it has that column, the newest watermark."""
     from trinity.spark_names import F
 
     metrics = [F.count(F.lit(1)).alias("rows")]
@@ -94,9 +94,9 @@ def _observed(table: Target, frame: DataFrame) -> DataFrame:
 
 
 def _planned(spark: SparkSession, checkpoint: str) -> int:
-    """The highest batch that a checkpoint has planned already, -1 for none: it may have been committed, too.
+    """Return the highest batch that a checkpoint has planned, -1 for none; it may have been committed, too.
 
-    What a crash has left of the plan of a first batch is deleted: Spark refuses a checkpoint that has such a file.
+    Temporary files that a crash left of the first batch's plan are deleted: Spark refuses a checkpoint that has one.
     """
     jvm: Any = spark._jvm
     offsets = jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")

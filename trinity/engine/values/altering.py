@@ -1,4 +1,4 @@
-"""Changes of a table's definition, committed; those that stored rows must meet are made only where they do."""
+"""Committed changes of a table's definition; one that stored rows must meet is made only where they do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["add_check", "alter", "set_not_null"]
 
 
 def alter(target: Target, *changes: evolve.Change) -> None:
-    """Makes changes in their order, in one commit. Raises as :meth:`trinity.Table.alter`."""
+    """Make changes in their order, in one commit. Raises as :meth:`trinity.Table.alter`."""
     target.connector.metadata.alter_table(target.handle, lambda definition: _altered(target, definition, changes))
 
 
@@ -38,7 +38,7 @@ def _altered(target: Target, definition: TableDefinition, changes: Iterable[evol
 
 
 def set_not_null(target: Target, name: str) -> None:
-    """Declares a column NOT NULL. Raises as :meth:`trinity.Table.set_not_null`."""
+    """Declare a column NOT NULL. Raises as :meth:`trinity.Table.set_not_null`."""
     change = partial(evolve.with_not_null, name=name, not_null=True)
     splits = target.splits()
     column = change(splits.definition).column(name).name
@@ -47,7 +47,7 @@ def set_not_null(target: Target, name: str) -> None:
 
 
 def add_check(target: Target, check: Check) -> None:
-    """Adds a CHECK constraint. Raises as :meth:`trinity.Table.add_check`."""
+    """Add a CHECK constraint. Raises as :meth:`trinity.Table.add_check`."""
     refusal = (
         f"Some rows of table '{target.name}' do not meet CHECK ({check.expression}); change them before "
         f"'{check.name}' is added."
@@ -57,9 +57,9 @@ def add_check(target: Target, check: Check) -> None:
 
 
 def _demand(target: Target, splits: SplitSource, change: evolve.Change, violated: str, refusal: str) -> None:
-    """Makes a change unless a condition holds for some row, which raises CONSTRAINT_VIOLATION.
+    """Make a change, or raise CONSTRAINT_VIOLATION where a condition holds for some row.
 
-    The rows of ``splits`` are looked at before the commit, and those of a newer version within it.
+    The rows of ``splits`` are checked before the commit, and those of a newer version within it.
     """
     from trinity.engine.reading.merged_read import merged_read
 

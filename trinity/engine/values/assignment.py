@@ -27,13 +27,13 @@ _VOID: Final = re.compile(r"\bvoid\b(?!:)")
 
 
 def types_of(rows: DataFrame, expressions: Sequence[Column]) -> list[SparkType]:
-    """The types of expressions over some rows; nothing is run."""
+    """Return the types of expressions over some rows; nothing is run."""
     found = rows.select(*[e.alias(f"_{i}") for i, e in enumerate(expressions)])
     return [field.dataType for field in found.schema.fields]
 
 
 def check_boolean(kind: SparkType, where: str) -> None:
-    """Refuses a condition that is no BOOLEAN (TYPE_MISMATCH); ``where`` names it."""
+    """Refuse a condition that is no BOOLEAN (TYPE_MISMATCH); ``where`` names it."""
     if kind.typeName() not in ("boolean", "void"):
         raise TrinityError("TYPE_MISMATCH", f"{where} is of type {kind.simpleString()}; a condition must be boolean.")
 
@@ -41,10 +41,11 @@ def check_boolean(kind: SparkType, where: str) -> None:
 def assigned(
     value: Column, kind: SparkType, column: TableColumn, table: str, where: str
 ) -> tuple[Column, Column | None]:
-    """A value as the column takes it, and why it cannot (STRING, the error as JSON, NULL where it can).
+    """Return a value in the column's type, and the error as JSON (STRING, NULL where it fits; None: it always fits).
 
-    Whether a number fits is known as the statement runs, whatever Spark's ANSI setting: NUMERIC_VALUE_OUT_OF_RANGE
-    naming value and column. Fractions are rounded (DECIMAL) or cut off (integers), as Spark's store assignment does.
+    Whether a number fits is decided while the statement runs, whatever Spark's ANSI setting. The error is
+    NUMERIC_VALUE_OUT_OF_RANGE, naming value and column. Fractions are rounded (DECIMAL) or cut off (integers), as
+    Spark's store assignment does.
 
     Args:
         value: the expression.
@@ -70,7 +71,7 @@ def assigned(
 
 
 def check_assignable(kind: SparkType, column: TableColumn, table: str, where: str) -> None:
-    """Refuses an expression whose values are none of the column's (TYPE_MISMATCH); ``where`` names it."""
+    """Refuse an expression whose values may not be assigned to a column (TYPE_MISMATCH); ``where`` names it."""
     source, wanted = _parsed(kind, where), parse_type(column.type)
     if not assignable(source, wanted):
         raise TrinityError(
@@ -81,20 +82,20 @@ def check_assignable(kind: SparkType, column: TableColumn, table: str, where: st
 
 
 def assigned_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str, where: str) -> DataFrame:
-    """Rows of an INSERT with their numbers and times as the columns take them.
+    """Return the rows of an INSERT with their numbers and times in the columns' types.
 
-    With :data:`~trinity.engine.writing.run_sinks.REFUSAL` where that may fail. Other values are for ingest to check.
+    They have :data:`~trinity.engine.writing.run_sinks.REFUSAL` where that may fail. Ingest checks the other values.
 
     Args:
         rows: a column for each of ``columns``, under its name.
-        columns: what is filled.
+        columns: the columns that are filled.
         table: full name of the table, for messages.
         where: the statement, for messages.
     """
     values, refusals = [], []
     for field, column in zip(rows.schema.fields, columns, strict=True):
         value, refusal = F.col(quoted(field.name)), None
-        if _VOID.search(field.dataType.simpleString()):  # of array(), say
+        if _VOID.search(field.dataType.simpleString()):  # such as of array()
             check_assignable(field.dataType, column, table, where)
             value = value.cast(spark_type(column.type))
         elif _is_primitive(field.dataType) and converts(_parsed(field.dataType, where), parse_type(column.type)):
@@ -111,7 +112,7 @@ def _is_primitive(kind: SparkType) -> bool:
 
 
 def _refusal(message: str, value: Column) -> Column:
-    """The error's JSON with the number at the end of its message."""
+    """Return the error's JSON with the value at the end of its message."""
     error = TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message).to_json()
     head, tail = error[: -len('"}')], '"}'
     return F.concat(F.lit(head), value.cast("string"), F.lit(tail))
@@ -125,7 +126,7 @@ def _parsed(kind: SparkType, where: str) -> DataType:
 
 
 def _narrows(source: DataType, wanted: DataType) -> bool:
-    """True when a number may not fit."""
+    """Return True when a number may not fit."""
     if source.nested or "timestamp" in source.name or source.name in ("date", "string", "char", "varchar", "void"):
         return False
     if source.name == wanted.name == "decimal":

@@ -1,7 +1,7 @@
 """CHECK constraints on the rows that a statement stores (M6): one expression that says why a row is refused.
 
-Deleted rows are not checked: DELETE never fails by a constraint. Where other engines check one, every row that is
-appended counts.
+Deleted rows are not checked: no DELETE fails by a constraint. Only a constraint of the format's own, which other
+engines check too, holds for every row that is appended.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _SHOWN: Final = 60
 
 
 def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
-    """Refuses constraints that are no conditions on one row.
+    """Refuse constraints that are no conditions on one row.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for one whose answer changes from call to call, or that is more than Spark's own
-            functions of the row (N2); TYPE_MISMATCH, SYNTAX_ERROR, ... for what is no condition.
+        TrinityError: NOT_SUPPORTED for one whose answer changes from call to call, or that uses more than Spark's own
+        functions of the row (N2); TYPE_MISMATCH, SYNTAX_ERROR, ... for text that is no condition.
     """
     from trinity.calls.spark import spark_errors
 
@@ -58,7 +58,7 @@ def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
 
 
 def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
-    """Refuses a table of another engine with a DEFAULT or CHECK that no table may keep (N2).
+    """Refuse a table of another engine with a DEFAULT or CHECK that no table may keep (N2).
 
     Raises:
         TrinityError: as :func:`~trinity.engine.values.defaults.default_text` and
@@ -72,10 +72,10 @@ def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSess
 
 
 def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> DataFrame:
-    """Data about to be appended, with :data:`~trinity.engine.writing.run_sinks.REFUSAL` where no row may be stored.
+    """Return data about to be appended, with :data:`~trinity.engine.writing.run_sinks.REFUSAL` for rows refused.
 
     Args:
-        rows: the data, which ingest has found to be the table's by names and types.
+        rows: the data, whose names and types ingest has checked.
         definition: the table.
         table: its full name, for messages.
     """
@@ -84,7 +84,7 @@ def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> D
     names = [name for name in rows.columns if name != REFUSAL]
     given = {name.lower(): quoted(name) for name in names}
     values = [given.get(c.name.lower()) or default_text(c, lambda: rows.sparkSession) for c in definition.columns]
-    # a value that does not fit is for ingest to refuse
+    # ingest refuses a value that does not fit
     stored = [
         as_stored(F.expr(f"try_cast({value} AS {spark_type(c.type)})"), c).alias(c.name)
         for value, c in zip(values, definition.columns, strict=True)
@@ -97,11 +97,11 @@ def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> D
 
 
 def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinition, table: str) -> DataFrame:
-    """The rows of a MERGE's plan, refused where a case would store a row that a constraint forbids.
+    """Return the rows of a MERGE's plan, refused where a case would store a row that a constraint forbids.
 
     Args:
         changes: rows of the plan, with :data:`~trinity.engine.writing.run_sinks.REFUSAL`.
-        merge_row: the column with the row that a case yields, and its operation.
+        merge_row: the column with the row that a case yields, and the operation.
         definition: the target.
         table: its full name, for messages.
     """
@@ -112,7 +112,7 @@ def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinit
 
 
 def _violation(definition: TableDefinition, table: str, rows: DataFrame) -> str:
-    """Spark SQL over rows with the table's columns: the first violation as the JSON of an error, or NULL."""
+    """Return Spark SQL over rows with the table's columns: the first violation as the JSON of an error, or NULL."""
     refuse_folded(definition)
     _check_stored(definition, rows.sparkSession)
     alive = ""

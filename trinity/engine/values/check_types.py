@@ -1,4 +1,4 @@
-"""What only Spark can judge of a table's definition: its types, DEFAULTs and CHECKs."""
+"""Checks of a table's definition that need Spark: of its types, DEFAULTs and CHECKs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check_types"]
 
 
 def check_types(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
-    """Refuses types that this Spark lacks (NOT_SUPPORTED), a DEFAULT of the wrong type, CHECKs it cannot answer."""
+    """Refuse types that this Spark lacks (NOT_SUPPORTED), DEFAULTs of a wrong type, and CHECKs it cannot evaluate."""
     if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
         from trinity.engine.spark.types import check_time_type
 

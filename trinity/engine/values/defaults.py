@@ -1,4 +1,4 @@
-"""DEFAULT clauses: checked as a table is defined and before they are used; their values, taken once per statement."""
+"""DEFAULT clauses: checked as a table is defined and before use; their values are computed once per statement."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _MARKS: Final = ("--", "/*", ";")
 
 
 def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
-    """Refuses a DEFAULT that is no constant (N2), or that the column would not take as a value of an INSERT (M6).
+    """Refuse a DEFAULT that is no constant (N2), or that an INSERT could not store in the column (M6).
 
     Raises:
-        TrinityError: NOT_SUPPORTED; TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE; what Spark says of an expression that it
-            cannot answer.
+        TrinityError: NOT_SUPPORTED; TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE; Spark's error for an expression that it
+        cannot evaluate.
     """
     given = [c for c in definition.visible if c.default is not None and _plain_value(c) is _OTHER]
     if not given:
@@ -54,10 +54,10 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
 
 
 def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:
-    """The DEFAULT of a column as Spark SQL, NULL without one. Another engine may have given it to the column.
+    """Return the DEFAULT of a column as Spark SQL, NULL without one. Another engine may have set it.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for one that is no constant (N2); what Spark says of it.
+        TrinityError: NOT_SUPPORTED for one that is no constant (N2); Spark's errors.
     """
     if column.default is None:
         return "NULL"
@@ -68,7 +68,7 @@ def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:
 
 
 def default_values(columns: Iterable[Column], spark: Callable[[], SparkSession]) -> dict[str, Any]:
-    """Column name -> value of its DEFAULT, for the columns that have one.
+    """Return column name -> value of its DEFAULT, for the columns that have one.
 
     Plain literals and the current time are known without Spark; Spark evaluates any other constant expression.
 
@@ -88,7 +88,7 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
         with pinned(spark()):
             row = spark().sql(f"SELECT CAST({default_text(column, spark)} AS {kind}) AS v")
             return row.toArrow().column("v")[0].as_py()
-    except (PySparkException, OverflowError, ValueError) as error:  # the last two of a year that Python lacks
+    except (PySparkException, OverflowError, ValueError) as error:  # the last two for a year that Python lacks
         raise TrinityError(
             "INVALID_ARGUMENTS", f"DEFAULT {column.default} of column '{column.name}' cannot be evaluated: {error}."
         ) from error
@@ -96,7 +96,7 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
 
 @room()
 def _plain_value(column: Column) -> Any:
-    """The value of a literal of the column's own type, or of the current time; _OTHER for any other expression."""
+    """Return the value of a literal of the column's own type, or the current time; _OTHER for any other expression."""
     text = column.default or "NULL"
     tree = spark_tree(text) if not any(mark in text for mark in _MARKS) else None
     if tree is None:

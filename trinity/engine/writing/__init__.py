@@ -1,1 +1,1 @@
-"""Rows into sinks: conversion to storage form, and the tasks that write."""
+"""Rows on their way into sinks: conversion to storage form, and the tasks that write."""

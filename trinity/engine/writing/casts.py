@@ -19,13 +19,13 @@ _TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
 
 
 def converts(source: DataType, target: DataType) -> bool:
-    """True for a number to another number, and a time to a date or back: what SQL converts, rounding where it must."""
+    """Return True between numbers, and between dates and timestamps: SQL converts these, and rounds where it must."""
     kinds = {source.name, target.name}
     return kinds <= _NUMBERS or (len(kinds) == 2 and kinds <= {"date", *_TIMESTAMPS})
 
 
 def assignable(source: DataType, target: DataType) -> bool:
-    """True when values of a type may be assigned to a column of another (M6).
+    """Return True when values of one type may be assigned to a column of another (M6).
 
     Numbers to numbers, text to text, timestamps to timestamps, nested types by parts; never text to number or back.
     """
@@ -42,13 +42,13 @@ def assignable(source: DataType, target: DataType) -> bool:
 
 
 def cast_array(array: pa.Array, target: pa.DataType, where: str, timezone: str) -> pa.Array:
-    """Casts without loss.
+    """Cast without loss.
 
     Args:
         array: values whose type is assignable.
         target: type of the column in memory.
         where: the column, for the message.
-        timezone: meaning of timestamps without zone for a TIMESTAMP column, and the other way round.
+        timezone: the zone by which timestamps without zone become TIMESTAMP values, and back.
 
     Raises:
         TrinityError: NUMERIC_VALUE_OUT_OF_RANGE naming the value, when one does not fit.
@@ -72,7 +72,7 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
         return _cast_timestamp(array, target, timezone)
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
-        # Arrow asks for room for every int64; the values at hand usually need less
+        # Arrow asks for room for every int64; these values usually need less
         array = array.cast(pa.decimal128(38, target.scale))
     if pa.types.is_decimal(source) and pa.types.is_floating(target):
         array = array.cast(pa.string())  # Arrow's own cast is not the nearest number: 25.2 becomes 25.200000000000003
@@ -86,7 +86,7 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
 
 
 def _decoded(array: pa.DictionaryArray) -> pa.Array:
-    """The values of an array with a dictionary; Arrow cannot take those of views, as Polars has them."""
+    """Return the values of a dictionary array; Arrow itself cannot decode string views, which Polars uses."""
     kind = array.type.value_type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
@@ -103,7 +103,7 @@ def _cast_timestamp(array: pa.Array, target: pa.DataType, timezone: str) -> pa.A
 
 
 def _instants(clocks: pa.Array, timezone: str) -> pa.Array:
-    """Clocks of a zone as instants, as Spark has it: the first of two, and one in a gap moved on by the gap."""
+    """Return a zone's local times as instants, as Spark does: the first of two, and in a gap moved on by the gap."""
     found = pc.assume_timezone(clocks, timezone, ambiguous="earliest", nonexistent="earliest")
     return pc.add(found, pc.subtract(clocks, pc.local_timestamp(found)))
 

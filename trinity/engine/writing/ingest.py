@@ -1,7 +1,7 @@
-"""Ingest: brings pages of any source into a table's storage schema, and refuses what would break it (L8).
+"""Ingest: brings pages of any source into a table's storage schema, and refuses rows that would break it (L8).
 
-One implementation for Spark and for Arrow data: the plan is made on the driver from the two schemas, the
-pages are checked and cast with Arrow kernels wherever the sink runs.
+Spark and Arrow data share one implementation. The plan is made on the driver from the two schemas. The pages are
+checked and cast with Arrow kernels wherever the sink runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class StoredForm:
 
     @classmethod
     def of(cls, table: Target, definition: TableDefinition, storage: pa.Schema) -> StoredForm:
-        """The form of a table's rows, or of some columns of them. Arguments as the attributes."""
+        """Return the form of a table's rows, or of some columns of them. Arguments as the attributes."""
         return cls(str(table.name), definition, storage, table.session.timezone)
 
 
@@ -65,14 +65,14 @@ class _ColumnPlan:
 
 @dataclass(frozen=True)
 class PageConformer:
-    """Turns input pages into pages of the storage schema. Picklable.
+    """The conversion of input pages to pages of the storage schema. Picklable.
 
     Attributes:
         table: full name, for messages.
         plans: one plan for each stored column, in table order.
         storage: the storage schema.
-        timezone: what a timestamp without zone means for a TIMESTAMP column.
-        rules: what the merge engine forbids, if anything.
+        timezone: the zone of timestamps without zone that are stored in a TIMESTAMP column.
+        rules: the rules of the merge engine, if it has any.
     """
 
     table: str
@@ -82,7 +82,7 @@ class PageConformer:
     rules: WriteRules | None = None
 
     def conform(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        """The page in storage form.
+        """Return the page in storage form.
 
         Raises:
             TrinityError: CONSTRAINT_VIOLATION (NULL in a key or NOT NULL column, or within one; text too long),
@@ -94,7 +94,7 @@ class PageConformer:
         return stored
 
     def stored(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        """The page in storage form, unchecked: for values that were stored before, or are left out."""
+        """Return the page in storage form, unchecked: its values were stored before, or are missing."""
         return pa.record_batch([self._fill(plan, page, checked=False) for plan in self.plans], schema=self.storage)
 
     def _fill(self, plan: _ColumnPlan, page: pa.RecordBatch, *, checked: bool) -> pa.Array:
@@ -144,19 +144,19 @@ class PageConformer:
 
 
 def _one_zero(array: pa.Array) -> pa.Array:
-    """-0.0 as 0.0 and every NaN as one: they are one key (K2), and equal keys must hash alike."""
+    """Return -0.0 as 0.0 and every NaN as the same NaN: they are one key (K2), and equal keys must hash alike."""
     plain = pc.if_else(pc.equal(array, 0.0), pa.scalar(0.0, array.type), array)
     return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), array.type), plain)
 
 
 def plan_ingest(form: StoredForm, given: pa.Schema, defaults: Mapping[str, Any] | None = None) -> PageConformer:
-    """Plans the ingest of data with schema ``given``.
+    """Plan the ingest of data with schema ``given``.
 
     Columns are matched by name, any case (M10). A column that the data leaves out takes its DEFAULT, else NULL,
     as in an INSERT with a column list.
 
     Args:
-        form: the form in which the table stores them.
+        form: the form in which the table stores the data.
         given: schema of the data.
         defaults: column name -> value of its DEFAULT; the others have none.
 
@@ -168,7 +168,7 @@ def plan_ingest(form: StoredForm, given: pa.Schema, defaults: Mapping[str, Any] 
     spec = merge_spec(definition) if definition.keyed else None
     source = _match(name, definition, given.names)
     if spec and spec.engine is MergeEngine.PARTIAL_UPDATE:
-        # what is left out is not carried (P1)
+        # a row does not carry the columns that the data leaves out (P1)
         given_columns = [c.name for c in definition.columns if c.name.lower() in source]
         defaults = {CARRIED: ingested_columns(spec, definition, given_columns)}
         if definition.external and defaults[CARRIED] is not None:

@@ -1,4 +1,4 @@
-"""Text of CHAR and VARCHAR columns, and of fields within others: what is too long, and what is stored (K2)."""
+"""Text of CHAR and VARCHAR columns, and of fields within others: which is too long, and how it is stored (K2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_lengths", "fitted"]
 def check_lengths(values: pa.Array, kind: DataType, where: str, path: tuple[str, ...]) -> None:
     """Check that text fits; blanks beyond the length of its type are cut, as SQL and Spark do.
 
-    The keys of a map are to differ as they are stored.
+    The keys of a map must differ in the form in which they are stored.
 
     Args:
         values: values of a column, or within one.

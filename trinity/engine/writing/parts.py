@@ -11,7 +11,7 @@ __all__ = ["part_of", "with_parts"]
 
 
 def part_of(values: pa.Array, name: str) -> pa.Array:
-    """Return the parts of a name of nested values that are not NULL: ``element``, ``key``, ``value``, or a field's.
+    """Return the parts of nested values that have one name: ``element``, ``key``, ``value``, or a field's.
 
     Args:
         values: nested values, without NULL.
@@ -31,7 +31,7 @@ def with_parts(values: pa.Array, kind: pa.DataType, change: Callable[[int, pa.Ar
     Args:
         values: the values.
         kind: their type then.
-        change: (number of the part, the part) -> what is to be there.
+        change: (number of the part, the part) -> the new part.
     """
     missing = pc.is_null(values)
     if pa.types.is_struct(kind):

@@ -12,7 +12,7 @@ __all__ = ["nulls_within"]
 
 
 def nulls_within(values: pa.Array, path: Sequence[str]) -> int:
-    """Return how many values at a path are NULL; where one around them is NULL, there is none.
+    """Return how many values at a path are NULL; a NULL around a value does not count.
 
     Args:
         values: a column.

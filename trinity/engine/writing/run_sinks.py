@@ -1,4 +1,4 @@
-"""Runs sinks: in Spark tasks through ``mapInArrow``, or in the process for Arrow data (architecture.md, A write)."""
+"""The run of sinks: Spark tasks through ``mapInArrow``, or this process for Arrow data (architecture.md, A write)."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ __all__ = [
 ]
 
 REFUSAL: Final = "_trinity_refusal"
-"""STRING, of the rows of a statement: why the row cannot be stored, as the JSON of an error; NULL where it can."""
+"""STRING column of a statement's rows: why a row cannot be stored, as the JSON of an error; NULL where it can."""
 
 _RESULT: Final = "fragment binary, error string"
 _RESULT_ARROW: Final = pa.schema([("fragment", pa.binary()), ("error", pa.string())])
 
 Task = Callable[[int, Iterable[pa.RecordBatch]], list[bytes]]
-"""(order in the commit, pages) -> fragments."""
+"""A function (order in the commit, pages) -> fragments."""
 
 
 @dataclass(frozen=True)
 class AppendTask:
-    """Appends pages to the log through one sink."""
+    """A task that appends pages to the log through one sink."""
 
     provider: PageSinkProvider
     target: WriteTarget
@@ -62,13 +62,13 @@ class AppendTask:
 
 @dataclass(frozen=True)
 class RewriteTask:
-    """Writes one task of a compaction: live rows to ``tier``, tombstones to the sidecar.
+    """A task of a compaction: it writes live rows to ``tier``, and tombstones to the sidecar.
 
     Attributes:
         commit: highest commit number that was folded (K6).
-        buckets: the first of the buckets, :data:`BUCKET` being the number of the row's; None for files without bucket.
-        sidecar: where and with which columns tombstones go; None: they stay among the rows.
-        in_log: whether rows marked :data:`LEFT` go to a log file of their own.
+        buckets: the first of the buckets; :data:`BUCKET` has the number of a row's own. None: files without buckets.
+        sidecar: where and with which columns tombstones are written; None: they stay among the rows.
+        in_log: True when rows marked :data:`LEFT` go to a log file of their own.
     """
 
     provider: PageSinkProvider
@@ -95,7 +95,7 @@ class RewriteTask:
     def _buckets(self, order: int) -> _Route:
         assert self.buckets is not None
         first = self.buckets
-        # (prepared behind the choice of a bucket, which needs a column that is not stored)
+        # a page is prepared after the choice of a bucket, which needs a column that is not stored
         return _BucketSinks(lambda index: self._sink(order, replace(first, index=index)), self._rows), lambda page: page
 
     def _rows(self, page: pa.RecordBatch) -> pa.RecordBatch:
@@ -120,9 +120,9 @@ class RewriteTask:
 
 
 def in_storage_form(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A page that was read from storage form, in it again: Spark changes time zones and names inside nested types."""
+    """Return a page that Spark read back in storage form: Spark changes time zones and names inside nested types."""
     present = set(page.schema.names)
-    # (of a table that has no column for them yet the rows have no stamps)
+    # rows have no stamps where the table had no column for them yet
     columns = [page.column(f.name) if f.name in present else pa.nulls(page.num_rows, f.type) for f in schema]
     cast = [cast_array(c, f.type, f.name, "UTC") for c, f in zip(columns, schema, strict=True)]
     return pa.record_batch(cast, schema=schema)
@@ -135,12 +135,12 @@ _Route = tuple[PageSink, _Prepare]
 class _BucketSinks(PageSink):
     """A sink for each bucket that a task has rows of.
 
-    That is one, unless Spark has put several small tasks together. It does so where it finds rows parted into as many
-    tasks already as the rewrite asks for, by an exchange of its own whose number of tasks it may change.
+    That is one bucket, unless Spark has coalesced several small tasks. It does so where an exchange of its own has
+    partitioned the rows already as the rewrite asks: it may change that exchange's number of tasks.
 
     Args:
         made: makes the sink of a bucket.
-        prepare: what is stored of a page.
+        prepare: turns a page into what is stored of it.
     """
 
     def __init__(self, made: Callable[[int], PageSink], prepare: _Prepare) -> None:
@@ -166,7 +166,7 @@ class _BucketSinks(PageSink):
 
 
 def _drain(routes: list[_Route], pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-    """Sends every page through each route; all sinks finish, or all are aborted."""
+    """Send every page through each route; all sinks finish, or all are aborted."""
     try:
         for page in pages:
             for sink, prepare in routes:
@@ -179,22 +179,22 @@ def _drain(routes: list[_Route], pages: Iterable[pa.RecordBatch]) -> list[bytes]
 
 
 def raise_refusal(refusals: pa.Array) -> None:
-    """Raises the first error of a column of JSON texts, if there is one."""
+    """Raise the first error of a column of JSON texts, if there is one."""
     if refusals.null_count < len(refusals):
         raise TrinityError.from_json(refusals.drop_null()[0].as_py())
 
 
 def run_in_process(task: AppendTask, reader: pa.RecordBatchReader) -> list[bytes]:
-    """Runs the task here: no Spark job, no JVM."""
+    """Run the task in this process: no Spark job, no JVM."""
     return task(0, reader)
 
 
 def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
-    """Runs the task in every partition of a DataFrame; partition numbers are the arrival order.
+    """Run the task in every partition of a DataFrame; partition numbers are the arrival order.
 
     Raises:
-        TrinityError: the first error that a task met, as it was raised there. Tasks hand their errors back as
-            values, so that Spark neither retries what cannot succeed nor buries the message in a stack trace.
+        TrinityError: the first error of a task, as it was raised there. Tasks return their errors as values, so that
+        Spark neither retries what cannot succeed nor buries the message in a stack trace.
     """
 
     def on_executor(pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -216,7 +216,7 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
 
 
 def sound(page: pa.RecordBatch) -> pa.RecordBatch:
-    """A page of Spark's with all its offsets: the JVM has none for a list without items, and Arrow's kernels crash."""
+    """Return Spark's page with all its offsets: the JVM has none for an empty list, and Arrow's kernels would crash."""
     if page.num_rows == 0:
         return pa.RecordBatch.from_pylist([], schema=page.schema)
     every = pa.array(range(page.num_rows), pa.int64())
@@ -225,7 +225,7 @@ def sound(page: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _is_deep(kind: pa.DataType) -> bool:
-    """True for a list within another type, which may have no item where that one is NULL or empty."""
+    """Return True for a list or map within another type: it may lack items where the outer value is NULL or empty."""
     children = [kind.field(number).type for number in range(kind.num_fields)]
     return any((pa.types.is_nested(child) and not pa.types.is_struct(child)) or _is_deep(child) for child in children)
 
@@ -234,9 +234,9 @@ Pages = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
-    """``mapInArrow``, which looks columns up by name and takes dots and backticks there for syntax.
+    """Return ``mapInArrow`` of the rows, whose names may have dots and backticks: Spark would read them as syntax.
 
-    Errors of the function leave the task as TrinityErrors: Spark hands on no more of them than their text.
+    Errors of the function leave the task as TrinityErrors, since Spark passes on only their text.
     """
     function = with_grants(function)
     names = list(rows.columns)
@@ -249,5 +249,5 @@ def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
 
 
 def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:
-    """The target of a rewrite's tombstones: a folder beside the table's metadata, out of sight of other readers."""
+    """Return the target of a rewrite's tombstones: a folder beside the table's metadata, hidden from other readers."""
     return replace(target, folder=folder, storage=storage, statistics=(), partition_by=(), ending=OWN_ENDING)

@@ -1,4 +1,4 @@
-"""Aggregate functions (A3): what one is, Paimon's by name, and those that other packages add."""
+"""Aggregate functions (A3): their interface, Paimon's by name, and those that other packages add."""
 
 from trinity.merge.functions.base import AggregateFunction, Field, ListFunction, aggregated
 from trinity.merge.functions.registry import (

@@ -21,7 +21,7 @@ GROUP: Final = "trinity.aggregate_functions"
 
 @dataclass(frozen=True)
 class Field:
-    """A column of one table as its function sees it; everything is Spark SQL over the rows of a key.
+    """A column of one table as its function sees it; ``value`` to ``key`` are Spark SQL over the rows of a key.
 
     Attributes:
         name: the column.
@@ -53,19 +53,19 @@ class Field:
 
 
 class AggregateFunction(ABC):
-    """A function that makes one value of the values of a column (A1-A4).
+    """A function that folds the values of a column into one value (A1-A4).
 
     A fold has two steps: :meth:`aggregate` is evaluated over the rows of a key, :meth:`result` over what it yields.
 
     Attributes:
-        name: what ``aggregate-function`` says.
+        name: the value of the option ``aggregate-function``.
         retractable: True when a retract takes its value back; else retracts are refused when they are written (D4).
-        stands: True when the folded value can stand for the rows that it came from, whatever late rows come: it does
-            not depend on their order, or belongs to the greatest sequence. Else compaction keeps the rows (E3).
-        commutes: True when neither the order of the rows nor NULLs matter: such columns need no arrival.
+        stands: True when the folded value can stand for its rows, whatever late rows come: it does not depend on their
+        order, or belongs to the greatest sequence. Else compaction keeps the rows (E3).
+        commutes: True when neither the order of the rows nor NULLs matter; such columns need no arrival.
         translates: True when sqlglot, with what :mod:`trinity.engine.reading.view_dialects` adds, says the same in
             another dialect.
-        options: option -> a line about it, of those that follow ``fields.<column>.``.
+        options: an option as it follows ``fields.<column>.`` -> a line about it.
     """
 
     name: ClassVar[str]
@@ -76,20 +76,20 @@ class AggregateFunction(ABC):
     options: ClassVar[Mapping[str, str]] = {}
 
     def said_in(self, dialect: str, field: Field) -> bool:
-        """True when a merge view in a dialect can have a column's fold, whose text then needs nothing but the engine.
+        """Return True when a merge view in a dialect can have a column's fold: its text needs nothing but the engine.
 
         Args:
-            dialect: ``spark``, or one to which Spark SQL is translated.
+            dialect: ``spark``, or a dialect to which Spark SQL is translated.
             field: the column.
         """
         return dialect == "spark" or self.translates
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
-        """The reason why a column of this type cannot have the function with these options, or None."""
+        """Return why a column of this type cannot have the function with these options, or None."""
         return None
 
     def bad_value(self, values: pa.Array, options: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
-        """The reason why some of the values must not be written, as (code of the error, reason), or None (L8).
+        """Return why some of the values must not be written, as (code of the error, reason), or None (L8).
 
         Args:
             values: values of the column, none of them NULL; at least one.
@@ -98,26 +98,27 @@ class AggregateFunction(ABC):
         return None
 
     def bad_retract(self, values: pa.Array) -> str | None:
-        """The reason why some of the values cannot be taken back, or None. Arguments as of :meth:`bad_value`."""
+        """Return why some of the values cannot be taken back, or None. ``values`` as of :meth:`bad_value`."""
         return None
 
     @abstractmethod
     def aggregate(self, field: Field) -> str:
-        """A Spark SQL aggregate expression over the rows of a key."""
+        """Return a Spark SQL aggregate expression over the rows of a key."""
 
     def result(self, field: Field, state: str) -> str:
-        """Spark SQL: the column's value, out of what :meth:`aggregate` yielded. NULL where no row had a value."""
+        """Return Spark SQL: the column's value, out of what :meth:`aggregate` yields; NULL where no row had a value."""
         return state
 
     def fits(self, field: Field, state: str) -> str | None:
-        """Spark SQL: false where :meth:`result` would raise an error, since the value is out of range; None: never."""
+        """Return Spark SQL: false where the value is out of range, so that :meth:`result` would raise; None: never."""
         return None
 
 
 class ListFunction(AggregateFunction):
     """A function of the values in fold order.
 
-    :meth:`fold` gets them as ARRAY<STRUCT<r: BOOLEAN, v: T>>: ``r`` is true for a retract. NULLs are left out.
+    :meth:`fold` gets them as ARRAY<STRUCT<o, r: BOOLEAN, v: T>>, sorted by ``o``; ``r`` is true for a retract. NULLs
+    are left out.
     """
 
     stands = False
@@ -126,7 +127,7 @@ class ListFunction(AggregateFunction):
         return collected(field, self.counts(field))
 
     def counts(self, field: Field) -> str:
-        """Spark SQL: true for the rows that have something to say."""
+        """Return Spark SQL: true for the rows that are folded."""
         when = f"{field.when} AND {field.value} IS NOT NULL"
         return when if self.retractable else f"{when} AND NOT {field.retract}"
 
@@ -135,29 +136,29 @@ class ListFunction(AggregateFunction):
 
     @abstractmethod
     def fold(self, field: Field, rows: str) -> str:
-        """Spark SQL: the result over a list with at least one row."""
+        """Return Spark SQL: the result over a list with at least one row."""
 
 
 def aggregated(call: str, when: str) -> str:
-    """An aggregate call over some of the rows."""
+    """Return an aggregate call over the rows for which ``when`` is true."""
     return f"{call} FILTER (WHERE {when})" if when != "true" else call
 
 
 def collected(field: Field, when: str) -> str:
-    """ARRAY<STRUCT<o, r, v>> of a column's rows in fold order."""
+    """Return Spark SQL: ARRAY<STRUCT<o, r, v>> of a column's rows in fold order."""
     row = f"named_struct('o', {field.order}, 'r', {field.retract}, 'v', {field.value})"
     rows = aggregated(f"collect_list({row})", when)
     return f"array_sort({rows}, (x, y) -> CASE WHEN x.o < y.o THEN -1 WHEN x.o > y.o THEN 1 ELSE 0 END)"
 
 
 def ranged(field: Field, value: str, beyond: str = "false", shown: str | None = None) -> str:
-    """The value in the column's type, or the error that it does not fit there (A4).
+    """Return Spark SQL: the value in the column's type; where it does not fit, an error or NULL (A4).
 
     Args:
         field: the column.
-        value: a wider value; NULL for none.
+        value: the value in a wider type; NULL for none.
         beyond: Spark SQL: true where the value left even the wider type.
-        shown: what the message shows of the value.
+        shown: the value as the message shows it; ``value`` by default.
     """
     kind = str(field.type)
     if not field.raises:
@@ -173,5 +174,5 @@ def ranged(field: Field, value: str, beyond: str = "false", shown: str | None = 
 
 
 def unfit(field: Field, value: str, beyond: str = "false") -> str:
-    """True where :func:`ranged` raises."""
+    """Return Spark SQL: true where :func:`ranged` raises."""
     return f"({beyond} OR ({value} IS NOT NULL AND try_cast({value} AS {field.type}) IS NULL))"

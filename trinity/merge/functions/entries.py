@@ -18,7 +18,7 @@ __all__ = ["MergeMap", "MergeMapWithKeytime", "NestedPartialUpdate", "NestedUpda
 
 
 def _put(entries: str, same: str, replaced: str, fits: str = "true") -> str:
-    """Spark SQL: list ``b`` with each entry ``e`` put where one that is the same is, else at the end."""
+    """Return Spark SQL: list ``b`` with entry ``e`` in the place of the one with its key, else at the end."""
     there = f"transform(b, t -> IF({same}, {replaced}, t))"
     return f"CASE WHEN exists(b, t -> {same}) THEN {there} WHEN {fits} THEN concat(b, array({entries})) ELSE b END"
 
@@ -38,27 +38,27 @@ class _Entries(ListFunction):
 
     @abstractmethod
     def entries_type(self, field: Field) -> str:
-        """Type of the list of entries."""
+        """Return the type of the list of entries."""
 
     @abstractmethod
     def entries(self, value: str, field: Field) -> str:
-        """A value's entries as a list."""
+        """Return Spark SQL: a value's entries as a list."""
 
     @abstractmethod
     def same(self, field: Field) -> str:
-        """True when ``t`` and ``e`` have one key."""
+        """Return Spark SQL: true when ``t`` and ``e`` have the same key."""
 
     @abstractmethod
     def put(self, field: Field) -> str:
-        """List ``b`` after entry ``e``."""
+        """Return Spark SQL: list ``b`` with entry ``e`` put into it."""
 
     def whole(self, entries: str) -> str:
-        """The column's value out of the list."""
+        """Return Spark SQL: the column's value out of the list."""
         return entries
 
 
 class MergeMap(_Entries):
-    """Maps in one map; a later value wins. A retract removes the keys that it holds."""
+    """The union of maps; a later value wins. A retract removes the keys that it holds."""
 
     name = "merge_map"
     retractable = True
@@ -84,7 +84,7 @@ class MergeMap(_Entries):
 
 
 class MergeMapWithKeytime(MergeMap):
-    """Maps of rows with a time: the entry with the newest time wins, a NULL row removes its key.
+    """The union of maps whose values are rows with a time: the newest time wins, and a NULL row removes its key.
 
     Times are compared as text, as Paimon does; an entry without a time is left out.
     """
@@ -108,7 +108,7 @@ class MergeMapWithKeytime(MergeMap):
 
 
 def nested_key(options: Mapping[str, str]) -> tuple[str, ...]:
-    """The fields of ``nested-key``."""
+    """Return the fields of ``nested-key``."""
     return tuple(name.strip() for name in options.get("nested-key", "").split(",") if name.strip())
 
 

@@ -19,7 +19,7 @@ def _distinct(field: Field) -> bool:
 
 
 class ListAgg(ListFunction):
-    """The texts one after the other; NULL, empty and blank ones are left out."""
+    """The texts, joined in fold order; NULL, empty and blank ones are left out."""
 
     name = "listagg"
     translates = True
@@ -45,7 +45,7 @@ class ListAgg(ListFunction):
 
 
 _NOT_BLANK: Final = text_literal("[^ \\t\\n\\x0B\\f\\r]")
-"""Java's \\S; other engines' has not the same blanks."""
+"""Java's \\S, spelled out: in other engines it has other blanks."""
 
 
 class Collect(ListFunction):

@@ -1,4 +1,4 @@
-"""Sums and products, in types wide enough not to overflow on the way; only the final value is range-checked (A4)."""
+"""Sums and products, in types so wide that no step overflows; only the final value is range-checked (A4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PRODUCT_DIGITS: Final = 18
 
 
 class Sum(AggregateFunction):
-    """The sum; a retract takes its value off. Does not depend on the order of the rows."""
+    """The sum; a retract subtracts its value. It does not depend on the order of the rows."""
 
     name = "sum"
     retractable = True
@@ -66,7 +66,7 @@ class Sum(AggregateFunction):
 
 
 def _in_halves(field: Field) -> bool:
-    """True when the sum needs more than BIGINT on the way."""
+    """Return True when a partial sum may need more than BIGINT."""
     return field.type.name == "bigint" and not field.small
 
 
@@ -74,7 +74,7 @@ _LOW: Final = "4294967295L"
 
 
 def _high(state: str) -> str:
-    """The high half with what the low halves carry over."""
+    """Return Spark SQL: the high half, and the carry of the low half."""
     return f"({state}.high + shiftright({state}.low, 32))"
 
 
@@ -83,7 +83,7 @@ def _beyond(state: str) -> str:
 
 
 def _may_leave_decimal(kind: DataType) -> bool:
-    """True where even Spark's widest sum, of ten digits more than the column, can overflow: it is NULL then."""
+    """Return True where even Spark's sum, of ten digits more than the column, can overflow; it is NULL then."""
     return kind.name == "decimal" and kind.arguments[0] > _WIDEST - _MORE_DIGITS
 
 
@@ -141,7 +141,7 @@ class Product(ListFunction):
 
 
 def _once(value: str, of: str) -> str:
-    """Spark SQL ``of`` the value ``p``, which is evaluated once."""
+    """Return Spark SQL: ``of``, in which ``p`` is the value, evaluated once."""
     return f"transform(array({value}), p -> {of})[0]"
 
 
@@ -163,7 +163,7 @@ def _factor(kind: DataType) -> str:
 
 
 def _state(value: str, kind: str, over: str = "false") -> str:
-    """STRUCT<v, over>: ``over`` is true once the product has left the accumulator; only a 0 brings it back."""
+    """Return STRUCT<v, over>: ``over`` is true once the product has left the accumulator; only a 0 brings it back."""
     return f"named_struct('v', CAST({value} AS {kind}), 'over', {over})"
 
 

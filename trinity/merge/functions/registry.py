@@ -37,23 +37,23 @@ _ALIASES: Final = {"first_not_null_value": "first_non_null_value"}
 
 
 def aggregate_function(name: str) -> AggregateFunction | None:
-    """The function of that name, any case; None when there is none."""
+    """Return the function of a name in any case; None when there is none."""
     name = name.strip().lower()
     return _OWN.get(_ALIASES.get(name, name)) or others().get(name)
 
 
 def folded_value_stands(function: FieldFunction) -> bool:
-    """True when the folded value of a column can stand for the rows that it came from (E3)."""
+    """Return True when the folded value of a column can stand for its rows (E3)."""
     found = aggregate_function(function.name)
     return found is not None and found.stands
 
 
 def function_names() -> tuple[str, ...]:
-    """Every known name."""
+    """Return every known name, sorted."""
     return tuple(sorted({*_OWN, *_ALIASES, *others()}))
 
 
 @lru_cache(maxsize=1)
 def others() -> dict[str, AggregateFunction]:
-    """The functions of other packages, looked for once in a process."""
+    """Return the functions of other packages, which are looked up once in a process."""
     return {point.name.lower(): point.load()() for point in entry_points(group=GROUP)}

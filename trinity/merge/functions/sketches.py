@@ -32,13 +32,13 @@ class _Serialized(AggregateFunction):
         for value in values.to_pylist():
             try:
                 decode(value)
-            except Exception as error:  # whatever the library makes of bytes that are none of its own
+            except Exception as error:  # the library may raise anything on bytes of another kind
                 return "INVALID_ARGUMENTS", f"{len(value)} bytes that do not decode: {error}"
         return None
 
     @abstractmethod
     def decoder(self) -> Callable[[bytes], object]:
-        """Reads one value, or raises.
+        """Return the function that decodes one value, or raises an error.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID when the library for it is not installed.
@@ -46,7 +46,7 @@ class _Serialized(AggregateFunction):
 
     @staticmethod
     def counts(field: Field) -> str:
-        """Spark SQL: true for the rows that have something to add."""
+        """Return Spark SQL: true for the rows that add something."""
         return f"{field.when} AND NOT {field.retract} AND {field.value} IS NOT NULL"
 
 

@@ -12,7 +12,7 @@ __all__ = ["BoolAnd", "BoolOr", "FirstNonNullValue", "FirstValue", "LastNonNullV
 
 
 def _at(end: str, field: Field, value: str, when: str) -> str:
-    """The value at one end of the fold order, NULL too."""
+    """Return Spark SQL: the value at one end of the fold order, NULL too."""
     return aggregated(f"{end}_by({value}, {field.order})", when)
 
 
