@@ -51,7 +51,7 @@ def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a name that is taken or invalid (N1); see also :func:`refuse_folded` and
-        :func:`constrained_columns`.
+            :func:`constrained_columns`.
     """
     checked_name(check.name, "CHECK constraint")
     check = replace(check, expression=_bare(check.expression))

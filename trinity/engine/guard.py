@@ -1,4 +1,4 @@
-"""Limits of session.sql: a statement reaches only tables, unless the session was opened for code and files too (N2)."""
+"""Limits of session.sql: a statement reaches only tables, unless the session allows code and files too (N2)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["guard_expression", "guard_predicate", "guard_program", "guard_statem
 
 
 def guard_statement(session: Host, text: str) -> None:
-    """Refuses a statement that reaches code, files or Spark's own commands.
+    """Refuse a statement that reaches code, files or Spark's own commands.
 
     Args:
         session: nothing is refused when it was opened with ``allow_code=True``.
-        text: the statement as Spark is to run it.
+        text: the statement as Spark runs it.
 
     Raises:
         TrinityError: PERMISSION_DENIED naming the thing.
@@ -30,13 +30,13 @@ def guard_statement(session: Host, text: str) -> None:
 
 
 def guard_expression(session: Host, text: str) -> None:
-    """Refuses an expression that does so, in its subqueries too. Arguments and errors as :func:`guard_statement`."""
+    """Refuse such an expression, its subqueries included. Arguments and errors as for :func:`guard_statement`."""
     if not session.allow_code and (found := reach_of_expression(session.spark, text)) is not None:
         raise _denied(found)
 
 
 def guard_predicate(session: Host, text: str) -> None:
-    """Refuses what is no predicate over the columns at hand, or reaches beyond them.
+    """Refuse text that is no predicate over columns, or that reaches beyond them.
 
     Raises:
         TrinityError: SYNTAX_ERROR unless it is one expression; NOT_SUPPORTED for a subquery; PERMISSION_DENIED as
@@ -48,7 +48,7 @@ def guard_predicate(session: Host, text: str) -> None:
 
 
 def guard_program(session: Host, program: Program) -> None:
-    """Refuses a text in a row change from Python that is not one expression, or reaches beyond rows.
+    """Refuse a text in a row change from Python that is not one expression, or that reaches beyond rows.
 
     Raises:
         TrinityError: SYNTAX_ERROR, PERMISSION_DENIED, as :func:`guard_predicate`.

@@ -25,7 +25,7 @@ subqueries over views of the session."""
 
 
 class When(str, Enum):
-    """The rows of the join that a WHEN clause is about."""
+    """The rows of the join to which a WHEN clause applies."""
 
     MATCHED = "MATCHED"
     NOT_MATCHED = "NOT MATCHED"
@@ -37,9 +37,9 @@ class Case:
     """One WHEN clause.
 
     Attributes:
-        when: which rows it is about.
+        when: the rows to which it applies.
         operation: UPDATE, DELETE or INSERT; None for DO NOTHING.
-        condition: what follows AND, or None. UNKNOWN is no match (M1).
+        condition: the condition after AND, or None. UNKNOWN is no match (M1).
         values: column of the target -> its new value; columns that an INSERT leaves out take their DEFAULT, those of
             an UPDATE their old value. None for UPDATE SET * and INSERT *: the source's columns of the same names.
     """
@@ -52,17 +52,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Program:
-    """One MERGE, UPDATE or DELETE, its tables pinned.
+    """One MERGE, UPDATE or DELETE, with its tables pinned.
 
     Attributes:
-        statement: the word for messages.
+        statement: its name, for messages.
         cases: the WHEN clauses in order; the first that holds wins (M1).
-        source: rows to join with, or None: the one case is then about every row of the target.
+        source: rows to join with, or None: the one case then applies to every row of the target.
         on: the join's condition; None without a source.
-        target_alias: by which name expressions know the target.
-        source_alias: by which name they know the source.
+        target_alias: the target's name in expressions.
+        source_alias: the source's name in expressions.
         reads: handles, pinned, of the Trinity tables that source and subqueries read.
-        unique: of a keyed target: further columns whose values no two live rows may share afterwards.
+        unique: further unique keys of a keyed target: no two live rows may share their values afterwards.
     """
 
     statement: Literal["MERGE", "UPDATE", "DELETE"]

@@ -19,7 +19,7 @@ class Host(Protocol):
 
     Attributes:
         spark: its Spark.
-        timezone: what a timestamp without zone means for a TIMESTAMP column.
+        timezone: the zone of timestamps without zone that a TIMESTAMP column takes.
         allow_code: whether SQL may reach code and files (N2).
     """
 
@@ -68,5 +68,5 @@ class Target(Protocol):
     def properties(self) -> Mapping[str, str]: ...
 
     def splits(self, version: int | None = None) -> SplitSource:
-        """All that a read needs of a version, or of the newest."""
+        """Return all that a read needs of a version, by default of the newest."""
         ...

@@ -13,18 +13,18 @@ __all__ = ["epoch_ms", "splits_at", "version_at"]
 
 
 def splits_at(table: Target, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
-    """All that a read needs of a version, of the newest at some time, or of the newest. Raises INVALID_ARGUMENTS."""
+    """Return all that a read needs of a version, the newest at a time, or the newest. Raises INVALID_ARGUMENTS."""
     if version is not None and timestamp is not None:
         raise TrinityError("INVALID_ARGUMENTS", "Give a version or a timestamp, not both.")
     return table.splits(version_at(table, timestamp) if timestamp is not None else version)
 
 
 def version_at(table: Target, timestamp: str | dt.datetime) -> int:
-    """The newest version that was committed by then.
+    """Return the newest version that was committed by a time.
 
     Args:
         table: the table.
-        timestamp: ISO text, or datetime; of the session's time zone unless it says otherwise.
+        timestamp: ISO text, or datetime; in the session's time zone unless it names one.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a text that is no time, or one before the oldest readable version.
@@ -44,7 +44,7 @@ def version_at(table: Target, timestamp: str | dt.datetime) -> int:
 
 
 def epoch_ms(timestamp: str | dt.datetime, timezone: str) -> int:
-    """Milliseconds since the epoch of ISO text or a datetime, of a zone unless it says otherwise.
+    """Return milliseconds since the epoch of ISO text or a datetime, in ``timezone`` unless it names a zone.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a text that is no time.

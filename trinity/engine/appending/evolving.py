@@ -38,8 +38,8 @@ def evolved(definition: TableDefinition, given: pa.Schema) -> TableDefinition:
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a new column whose name is that of a change feed's column, or invalid (N1);
-        TYPE_MISMATCH for a column that can neither take the data's values nor be widened to their type, and for a
-        new one without a type; NOT_SUPPORTED for a new one with a collation.
+            TYPE_MISMATCH for a column that can neither take the data's values nor be widened to their type, and for a
+            new one without a type; NOT_SUPPORTED for a new one with a collation.
     """
     for field in given:
         definition = _with(definition, field)

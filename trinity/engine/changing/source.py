@@ -33,7 +33,7 @@ class Source:
         rows: number of rows, or None where there is no source.
         bounds: target column -> (smallest, largest) value that ON lets a matched row have.
         values: target columns -> the values that ON lets a matched row have; None when they are too many, or ON has no
-        equality that tells them.
+            equality that tells them.
         points: target column -> these values, sorted, where they are few.
     """
 

@@ -33,7 +33,7 @@ class TableChangelog:
 
     @classmethod
     def of(cls, target: Target, place: str | None) -> TableChangelog:
-        """Return the changelog at a place, or beside the table's files. Raises NOT_SUPPORTED for the latter if external."""
+        """Return the changelog at a place, or beside the table's files; NOT_SUPPORTED for an external table."""
         definition = target.definition
         if place is None and definition.external:
             raise TrinityError(
@@ -47,7 +47,7 @@ class TableChangelog:
         return _tag(self.id, _kind(self.producer), entry.commit_id)
 
     def rows_tag(self, entry: HistoryEntry) -> str:
-        """Return the text that distinguishes a version's merged rows from its changes, and from others with its number."""
+        """Return the text that tells a version's merged rows from its changes, and from others of its number."""
         return _tag(self.id, "rows", entry.commit_id)
 
     def find(self, entries: Iterable[HistoryEntry]) -> dict[int, KeptChanges]:

@@ -32,7 +32,7 @@ def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequenc
         steps: at least one, in their order.
         columns: the columns of the feed.
         net: True to cancel out a row that one version adds and another removes; a change then belongs to the last
-        version that touched its row.
+            version that touched its row.
     """
     moved = reduce(DataFrame.unionByName, [_moved(spark, step, columns) for step in steps])
     rows = moved.selectExpr(VERSION, _ROW, _COUNT, f"{comparable_image(columns, _ROW)} AS {_SAME}")

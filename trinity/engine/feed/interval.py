@@ -79,8 +79,8 @@ def interval(target: Target, history: list[HistoryEntry], start: Bound, end: Bou
         end: the upper bound.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a version that is not readable, naming the oldest and newest one; for a start
-        after the end.
+        TrinityError: INVALID_ARGUMENTS for a version that is not readable, naming the oldest and the newest one; for a
+            start after the end.
     """
     first = _place(target, history, start, first=True)
     behind = len(history) if end is None else _place(target, history, end, first=False)

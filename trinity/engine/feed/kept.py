@@ -49,7 +49,7 @@ def keep(
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that cannot be read, or whose predecessor cannot, unless its
-        changes are on disk; NOT_SUPPORTED for an external table without a place; errors of writing files.
+            changes are on disk; NOT_SUPPORTED for an external table without a place; errors of writing files.
     """
     from trinity.calls.spark import spark_errors
 

@@ -25,7 +25,7 @@ class Reached:
     Attributes:
         version: its number.
         commit: the first hexadecimal digits of the hash of the commit's id; empty where an older release of Trinity
-        stored the place.
+            stored the place.
     """
 
     version: int

@@ -77,7 +77,7 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for the oldest readable version, unless it made the table: the version before it
-        is not known; NOT_SUPPORTED where another table took the name in between.
+            is not known; NOT_SUPPORTED where another table took the name in between.
     """
     if before is None and entries and entries[0].operation != "create":
         raise TrinityError(

@@ -1,1 +1,1 @@
-"""Spark as Trinity uses it: starting it, its settings, types and errors, and what a text of SQL reaches."""
+"""Spark as Trinity uses it: its start, settings and types, and the reach of SQL text."""

@@ -1,8 +1,8 @@
-"""Questions that pyspark asks the JVM with every Column, and need not.
+"""Needless calls that pyspark makes into the JVM with every Column.
 
-Each time that pyspark names a class, py4j looks for it by its short name first, in every JAR on the path; and each
-time that it calls a static method, py4j asks whether there is one. And with every Column it tells the JVM which line
-of the program made it, in six calls for one. Together that was more than half of the calls of a small statement.
+Each time that pyspark names a class, py4j first looks for its short name in every JAR on the path. Each time that it
+calls a static method, py4j asks whether there is one. With every Column it tells the JVM which line of the program
+made it, in six calls instead of one. Together that was more than half of the calls of a small statement.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
     "org.apache.spark.sql.classic.SparkSession": ("getActiveSession",),
     "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin": ("set", "clear"),
 }
-"""Classes by the names that pyspark has for them, and their static methods."""
+"""Class, by the name that pyspark uses -> its static methods."""
 
 
 def remember_classes(spark: SparkSession) -> None:
-    """Lets this process's gateway keep the classes; a name that this pyspark does not know is left alone."""
+    """Let this process's gateway keep the classes; a name that this pyspark does not know is left alone."""
     from py4j.java_gateway import JavaClass
 
     jvm = spark._jvm
@@ -51,9 +51,9 @@ _before: bool | None = None
 
 @contextmanager
 def without_call_sites() -> Iterator[None]:
-    """Columns that are made meanwhile do not tell the JVM which line made them: it would be one of Trinity's.
+    """Make Columns meanwhile without telling the JVM which line made them: it would be one of Trinity's.
 
-    pyspark has one switch for the process, read once; so those of other threads go without for that time too.
+    pyspark has one switch for the whole process, so Columns of other threads go without it for that time, too.
     """
     from pyspark.errors import utils as untyped
 

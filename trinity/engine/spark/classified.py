@@ -1,4 +1,4 @@
-"""JARs with a classifier, which Spark's own packages cannot name: by Ivy, which is among pyspark's JARs."""
+"""JARs with a classifier, fetched by the Ivy among pyspark's JARs: ``spark.jars.packages`` cannot name them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _DEPENDENCY: Final = (
 
 
 def fetch_classified(packages: Iterable[str], folder: Path, settings: str | None) -> list[str]:
-    """The files of packages ``group:artifact:version:classifier``, without what they need in turn.
+    """Return the files of packages ``group:artifact:version:classifier``, without their dependencies.
 
     Args:
-        packages: those.
+        packages: the packages.
         folder: where the files are put.
-        settings: Ivy's own file of settings, as of a mirror; Maven Central without one.
+        settings: Ivy's own settings file, as for a mirror; Maven Central without one.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID when they cannot be had.
+        TrinityError: CONFIGURATION_INVALID when they cannot be fetched.
     """
     wanted = [package.split(":") for package in packages]
     if not wanted:

@@ -1,7 +1,7 @@
-"""Expressions that come as text: each is one expression, and one that is stored with a table is Spark's alone (N2).
+"""Checks of expressions given as text: each is one expression; one stored with a table uses Spark's own alone (N2).
 
 A DEFAULT or a CHECK runs whenever rows are written, whoever writes them, and another engine may have put it into the
-table. So it is judged as it is defined and before it is used, by the rules that Spark has for a column's default.
+table. So it is checked when it is defined and before it is used, by Spark's rules for a column's default.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ _NOW: Final = frozenset({
     "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
     "current_user", "localtime", "localtimestamp", "session_user", "user",
 })  # fmt: skip
-"""Words that Spark takes for names until it finds no such column."""
+"""Functions without parentheses: Spark parses them as names, and finds later that there is no such column."""
 
 
 class Parsed(Protocol):
-    """An expression, as far as it is looked into."""
+    """What the checks need to know of an expression."""
 
     def has_subquery(self) -> bool:
-        """True when it holds a query."""
+        """Return True when it holds a query."""
 
     def hides(self) -> bool:
-        """True when a comment may hide a part of it."""
+        """Return True when a comment may hide a part of it."""
 
     def makes_names(self) -> bool:
-        """True when it makes a name out of text."""
+        """Return True when it makes a name out of text."""
 
     def functions(self) -> Iterator[str]:
-        """The names of the functions that it calls."""
+        """Yield the names of the functions that it calls."""
 
 
 def one_expression(spark: SparkSession, text: str, what: str) -> Parsed:
-    """The text as Spark parses it.
+    """Return the text as Spark parses it.
 
     Args:
         spark: the session.
@@ -68,7 +68,7 @@ def one_expression(spark: SparkSession, text: str, what: str) -> Parsed:
         what: what it is, for messages.
 
     Raises:
-        TrinityError: SYNTAX_ERROR for anything else than one expression: none, several, one with a name of its own.
+        TrinityError: SYNTAX_ERROR for anything else than one expression: none, several, one with an alias.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -99,7 +99,7 @@ class _ParsedBySpark:
         return bool(self._tree.containsPattern(patterns.PLAN_EXPRESSION()))
 
     def hides(self) -> bool:
-        return False  # Spark's parser has seen to its comments
+        return False  # Spark's parser has dealt with comments
 
     def makes_names(self) -> bool:
         return any(kind == "ExpressionWithUnresolvedIdentifier" for kind, _ in self._nodes())
@@ -118,16 +118,16 @@ class _ParsedBySpark:
 
 
 def refuse_subquery(parsed: Parsed, text: str, what: str) -> None:
-    """Raises NOT_SUPPORTED for an expression that holds a subquery."""
+    """Raise NOT_SUPPORTED for an expression that holds a subquery."""
     if parsed.has_subquery():
         raise _refusal(what, text, "has a subquery")
 
 
 def check_stored(spark: SparkSession, text: str, what: str) -> None:
-    """Refuses an expression that no table may keep.
+    """Refuse an expression that no table may keep.
 
     Args:
-        spark: the session, whose functions are asked.
+        spark: the session, whose functions are looked up.
         text: the expression.
         what: what it is, for messages.
 
@@ -146,11 +146,11 @@ def _judge(spark: SparkSession, text: str, what: str) -> None:
 
 
 def check_constant(spark: SparkSession, text: str, what: str) -> None:
-    """Refuses what no DEFAULT may be. Arguments as for :func:`check_stored`.
+    """Refuse an expression that no DEFAULT may be. Arguments as for :func:`check_stored`.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for what is not one value, the same for each row of a statement, and as
-            :func:`check_stored`; COLUMN_NOT_FOUND, TYPE_MISMATCH, ... for what Spark cannot resolve.
+        TrinityError: NOT_SUPPORTED for one that does not yield the same single value for each row of a statement, and
+            as :func:`check_stored`; COLUMN_NOT_FOUND, TYPE_MISMATCH, ... for one that Spark cannot resolve.
     """
     _constant.get(text, lambda: _judge_constant(spark, text, what))
 
@@ -172,11 +172,11 @@ def _judge_constant(spark: SparkSession, text: str, what: str) -> None:
 
 
 def is_deterministic(rows: DataFrame, text: str) -> bool:
-    """True when a frame gives the same answer each time.
+    """Return True when a frame gives the same answer each time.
 
     Args:
         rows: the frame.
-        text: the expression that it was made of, whose parts may vary.
+        text: the expression that the frame was made from.
     """
     if is_remote(rows):
         return not varies(text)
@@ -207,7 +207,7 @@ def _check_functions(spark: SparkSession, parsed: Parsed, text: str, what: str) 
 
 
 def _is_own(spark: SparkSession, name: str) -> bool:
-    """True when a name is of a function of Spark's own that reaches nothing beyond its arguments."""
+    """Return True for the name of Spark's own function that reaches nothing beyond its arguments."""
     if name.lower() in FUNCTIONS:
         return False
     if is_remote(spark):

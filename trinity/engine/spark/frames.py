@@ -18,15 +18,15 @@ __all__ = ["local_frame"]
 
 
 def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-    """A DataFrame of a few rows that the driver made.
+    """Return a DataFrame of a few rows of the driver's.
 
-    They reach Spark as Arrow data: of a list of Python rows pyspark makes an RDD, which Python workers turn into rows
-    whenever it is looked at.
+    They reach Spark as Arrow data. From a list of Python rows pyspark would make an RDD, which Python workers turn into
+    rows at each use.
 
     Args:
         spark: the session.
-        columns: name -> type, as a column's.
-        rows: one tuple of Python values per row; of a map its items.
+        columns: name -> type, as that of a column.
+        rows: one tuple of Python values per row; a map as its items.
     """
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
     values = zip(*rows, strict=True) if rows else ([] for _ in columns)

@@ -1,8 +1,8 @@
-"""Spark's reads by keys that a catalog hands out for one table.
+"""Spark's reads with keys that a catalog hands out for one table.
 
-S3A has one key for a bucket, and keeps the client that it has made with it. So each key has a scheme of its own, which
-makes a client of its own; and the settings of its scan say its names alone, which stand in the plan. What they stand
-for is in the configuration of Hadoop's file systems, from where Spark brings it to its executors.
+S3A has one key for a bucket, and keeps the client that it made with it. So each key gets a scheme of its own, and with
+it a client of its own. The settings of a scan are shown in its plan, and so have placeholders for keys only. The keys
+themselves are in the configuration of Hadoop's file systems, which Spark brings to its executors.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ _OF_ICEBERG: Final = {
     ),
 }
 GRANTED: Final = SparkRequirements(packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG)
-"""The requirement of catalogs that hand out keys: by these Iceberg's own reader reads what others made."""
+"""The requirement of catalogs that hand out keys: with these JARs Iceberg's own reader reads tables of others."""
 
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _SECRET: Final = ("access.key", "secret.key", "session.token")
 _KEPT: Final = "trinity.granted"
 """The beginning of the names of the settings that hold keys."""
 _UNTOLD_MS: Final = 12 * 60 * 60 * 1000
-"""The time for which a key is held from its last use on whose end nobody tells."""
+"""How long a key without a known end is kept after its last use."""
 _until: Final[dict[int, tuple[int, str, Reach]]] = {}
 _mutex: Final = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Reach:
-    """The way of Spark's reader to some files.
+    """How Spark's reader reaches some files.
 
     Attributes:
-        options: its options.
-        scheme: that of the files' URIs; None where Spark reaches the files as it does others.
+        options: the reader's options.
+        scheme: the scheme of the files' URIs; None where they need no special one.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
     scheme: str | None = None
 
     def name(self, path: str) -> str:
-        """The file's name for Spark's reader."""
+        """Return the file's name for Spark's reader."""
         found = Location.of(path).for_spark
         return found if self.scheme is None else f"{self.scheme}:{found.partition(':')[2]}"
 
 
 def reach(spark: SparkSession, paths: Sequence[str]) -> Reach:
-    """The way to files of one table, from now on.
+    """Return how Spark reaches files of one table, and let it do so from now on.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for files whose keys are several.
+        TrinityError: NOT_SUPPORTED for files with more than one key; CONFIGURATION_INVALID over Spark Connect.
     """
     if not (any_granted() and paths and in_bucket(paths[0])):
         return Reach()
@@ -96,7 +96,7 @@ def _told(spark: SparkSession, key: Granted, bucket: str) -> Reach:
         if name in _SECRET:
             kept = f"{_KEPT}.{key.number}.{name}"
             hadoop.set(kept, value)
-            meant = f"${{{kept}}}"  # Hadoop puts in what it stands for
+            meant = f"${{{kept}}}"  # Hadoop puts the value in its place
         options[f"fs.s3a.bucket.{bucket}.{name}"] = meant
     patience = kind_of("s3:").hadoop_patience(f"s3://{bucket}")
     options |= {name: value for name, value in patience.items() if hadoop.get(name) is None}
@@ -111,7 +111,7 @@ def _told(spark: SparkSession, key: Granted, bucket: str) -> Reach:
 
 
 def _let_go(java: Any, hadoop: Any, uri: str, reached: Reach) -> None:
-    """Closes a client whose key has ended, in this process, and forgets the key."""
+    """Close this process's client whose key has ended, and forget the key."""
     conf = java.org.apache.hadoop.conf.Configuration(hadoop)
     for name, value in reached.options.items():
         conf.set(name, value)

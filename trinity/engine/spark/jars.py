@@ -1,4 +1,4 @@
-"""JARs of packages: resolved once by Ivy, known from then on, and put on the class path of Spark's JVM."""
+"""JARs of packages: resolved once by Ivy, then cached, and put on the class path of Spark's JVM."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["add_jars", "find_jars"]
 
 
 def find_jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
-    """Return the files of packages and of all that they need: known from an earlier run, or resolved now by Ivy.
+    """Return the files of packages and of all that they need: cached by an earlier run, or resolved now by Ivy.
 
-    They are given to Spark as ``spark.jars``. As ``spark.jars.packages`` they would end on the path of the Python
-    workers too, where each is searched for modules.
+    They are given to Spark as ``spark.jars``. As ``spark.jars.packages`` they would also be on the path of the Python
+    workers, which search each for modules.
 
     Args:
         packages: coordinates, as :class:`~trinity.spi.SparkRequirements` has them.
-        settings: those of Spark, with what is left out and where packages come from.
+        settings: Spark's settings, with the excluded packages and the repositories.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID where they cannot be had.
+        TrinityError: CONFIGURATION_INVALID where they cannot be resolved.
     """
     cache = _cache_file(packages)
     jars = _cached_jars(cache)
@@ -41,7 +41,7 @@ def find_jars(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[st
 
 
 def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
-    """Has spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
+    """Let spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
     from pyspark import java_gateway
 
     from trinity.spark_names import SparkConf
@@ -53,7 +53,7 @@ def _resolved(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[st
         try:
             gateway = launch(conf)
             break
-        except Exception as error:  # the launcher's gateway dies with the resolution: a bare RuntimeError
+        except Exception as error:  # a bare RuntimeError: the launcher's gateway dies with a failed resolution
             if attempt == 3:
                 raise TrinityError(
                     "CONFIGURATION_INVALID",
@@ -75,7 +75,7 @@ def _cache_file(packages: tuple[str, ...]) -> Path:
 
 
 def _cached_jars(cache: Path) -> list[str] | None:
-    """The JAR files of an earlier resolution, if all are still there: Spark then starts without a network."""
+    """Return the JAR files of an earlier resolution, if all still exist: Spark then starts without a network."""
     try:
         jars: list[str] = json.loads(cache.read_text())
     except (OSError, ValueError):
@@ -84,7 +84,7 @@ def _cached_jars(cache: Path) -> list[str] | None:
 
 
 def add_jars(jvm: Any, jars: Iterable[str]) -> None:
-    """Put files on the class path of a JVM that runs already, as ``spark.jars`` are when it is started."""
+    """Put files on the class path of a running JVM, as ``spark.jars`` are at its start."""
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     known = {str(url.getPath()) for url in loader.getURLs()}
     for jar in jars:

@@ -1,4 +1,4 @@
-"""A Spark with what the formats need: settings, JARs resolved once, and checks that name what is missing."""
+"""A Spark with all that the formats need: settings, JARs, and checks that name what is missing."""
 
 from __future__ import annotations
 
@@ -30,47 +30,47 @@ __all__ = ["check_spark", "local_spark", "remote_url"]
 _JAVA: Final = 17
 _LISTS: Final = ("spark.sql.extensions", "spark.jars")
 _JOINED: Final = (*_LISTS, "spark.jars.excludes")
-"""Comma lists, of which a Spark that is started gets what everybody has in it."""
+"""Settings that are comma lists: a Spark that is started gets the items of all parties."""
 _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.log.level": "ERROR",
-    # what a task costs before it begins: see the module, whose pyspark is that of this machine's Spark
+    # makes tasks begin sooner; the module's pyspark is that of this machine's Spark
     "spark.python.daemon.module": "trinity.engine.spark.worker_daemon",
 }
-"""Settings for one machine; on a cluster they are as Spark has them."""
+"""Settings for one machine; a cluster keeps Spark's own."""
 _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timeType.enabled": "true",
-    "spark.sql.variable.substitute": "false",  # as it is held for every statement (N2)
+    "spark.sql.variable.substitute": "false",  # as every statement holds it (N2)
     # one sorted file per bucket: the merged read's join needs no sort of the base
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
-    # of up to so many keys Spark looks for each in the index of pages; of more for what is between first and last
+    # Spark looks up to so many keys up in the page index, one by one; of more keys only the range
     "spark.sql.parquet.pushdown.inFilterThreshold": "256",
     # list the files of a hundred commits on the driver; a Spark job for that costs more
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
-    # a query that is to end when all is read does so after a crash, too, for a source written in Python
+    # a query with availableNow then ends after a crash, too, for a source written in Python
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
-    # 40 ms of a TCP socket's delayed acknowledgements
+    # saves 40 ms of a TCP socket's delayed acknowledgements
     **({"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}),
 }
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
-"""Variable by which spark-submit tells a program of the JVM that it has started."""
+"""Environment variable by which spark-submit tells a program of the JVM that it started."""
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _STACK: Final = "-Xss8m"
-"""Java's stack: with the default one streams fail now and then by a StackOverflowError that no query reports."""
+"""Size of Java's stack. With the default streams sometimes fail by a StackOverflowError that no query reports."""
 _starting = threading.Lock()
 
 
 @dataclass(frozen=True)
 class _Own:
-    """The Spark that Trinity has started in this process.
+    """The Spark that Trinity started in this process.
 
     Attributes:
         context: its context.
-        requirements: what it has been started with, and given since.
-        settings: the caller's own.
+        requirements: the requirements that it was started with, and given since.
+        settings: the caller's own settings.
     """
 
     context: SparkContext
@@ -82,16 +82,16 @@ _own: _Own | None = None
 
 
 def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str, str]) -> SparkSession:
-    """This process's Spark: the running one when it has what is needed, else a new one.
+    """Return this process's Spark: the running one when it has what is needed, else a new one.
 
     The new one is local, unless the settings name another master, or a server of Spark Connect (``spark.remote``, or
-    ``SPARK_REMOTE`` in the environment). In a program that ``spark-submit`` runs it is what
-    that was told: its JVM runs already, so that JARs are its affair. A running one that Trinity has started gets the
-    JARs that it lacks, and is started again where it lacks settings.
+    ``SPARK_REMOTE`` in the environment). In a program that ``spark-submit`` runs, it is as that was configured: its JVM
+    runs already, so ``spark-submit`` has to bring the JARs. A running one that Trinity started gets the JARs that it
+    lacks, and is started again where it lacks settings.
 
     Args:
-        requirements: of every format that is in use.
-        settings: the caller's own Spark settings, stronger than those of ``spark-submit``, and these than Trinity's.
+        requirements: the requirements of every format in use.
+        settings: the caller's own Spark settings. They override those of ``spark-submit``, and these Trinity's.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID with the remedy: no Java, an old one, no network for the JARs, a server
@@ -140,17 +140,17 @@ def _start_own(requirements: Sequence[SparkRequirements], settings: Mapping[str,
 
 
 def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkRequirements]) -> SparkSession:
-    """Return Trinity's own Spark with what further catalogs need.
+    """Return Trinity's own Spark with all that further catalogs need.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID where it has to be started again, and the caller's own work runs in it.
+        TrinityError: CONFIGURATION_INVALID where it must be started again while the caller's own work runs in it.
     """
     global _own
     lacking = _lacking_settings(running, requirements)
     if not lacking and not _lacking_jars(running, requirements):
         return running
     every = [*own.requirements, *(need for need in requirements if need not in own.requirements)]
-    jars = _jars_of(every, own.settings)  # before anything ends: they may not be had
+    jars = _jars_of(every, own.settings)  # this may fail: so it comes before anything is stopped
     if lacking:
         _check_idle(running, lacking)
         running.stop()
@@ -185,23 +185,23 @@ def _jars_of(requirements: Sequence[SparkRequirements], settings: Mapping[str, s
 
 
 def remote_url(settings: Mapping[str, str]) -> str | None:
-    """The server of Spark Connect that settings or the environment name, as pyspark takes it."""
+    """Return the server of Spark Connect that settings or the environment name, as pyspark takes it."""
     return settings.get("spark.remote") or os.environ.get("SPARK_REMOTE")
 
 
 def _wanted(requirements: Sequence[SparkRequirements], given: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a new Spark.
+    """Return the settings of a new Spark.
 
     Args:
-        requirements: what formats and stores need.
-        given: settings that are stronger, the master among them; lists have both.
+        requirements: the requirements of formats and stores.
+        given: settings that override, the master among them; lists get the items of both.
     """
     local = given.get("spark.master", "local").startswith("local")
     return _with({**(_LOCAL if local else {}), **_DEFAULTS, **_joined(requirements)}, given)
 
 
 def _with(settings: Mapping[str, str], stronger: Mapping[str, str]) -> dict[str, str]:
-    """Settings, and stronger ones; lists have both."""
+    """Return settings, overridden by stronger ones; lists get the items of both."""
     found = {**settings, **stronger}
     for key in _JOINED:
         if key in settings and key in stronger:
@@ -210,7 +210,7 @@ def _with(settings: Mapping[str, str], stronger: Mapping[str, str]) -> dict[str,
 
 
 def _submitted_settings() -> dict[str, str]:
-    """The settings that ``spark-submit`` has been given."""
+    """Return the settings that ``spark-submit`` was given."""
     from trinity.spark_names import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
@@ -218,11 +218,11 @@ def _submitted_settings() -> dict[str, str]:
 
 
 def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) -> None:
-    """Says precisely what a Spark that the caller brought lacks.
+    """Check that a Spark that the caller brought lacks nothing.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID listing every missing JAR and setting; those of a server of Spark Connect
-            cannot be looked at. The same where its workers run another Python.
+        TrinityError: CONFIGURATION_INVALID listing every missing JAR and setting, or where its workers run another
+            Python. A server of Spark Connect is not checked.
     """
     if is_remote(spark):
         return
@@ -271,7 +271,7 @@ def _joined(requirements: Iterable[SparkRequirements]) -> dict[str, str]:
 
 
 def _with_stack(settings: dict[str, str]) -> dict[str, str]:
-    """With room on Java's stacks, unless the caller's own options say how much."""
+    """Return settings with room on Java's stacks, unless the caller's own options set their size."""
     options = settings.get(_JAVA_OPTIONS, "")
     return settings if "-Xss" in options else {**settings, _JAVA_OPTIONS: f"{_STACK} {options}".strip()}
 

@@ -1,4 +1,4 @@
-"""Spark's way to buckets: settings of Hadoop's file systems for each bucket in use, and the same for Python's workers.
+"""How Spark reaches buckets: Hadoop's file systems and the Python workers get settings for each bucket in use.
 
 Keys go into the configuration of Hadoop's file systems and into the environment of the workers, neither of which is
 part of a plan.
@@ -28,12 +28,12 @@ __all__ = ["prepare_buckets", "requirements_of"]
 
 
 def requirements_of(buckets: Iterable[str]) -> list[SparkRequirements]:
-    """The requirements of catalogs in buckets: those of their kinds, each once."""
+    """Return the requirements of catalogs in buckets: those of the kinds of store, each once."""
     return [kind.spark for kind in dict.fromkeys(map(kind_of, buckets))]
 
 
 def prepare_buckets(spark: SparkSession, buckets: Mapping[str, StoreOptions]) -> None:
-    """Has Spark reach buckets as their options say, from the next statement on; other buckets are left alone.
+    """Let Spark reach buckets as their options say, from the next statement on; other buckets are left alone.
 
     Raises:
         TrinityError: NOT_SUPPORTED for options that a file system of Hadoop's does not know; CONFIGURATION_INVALID
@@ -69,14 +69,14 @@ def _check_needs(hadoop: Any, buckets: Mapping[str, StoreOptions]) -> None:
 
 
 def _agreed(buckets: Mapping[str, StoreOptions]) -> dict[str, dict[str, str]]:
-    """The settings for each bucket, which do not contradict those for another one in use."""
+    """Return the settings for each bucket, which must not contradict those for another one in use."""
     found = {store: _settings(store, options) for store, options in buckets.items()}
     clash: tuple[str, str] | None = None
     for other, options in buckets_in_use().items():
         for store, wanted in found.items():
             if other == store or kind_of(other) is not kind_of(store):
                 continue
-            with suppress(TrinityError):  # one that Spark cannot reach is that session's affair
+            with suppress(TrinityError):  # the other session deals with a bucket that Spark cannot reach
                 theirs = _settings(other, options)
                 if wanted.keys() & theirs.keys() and wanted != theirs:
                     clash = store, other
@@ -94,12 +94,12 @@ def _settings(store: str, options: StoreOptions) -> dict[str, str]:
 
 
 def _forget_clients(java: Any, hadoop: Any, store: str) -> None:
-    """Closes the clients with the old keys, which are kept otherwise: Spark's own, and that of Iceberg's reader."""
+    """Close the cached clients with the old keys: Spark's own, and that of Iceberg's reader."""
     from py4j.protocol import Py4JJavaError
 
     both = java.org.apache.hadoop.conf.Configuration(hadoop)
     both.setIfUnset(*HADOOP_S3)
     kind, authority = kind_of(store), store.partition(":")[2]
     for scheme in dict.fromkeys((kind.hadoop_scheme, kind.scheme)):
-        with suppress(Py4JJavaError):  # one that cannot be made anew was not kept
+        with suppress(Py4JJavaError):  # a client that cannot be made was not cached
             java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI(f"{scheme}:{authority}/"), both).close()

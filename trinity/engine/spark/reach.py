@@ -1,7 +1,7 @@
 """The reach of a text of SQL beyond the rows of tables: code, files, commands (N2).
 
-Spark's own parser decides what is in a text. It is asked only of one that holds a word which such a thing needs, or
-that is no plain query; of any other nothing is asked.
+Spark's own parser decides what is in a text. It is asked only where a text holds a word that such a reach needs, or is
+no plain query.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _SUSPECT: Final = re.compile(
     r"|\.\s*`[^`]*[/\\:.]|`[^`]*[/\\:.][^`]*`\s*(?:\.|--|/\*)",
     re.IGNORECASE,
 )
-"""A name that reaches, or one that is a path or a class."""
+"""A name that may reach beyond rows, or that may be a path or a class."""
 _SCRIPT: Final = re.compile(r"\b(?:transform|map|reduce)\b", re.IGNORECASE)
 _USING: Final = re.compile(r"\busing\b", re.IGNORECASE)
 _QUERY: Final = re.compile(
     r"[\s(]*(?:(?:select|values)\b|(?:with|from|table)\b(?!.*\b(?:insert|merge|update|delete)\b))",
     re.IGNORECASE | re.DOTALL,
 )
-"""Spark has no statement but a query that begins so."""
+"""The beginning of a query; no other statement of Spark's begins so."""
 _LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 _COMMANDS: Final = frozenset({
     "CacheTable", "CacheTableAsSelect", "ClearCacheCommand$", "CreateVariable", "CreateViewCommand", "DescribeColumn",
@@ -53,25 +53,25 @@ _COMMANDS: Final = frozenset({
     "ExplainCommand", "RefreshFunction", "RefreshTable", "ResetCommand", "SetCatalogCommand", "SetCommand",
     "SetVariable", "UncacheTable",
 })  # fmt: skip
-"""Spark's commands that reach nothing which a query does not; so do those that begin with Show."""
+"""Spark's commands that reach no more than a query does, as do those that begin with Show."""
 _OTHERS: Final = frozenset({
     "Call", "CompoundBody", "DescribeDeltaHistory", "InsertIntoDir", "RestoreTableStatement",
     "UnresolvedExecuteImmediate",
 })  # fmt: skip
 """Statements that Spark does not count among its commands."""
 _INNER: Final = {"ExplainCommand": "logicalPlan", "DescribeQueryCommand": "plan"}
-"""Commands whose query is none of their children -> its name."""
+"""Command whose query is not among its children -> the query's name."""
 _NAMED: Final = frozenset({"UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedView"})
 _SETTINGS: Final = re.compile(r"spark\.(?:sql|databricks\.delta)\.(?!catalog\.)(?!.*(?:class|python)$).+|time\s*zone")
-"""Settings that reach nothing; others go to the file systems, or load a class."""
+"""Settings that reach nothing; others configure file systems, or load a class."""
 
 
 def reach_of_statement(spark: SparkSession, text: str) -> str | None:
-    """The reach of a statement beyond rows, as the beginning of a sentence; None when it reaches nothing.
+    """Return the reach of a statement beyond rows, as the beginning of a sentence; None when it has none.
 
     Args:
         spark: the session, whose parser is asked.
-        text: the statement, as Spark is to run it. What Spark cannot parse reaches nothing.
+        text: the statement, as Spark runs it. Text that Spark cannot parse reaches nothing.
     """
     closely = _suspect(text)
     if is_remote(spark):
@@ -81,16 +81,16 @@ def reach_of_statement(spark: SparkSession, text: str) -> str | None:
         return None
     try:
         plan = _parsed(spark, text, "parsePlan")
-    except TrinityError:  # which Spark says again
+    except TrinityError:  # Spark raises it again when it runs the text
         return None
     return next(_found(spark, plan, closely), None)
 
 
 def reach_of_expression(spark: SparkSession, text: str) -> str | None:
-    """The reach of an expression beyond rows, its subqueries included. See :func:`reach_of_statement`.
+    """Return the reach of an expression beyond rows, its subqueries included. See :func:`reach_of_statement`.
 
     Raises:
-        TrinityError: SYNTAX_ERROR for a text that might reach something, and is no expression by itself.
+        TrinityError: SYNTAX_ERROR for a text that may reach something, and is no expression by itself.
     """
     if not _suspect(text):
         return None
@@ -117,7 +117,7 @@ def _parsed(spark: SparkSession, text: str, way: str) -> Any:
 
 
 def _found(spark: SparkSession, root: Any, closely: bool) -> Iterator[str]:
-    """The reach of each node of a plan; the expressions in them are looked at ``closely``, or not at all."""
+    """Yield the reach of each node of a plan; only ``closely`` are the nodes' expressions searched too."""
     plans = [root]
     while plans:
         plan = plans.pop()
@@ -160,7 +160,7 @@ def _function(name: str) -> Iterator[str]:
 
 
 def _command(spark: SparkSession, plan: Any, kind: str) -> str | None:
-    """The reach of a command; None for a query's node, and for a command that is let through."""
+    """Return the reach of a command; None for a query's node, and for a command that is allowed."""
     if kind == "SetCommand":
         return _setting(plan)
     if kind in _COMMANDS or kind.startswith("Show"):
@@ -200,7 +200,7 @@ def _node(spark: SparkSession, plan: Any, kind: str) -> str | None:
 
 
 def _is_path(spark: SparkSession, parts: list[str]) -> bool:
-    """True when Spark takes a name for a data source and a path, as in text.`/path`; its own tables come first."""
+    """Return True when Spark reads a name as data source and path, as in text.`/path`; its own tables come first."""
     source, name = parts[-2:]
     if source.lower() not in _FORMATS and not _is_source(spark, source):
         return False
@@ -226,5 +226,5 @@ def _is_source(spark: SparkSession, name: str) -> bool:
 
 
 def elements(sequence: Any) -> list[Any]:
-    """A sequence of Scala's as a list."""
+    """Return a sequence of Scala's as a list."""
     return [sequence.apply(i) for i in range(sequence.size())]

@@ -1,7 +1,7 @@
-"""Spark Connect: a session whose Spark is a server, without a JVM beside Python; what is asked of it otherwise.
+"""Spark Connect: a session whose Spark is a server, without a JVM beside Python; questions that need other ways there.
 
-Its frames are plans that the server analyses anew whenever they are used: what Spark knows of a frame as soon as that
-is made has to be asked for here.
+Its frames are plans that the server analyses anew at each use. Spark beside Python knows facts of a frame as soon as
+that is made; here they have to be asked for.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _MODULE: Final = "pyspark.sql.connect"
 _MANY: Final = 1 << 16
 """Rows of a range, more than any cluster has cores."""
 _cores: Final[Cache[str, int]] = Cache(16)
-"""Id of a session of Spark Connect -> the tasks that its cluster runs side by side."""
+"""Id of a session of Spark Connect -> the number of tasks that its cluster runs in parallel."""
 
 
 def is_remote(of: SparkSession | DataFrame) -> bool:
-    """True for a session, or a frame, of Spark Connect."""
+    """Return True for a session, or a frame, of Spark Connect."""
     return type(of).__module__.startswith(_MODULE)
 
 
 def check_mode(of: Any) -> None:
-    """Refuses a session or frame of Spark Connect in a process whose pyspark is of the other kind.
+    """Refuse a session or frame of Spark Connect in a process whose pyspark is of the other kind.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID: pyspark's functions make columns of one kind in a process.
@@ -58,12 +58,12 @@ def check_mode(of: Any) -> None:
 
 
 def refuse_remote(spark: SparkSession, what: str, instead: str) -> None:
-    """Raises CONFIGURATION_INVALID for a session of Spark Connect, which has no JVM beside it.
+    """Raise CONFIGURATION_INVALID for a session of Spark Connect, which has no JVM beside it.
 
     Args:
         spark: the session.
-        what: what needs the JVM, as the beginning of a sentence.
-        instead: what to do.
+        what: the feature that needs the JVM, as the beginning of a sentence.
+        instead: the remedy.
     """
     if is_remote(spark):
         raise TrinityError(
@@ -72,15 +72,15 @@ def refuse_remote(spark: SparkSession, what: str, instead: str) -> None:
 
 
 def runs_in_process(spark: SparkSession) -> bool:
-    """True where this process is all that there is of Spark: its driver and its only executor."""
+    """Return True where this process is all of Spark: its driver and its only executor."""
     return not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None
 
 
 def parallelism(spark: SparkSession) -> int:
-    """The number of tasks that Spark runs side by side."""
+    """Return the number of tasks that Spark runs in parallel."""
     if not is_remote(spark):
         return int(spark.sparkContext.defaultParallelism)
-    # (a range has as many parts, which no setting of a server's tells otherwise)
+    # a range has as many partitions; no setting of a server tells the number
     session: Any = spark
     return _cores.get(str(session.session_id), lambda: _parts(spark))
 
@@ -92,7 +92,7 @@ def _parts(spark: SparkSession) -> int:
 
 
 def is_temp_view(spark: SparkSession, name: str) -> bool:
-    """True when a one-part name is a temporary view of the session."""
+    """Return True when a one-part name is a temporary view of the session."""
     if not is_remote(spark):
         session: Any = spark
         return bool(session._jsparkSession.sessionState().catalog().getTempView(name).isDefined())
@@ -107,7 +107,7 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
 
 
 def alias_of(frame: DataFrame) -> str | None:
-    """The alias that a frame was given, as in ``df.alias("updates")``."""
+    """Return the alias that a frame was given, as in ``df.alias("updates")``."""
     made: Any = frame
     if is_remote(frame):
         return str(made._plan._alias) if type(made._plan).__name__ == "SubqueryAlias" else None
@@ -116,7 +116,7 @@ def alias_of(frame: DataFrame) -> str | None:
 
 
 def plan_text(frame: DataFrame) -> str:
-    """Spark's physical plan."""
+    """Return Spark's physical plan."""
     made: Any = frame
     if is_remote(frame):
         return str(made._explain_string()).rstrip("\n")
@@ -124,13 +124,13 @@ def plan_text(frame: DataFrame) -> str:
 
 
 def query_over(spark: SparkSession, text: str, views: Mapping[str, DataFrame]) -> DataFrame:
-    """The frame of a statement.
+    """Return the frame of a statement.
 
     Args:
         spark: the session.
         text: the statement.
-        views: temporary views that it reads, and that go away after it, with their rows: a frame of Spark Connect
-            takes them along, since it would look for them whenever it is used.
+        views: temporary views that it reads and that are dropped after it, with their rows. A frame of Spark Connect
+            takes them along, since it would look for them at each use.
     """
     if not is_remote(spark) or not views:
         return analysed(spark.sql(text))
@@ -142,7 +142,7 @@ def query_over(spark: SparkSession, text: str, views: Mapping[str, DataFrame]) -
 
 
 def analysed(frame: DataFrame) -> DataFrame:
-    """The frame, found right: Spark raises what is wrong with it now, and not when it is collected."""
+    """Return the frame, analysed: Spark raises errors in it now, and not when it is collected."""
     if is_remote(frame):
         _ = frame.schema
     return frame

@@ -1,8 +1,8 @@
-"""A session of Spark Connect that the caller brought: its server is found to know Trinity, and to see the same files.
+"""A session of Spark Connect that the caller brought: checks that its server has Trinity, and sees the same files.
 
-A catalog's tables are committed from here and their files written there. A server with disks of its own, or whose own
-settings lead to another store, would write files that nobody who reads the table's metadata can find; so it is asked
-before anything is written.
+A catalog's tables are committed from here, and their files are written there. A server with disks of its own, or with
+settings for another store, would write files that no reader of the table's metadata can find. So it is checked before
+anything is written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["RemoteCatalog", "open_remote", "prepare_remote"]
 _PORT: Final = 15002
 _PATIENCE_S: Final = 10
 _SEEN: Final = "_trinity/seen"
-"""An object of a warehouse in a bucket, whose text no other one has."""
+"""An object in a bucket's warehouse, whose text is unique."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class RemoteCatalog:
     Attributes:
         name: its name.
         module: the package of its format.
-        folder: the place of its tables on a disk or in a bucket, as far as the session knows it.
-        needs_jvm: whether its tables there are worked on through Spark's JVM.
+        folder: the place of its tables on a disk or in a bucket; None where the session does not know it.
+        needs_jvm: True when its tables there are changed through Spark's JVM.
     """
 
     name: str
@@ -50,10 +50,10 @@ class RemoteCatalog:
 
 
 def open_remote(url: str) -> SparkSession:
-    """The session of a server that is named by its address, ``sc://host:15002``.
+    """Return the session of the server at an address, ``sc://host:15002``.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID where nothing answers: pyspark would ask for ten minutes.
+        TrinityError: CONFIGURATION_INVALID where nothing answers: pyspark would try for ten minutes.
     """
     from trinity.spark_names import SparkSession
 
@@ -72,7 +72,7 @@ def open_remote(url: str) -> SparkSession:
 
 
 def prepare_remote(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
-    """Finds a session of Spark Connect able to serve catalogs, and gives it the settings that Trinity needs.
+    """Check that a session of Spark Connect can serve catalogs, and give it the settings that Trinity needs.
 
     Args:
         spark: the session.
@@ -95,7 +95,7 @@ def prepare_remote(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> No
 
 
 def _ask(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
-    """One task on the server, which imports what tasks need and looks for what was put beside the tables."""
+    """Run one task on the server, which imports what tasks need and looks for the marks beside the tables."""
     modules = list(dict.fromkeys(["trinity", *(catalog.module for catalog in catalogs)]))
     marks = [found for folder in dict.fromkeys(c.folder for c in catalogs if c.folder) if (found := _mark(folder))]
     try:
@@ -110,7 +110,7 @@ def _ask(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
 
 
 class _Mark(NamedTuple):
-    """An object beside a catalog's tables, by whose text they are known to be the same."""
+    """An object beside a catalog's tables, by whose text the server is known to see the same place."""
 
     folder: str
     name: str
@@ -118,9 +118,9 @@ class _Mark(NamedTuple):
 
 
 def _mark(folder: str) -> _Mark | None:
-    """Puts a mark, in a bucket one that stays; None where nothing can be put: nor will a table be changed there.
+    """Put a mark, which stays in a bucket; return None where nothing can be written: no table is changed there either.
 
-    Beside a folder that no table has made yet the mark is in the nearest one above that is there.
+    For a folder that does not exist yet the mark is in the nearest one above that does.
     """
     store, text = ObjectStore(folder), uuid.uuid4().hex
     try:
@@ -152,7 +152,7 @@ def _check_python(found: Mapping[str, Any]) -> None:
 
 
 def _check_spark(spark: SparkSession, mark: _Mark) -> None:
-    """Has Spark itself read the mark, which a bucket shows it by a file system of Hadoop's."""
+    """Let Spark itself read the mark in a bucket, through Hadoop's file system."""
     from trinity.calls.spark import from_spark, quiet
     from trinity.spark_names import PySparkException
 

@@ -1,7 +1,7 @@
-"""Texts of SQL over Spark Connect, which does not show how Spark parses them: what is not told is refused (N2).
+"""SQL texts over Spark Connect, which does not show how Spark parses them: what stays uncertain is refused (N2).
 
-A text is looked at as it stands, so that nothing depends on whether another parser reads it as Spark does: a name that
-stands before a parenthesis counts as a function's wherever it is, even in a literal.
+A text is searched as it stands, so that nothing depends on another parser reading it as Spark does: a name before a
+parenthesis counts as a function's wherever it is, even in a literal.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ _VARYING: Final = frozenset({
 """Spark's functions that do not give the same answer each time."""
 _NAME: Final = re.compile(r"\w+")
 _CLASS: Final = "Class: org.apache.spark.sql.catalyst.expressions."
-"""A line of the description of a function of Spark's own; of one that hides it, the hiding one is described."""
+"""A line in the description of Spark's own functions. A function that hides one of them is described in its place."""
 
 
 @dataclass(frozen=True)
 class RemoteExpression:
-    """An expression by its text.
+    """An expression, judged by its text.
 
     Args:
         text: one expression.
 
     Raises:
-        TrinityError: SYNTAX_ERROR for anything else, and for what cannot be told to be one.
+        TrinityError: SYNTAX_ERROR for any text that is not certainly one expression.
     """
 
     text: str
@@ -77,19 +77,19 @@ class RemoteExpression:
             raise TrinityError("SYNTAX_ERROR", "It cannot be told to be one expression without Spark's own parser.")
 
     def has_subquery(self) -> bool:
-        """True when a query may stand in it."""
+        """Return True when it may hold a query."""
         return bool(_SUBQUERY.search(self.text))
 
     def hides(self) -> bool:
-        """True when a comment, or what looks like one, may hide a part of it."""
+        """Return True when a comment, or what looks like one, may hide a part of it."""
         return bool(COMMENT.search(self.text))
 
     def makes_names(self) -> bool:
-        """True when it may make a name out of text."""
+        """Return True when it may make a name out of text."""
         return "identifier" in self.functions()
 
     def functions(self) -> Iterator[str]:
-        """Names that may be of functions it calls."""
+        """Yield names that may be those of functions it calls."""
         yield from _called(self.text)
 
 
@@ -106,25 +106,25 @@ def _called(text: str) -> Iterator[str]:
 
 
 def varies(text: str) -> bool:
-    """True when an expression may give another answer each time."""
+    """Return True when an expression may give another answer each time."""
     return any(name in _VARYING for name in _called(text))
 
 
 def several_rows(spark: SparkSession, text: str) -> bool:
-    """True when an expression is about more than one row: an aggregate, a window, one that makes rows.
+    """Return True when an expression concerns more than one row: an aggregate, a window, one that makes rows.
 
     Raises:
-        PySparkException: what Spark says of the expression.
+        PySparkException: Spark's error in the expression.
     """
     query = f"SELECT (\n{text}\n)"
-    _ = spark.sql(query).schema  # EXPLAIN tells what is wrong as a part of its answer
+    _ = spark.sql(query).schema  # raises errors, which EXPLAIN would only put into its answer
     plan = str(spark.sql(f"EXPLAIN EXTENDED {query}").collect()[0][0])
     analysed = plan.partition("== Analyzed Logical Plan ==")[2].partition("\n\n== ")[0].strip().splitlines()
     return len(analysed) != 3 or not analysed[1].startswith("Project ") or "OneRowRelation" not in analysed[2]
 
 
 def is_own_function(spark: SparkSession, name: str) -> bool:
-    """True when a name is of a function of Spark's own, and no other one of the session hides it."""
+    """Return True for the name of Spark's own function that no other function of the session hides."""
     from trinity.calls.spark import quiet
     from trinity.spark_names import PySparkException
 
@@ -139,7 +139,7 @@ def is_own_function(spark: SparkSession, name: str) -> bool:
 
 
 def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:
-    """(whether a statement is a command that reaches nothing, what EXPLAIN is about, or the statement itself).
+    """Return (True for a command that reaches nothing, the statement within EXPLAIN, or else the statement itself).
 
     Args:
         text: the statement.
@@ -154,5 +154,5 @@ def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:
 
 
 def unseen(text: str) -> str:
-    """The beginning of a sentence that refuses a text."""
+    """Return the beginning of a sentence that refuses a text."""
     return f"Over Spark Connect nobody sees that '{shown_value(text.strip())}' reaches neither code nor files"

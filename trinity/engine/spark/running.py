@@ -1,4 +1,4 @@
-"""The Spark that runs in this process, if one does: whoever started it, and whatever other threads do meanwhile."""
+"""The Spark that runs in this process, if any, whoever started it and whatever other threads do."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def running_context() -> SparkContext | None:
 
     Spark Connect has no context: its Spark runs elsewhere.
     """
-    # a module that is still imported lacks names, and a context that is still made its JVM's side
+    # while pyspark is being imported it lacks names; while a context is being made it lacks its JVM's side
     context_type = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     context: SparkContext | None = getattr(context_type, "_active_spark_context", None)
     return context if getattr(context, "_jsc", None) is not None else None
 
 
 def running_session() -> SparkSession | None:
-    """Return the session that this process's Spark gives to whoever asks; None without a Spark."""
+    """Return the session that ``getOrCreate`` finds in this process; None without a Spark."""
     if running_context() is None:
         return None
     from trinity.spark_names import SparkSession

@@ -1,7 +1,7 @@
-"""Settings of the user's Spark that change what SQL means: at Spark's defaults while Trinity analyses and writes (N3).
+"""Settings of the user's Spark that change what SQL means: Spark's defaults hold while Trinity analyses, writes (N3).
 
-Spark takes most of them into an expression as it is analysed, so that a lazy DataFrame keeps the meaning that it had
-when it was made, whatever the settings are when it is collected.
+Spark takes most of them into an expression when it is analysed. So a lazy DataFrame keeps the meaning that it had when
+it was made, whatever the settings are when it is collected.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.storeAssignmentPolicy": "ansi",
     "spark.sql.timestampType": "timestamp_ltz",
 }
-"""Settings -> Spark's own defaults, in lower case."""
+"""Setting -> Spark's own default, in lower case."""
 _WANTED: Final[Mapping[str, str]] = {**_DEFAULTS, "spark.sql.variable.substitute": "false"}
-"""Settings -> what they are held at. By default Spark puts a variable in the place of ``${name}``, in literals too."""
+"""Setting -> the value at which it is held. By default Spark replaces ``${name}`` by a variable, in literals too."""
 _LEGACY: Final = "spark.sql.legacy."
 _OWN: Final = frozenset({"spark.sql.legacy.bucketedTableScan.outputOrdering"})
-"""Ours: a legacy setting that says nothing of what SQL means."""
+"""Trinity's own: a legacy setting that does not change what SQL means."""
 _JAVA_TIMES: Final = "spark.sql.datetime.java8API.enabled"
-"""Without it Spark filters files by dates of a calendar that lacks 5 to 14 October 1582; left on."""
+"""Without it Spark filters files by dates of a calendar that lacks 5 to 14 October 1582; it stays on."""
 REMOTE_SETTINGS: Final[Mapping[str, str]] = {"spark.sql.variable.substitute": "false", _JAVA_TIMES: "true"}
-"""Settings that a session of Spark Connect gets when it is given to Trinity, and keeps."""
+"""Settings that a session of Spark Connect gets when Trinity opens it, and keeps."""
 _SET: Final = re.compile(r"^(spark\.sql\.[\w.]+) -> (.*)$", re.MULTILINE)
-"""A setting in the text that Scala makes of a map."""
+"""A setting in Scala's text of a map."""
 _NAME: Final = re.compile(r"^([\w.\-]+) -> ", re.MULTILINE)
 _LONG: Final = 4096
-"""Characters of an answer: from 8 KB on the JVM sends it in two parts, and waits 40 ms between them."""
+"""Most characters of a short answer: from 8 KB on the JVM sends it in two parts, and waits 40 ms in between."""
 _LATE: Final = (
     (
         "spark.sql.legacy.timeParserPolicy",
@@ -66,22 +66,22 @@ _LATE: Final = (
         r"\b(?:map|map_concat|map_from_arrays|map_from_entries|str_to_map|transform_keys)\s*\(",
     ),
 )
-"""Setting that Spark asks only as rows are made -> the functions that it changes."""
+"""Setting that Spark reads only while it makes rows -> the functions that it changes."""
 _lock: Final = threading.Lock()
 _held: Final[dict[str, tuple[int, dict[str, str | None]]]] = {}
-"""JVM session -> how many hold its settings, and what they were before the first."""
+"""JVM session -> the number of holders of its settings, and their values before the first."""
 _others: Final[dict[str, Any]] = {}
-"""JVM session -> the names of its settings that are not SQL's, as a Seq; their values are long, lists of JARs."""
+"""JVM session -> the names, as a Seq, of its settings outside SQL; their values are long, such as lists of JARs."""
 _within: Final[ContextVar[tuple[SparkSession, ...]]] = ContextVar("_within", default=())
-"""The sessions whose settings the caller holds already."""
+"""The sessions whose settings the caller already holds."""
 
 
 @contextmanager
 def pinned(spark: SparkSession) -> Iterator[None]:
-    """Holds the settings that change what SQL means; what others have set comes back after it.
+    """Hold the settings that change what SQL means, and restore the user's afterwards.
 
-    They are at Spark's defaults, but that ``${`` in a text is text (N2). Several threads may hold those of one session.
-    The JVM is asked once, however deep this is nested.
+    They are held at Spark's defaults, except that ``${`` in a text is text (N2). Several threads may hold those of one
+    session. Nested calls ask the JVM only once. Over Spark Connect the settings are checked instead.
     """
     outer = _within.get()
     if any(spark is other for other in outer):
@@ -121,7 +121,7 @@ def _held_settings(spark: SparkSession, session: Any) -> Iterator[None]:
 
 
 def _changed(spark: SparkSession, session: Any, name: str) -> dict[str, str | None]:
-    """The settings that are other than they should be, with their values."""
+    """Return the settings that are other than they should be, with their values."""
     found = dict(_SET.findall(_settings_text(spark, session, name)))
     if found.get(_JAVA_TIMES, "").lower() != "true":
         spark.conf.set(_JAVA_TIMES, "true")
@@ -129,7 +129,7 @@ def _changed(spark: SparkSession, session: Any, name: str) -> dict[str, str | No
 
 
 def _settings_text(spark: SparkSession, session: Any, name: str) -> str:
-    """A line for each setting, of others than SQL's only those that came since a long answer."""
+    """Return a line for each setting; of those outside SQL only the ones that came after a long answer."""
     settings = session.sessionState().conf().getAllConfs()
     if name in _others:
         settings = settings.removedAll(_others[name])
@@ -150,9 +150,9 @@ def _unlike(found: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _check_remote(spark: SparkSession) -> None:
-    """Refuses settings that are other than they should be.
+    """Refuse settings that are other than they should be.
 
-    Over Spark Connect a frame means what they say as it is collected, so that nothing can be held for it.
+    Over Spark Connect a frame is analysed when it is collected, so that no setting can be held for it.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID naming them, and what to do.
@@ -179,10 +179,10 @@ def _release(spark: SparkSession, name: str) -> None:
 
 
 def check_late_settings(spark: SparkSession, text: str) -> None:
-    """Refuses a query whose answer hangs on a setting that Spark asks only when it is collected.
+    """Refuse a query whose answer depends on a setting that Spark reads only when it is collected.
 
     Args:
-        spark: the session, as the user has set it.
+        spark: the session, with the user's own settings.
         text: the query.
 
     Raises:

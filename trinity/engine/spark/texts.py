@@ -1,4 +1,4 @@
-"""CHAR and VARCHAR in Spark, where both are STRING: what is stored, and what Spark pads as it compares (K2)."""
+"""CHAR and VARCHAR in Spark, where both are STRING: what is stored, and what Spark pads in comparisons (K2)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["as_stored", "char_metadata", "with_char"]
 
 _RAW_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
-"""Metadata of a column in which Spark keeps the type that it shows as STRING."""
+"""Key in a column's metadata under which Spark keeps the type that it shows as STRING."""
 
 
 def as_stored(value: SparkColumn, column: Column) -> SparkColumn:
     """Return text as its column stores it: CHAR padded, CHAR and VARCHAR without the blanks beyond their length (K2).
 
-    Text that is too long stays as it is, for the sink to refuse.
+    Text that is too long stays as it is; the sink refuses it.
     """
     return _stored(value, parse_type(column.type))
 
@@ -49,11 +49,11 @@ def _fields(value: SparkColumn, kind: DataType) -> SparkColumn:
 
 
 def with_char(rows: DataFrame, columns: Iterable[Column]) -> DataFrame:
-    """Return rows whose CHAR columns Spark knows as such: it pads what is compared with them (K2).
+    """Return rows whose CHAR columns Spark knows as such: it pads text that is compared with them (K2).
 
     Args:
-        rows: their CHAR columns are text, padded.
-        columns: the table's; those that the rows lack do not matter.
+        rows: rows whose CHAR columns are padded text.
+        columns: the table's columns; those that the rows lack do not matter.
     """
     from trinity.spark_names import F
 
@@ -65,7 +65,7 @@ def with_char(rows: DataFrame, columns: Iterable[Column]) -> DataFrame:
 
 
 def char_metadata(column: Column) -> dict[str, str]:
-    """Return what tells Spark of a column with CHAR, or CHAR within; empty for others."""
+    """Return the metadata by which Spark knows a column with CHAR, or CHAR within; empty for others."""
     kind = parse_type(column.type)
     return {_RAW_TYPE: str(kind)} if _has_char(kind) else {}
 

@@ -21,7 +21,7 @@ __all__ = ["arrow_frame", "arrow_schema", "check_time_type", "spark_type"]
 
 
 def spark_type(text: str) -> str:
-    """Spark's text of a type in query results: CHAR and VARCHAR are strings there."""
+    """Return Spark's text of a type in query results: CHAR and VARCHAR are strings there."""
     return str(_shown(parse_type(text)))
 
 
@@ -35,12 +35,12 @@ def _shown(kind: DataType) -> DataType:
 
 
 def arrow_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Arrow data as a DataFrame, in the types of :func:`~trinity.storage.spark_schema`."""
+    """Return Arrow data as a DataFrame, in the types of :func:`~trinity.storage.spark_schema`."""
     return spark.createDataFrame(rows, spark_schema(rows.schema))
 
 
 def arrow_schema(rows: StructType) -> pa.Schema:
-    """Spark's schema as Arrow's, a field with a collation marked as :data:`COLLATED`.
+    """Return Spark's schema as Arrow's; a field with a collation is marked by :data:`COLLATED`.
 
     Raises:
         TrinityError: TYPE_MISMATCH, naming the column, for a type that no table has.
@@ -52,14 +52,14 @@ def arrow_schema(rows: StructType) -> pa.Schema:
         kind = field.dataType.simpleString()
         message = f"Column '{field.name}': type {kind} has no counterpart in a table; cast it first."
         parts = list(_parts(field.name, field.dataType))
-        # Arrow has a VARIANT as a struct of bytes, which is not what its owner meant
+        # Arrow would have a VARIANT as a struct of bytes, which its owner did not mean
         if any(isinstance(part, VariantType) for _, part in parts):
             raise TrinityError("TYPE_MISMATCH", message)
         collated = next((f"{path} {part.collation}" for path, part in parts if _is_collated(part)), None)
         try:
             (arrow,) = to_arrow_schema(StructType([field]))
             found.append(arrow if collated is None else arrow.with_metadata({COLLATED: collated}))
-        except (PySparkException, ValueError) as error:  # of array() and map() the types are void
+        except (PySparkException, ValueError) as error:  # such as the void within array() and map()
             raise TrinityError("TYPE_MISMATCH", message) from error
     return pa.schema(found)
 
@@ -86,7 +86,7 @@ def _is_collated(kind: SparkType) -> TypeGuard[StringType]:
 
 
 def check_time_type(columns: tuple[Column, ...], spark: SparkSession) -> None:
-    """Refuses TIME columns where Spark's TIME type is off.
+    """Refuse TIME columns where Spark's TIME type is off.
 
     Raises:
         TrinityError: NOT_SUPPORTED with the setting to change.

@@ -1,13 +1,13 @@
-"""The parent of a local Spark's Python workers: pyspark's own, without what makes each task of pyspark's slow.
+"""The parent of a local Spark's Python workers: pyspark's own, without what delays each of its tasks.
 
-``spark.python.daemon.module`` names this module in the sessions that :func:`trinity.connect` starts. It changes
-nothing of what tasks do, only what they cost before they begin, some 0.3 s on two slow cores:
+``spark.python.daemon.module`` names this module in the sessions that :func:`trinity.connect` starts. Tasks do the
+same as before, but begin sooner, by some 0.3 s on two slow cores:
 
 * Spark puts ``pyspark.zip``, ``py4j-….zip`` and its core JAR at the head of the workers' path, and each task calls
   ``importlib.invalidate_caches()``. Before Python 3.13 (gh-103200) that reads the directory of each archive again,
   once for each package that was looked for in it. The installed pyspark is the same one: the archives are left out.
-* A worker collects garbage after each task. What is imported here, before the first worker is forked, is frozen: it
-  is imported once and never looked through.
+* A worker collects garbage after each task. Modules that are imported here, before the first worker is forked, are
+  frozen: they are imported once, and never scanned.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import Any, Final
 
 _ARCHIVES: Final = re.compile(r"pyspark\.zip|py4j-.*-src\.zip|spark-core_.*\.jar")
 _IMPORTED: Final = ("pyspark.worker", "pyarrow.parquet", "trinity.engine.writing.run_sinks")
-"""Modules that the workers of Trinity's tasks begin with."""
+"""Modules that the workers of Trinity's tasks import first."""
 
 
 def _leave_out_archives() -> None:
-    """Takes Spark's archives from the path, if pyspark is installed without them."""
+    """Take Spark's archives off the path, if pyspark is installed without them."""
     before = list(sys.path)
     archives = tuple(entry for entry in before if _ARCHIVES.fullmatch(PurePath(entry).name))
     sys.path[:] = [entry for entry in before if entry not in archives]
@@ -39,7 +39,7 @@ def _leave_out_archives() -> None:
 
 
 def _quiet(worker: Callable[[socket, bool], int]) -> Callable[[socket, bool], int]:
-    """Ends a worker whose Spark is gone without a traceback; over a Unix socket it learns of that by a broken pipe."""
+    """Return a worker that ends without a traceback when Spark is gone, which a Unix socket shows by a broken pipe."""
 
     def run(connection: socket, authenticated: bool) -> int:
         try:
@@ -51,7 +51,7 @@ def _quiet(worker: Callable[[socket, bool], int]) -> Callable[[socket, bool], in
 
 
 def main() -> None:
-    """Runs pyspark's daemon until Spark closes its input."""
+    """Run pyspark's daemon until Spark closes its input."""
     _leave_out_archives()
     for module in _IMPORTED:
         importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""The Python of Spark's workers, which runs Trinity's tasks: asked by one task for what it has."""
+"""The Python of Spark's workers, which runs Trinity's tasks: one task asks what it has."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["ask_worker", "check_workers", "lacks"]
 _TASKS: Final = "trinity.engine.writing.run_sinks"
 """The module of the functions that Trinity's tasks run."""
 _able: Final[set[str]] = set()
-"""The Spark applications whose workers have been found able."""
+"""The Spark applications whose workers passed the check."""
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Refuse a local Spark whose workers run a Python that has not this Trinity.
+    """Refuse a local Spark whose workers run a Python without this version of Trinity.
 
-    Nothing is asked where that is evidently the Python of this process, nor twice. A cluster's Python is known by the
-    first task there.
+    No task is run where that is evidently the Python of this process, nor a second time. A cluster's Python is not
+    checked: the first task there shows it.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID naming that Python, what it lacks, and PYSPARK_PYTHON.
@@ -63,7 +63,7 @@ def _is_this(python: str) -> bool:
 
 
 def lacks(answer: Mapping[str, Any]) -> str | None:
-    """Return what a worker lacks by its answer, as the end of a sentence; None where nothing is missing."""
+    """Return what a worker lacks by its answer, as the end of a sentence; None where it lacks nothing."""
     here = version("trinity-merge")
     if "missing" in answer:
         return f"cannot import {answer['missing']} ({answer['error']})"
@@ -77,18 +77,18 @@ def ask_worker(
 
     Args:
         spark: the session.
-        modules: what it imports.
-        objects: folder, name and text of objects that it looks for; those that it does not find so are ``unseen``.
+        modules: the modules that the task imports.
+        objects: folder, name and text of objects that it looks for; the folders of those not found so are ``unseen``.
 
     Raises:
-        Exception: of Spark's, where the task fails.
+        Exception: Spark's error, where the task fails.
     """
     from trinity.spark_names import F
 
     wanted = [tuple(found) for found in objects]
 
     def asked(_: int) -> str:
-        # sent as it stands, since the module that it is of may be missing there, as pyarrow may
+        # self-contained: this module may be missing there, as pyarrow may
         import importlib
         import json
         from importlib.metadata import version

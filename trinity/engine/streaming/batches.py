@@ -104,7 +104,7 @@ class Batches:
 
         Raises:
             TrinityError: INVALID_ARGUMENTS where the table has another batch of its number or a higher one, or has lost
-            one.
+                one.
         """
         recorded = self._table.connector.metadata.recorded_txn(self._table.handle, txn[0])
         if self._known is not None and (recorded is None or recorded < self._known):

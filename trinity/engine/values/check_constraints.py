@@ -40,7 +40,7 @@ def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
 
     Raises:
         TrinityError: NOT_SUPPORTED for one whose answer changes from call to call, or that uses more than Spark's own
-        functions of the row (N2); TYPE_MISMATCH, SYNTAX_ERROR, ... for text that is no condition.
+            functions of the row (N2); TYPE_MISMATCH, SYNTAX_ERROR, ... for text that is no condition.
     """
     from trinity.calls.spark import spark_errors
 

@@ -31,7 +31,7 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
 
     Raises:
         TrinityError: NOT_SUPPORTED; TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE; Spark's error for an expression that it
-        cannot evaluate.
+            cannot evaluate.
     """
     given = [c for c in definition.visible if c.default is not None and _plain_value(c) is _OTHER]
     if not given:

@@ -194,7 +194,7 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
 
     Raises:
         TrinityError: the first error of a task, as it was raised there. Tasks return their errors as values, so that
-        Spark neither retries what cannot succeed nor buries the message in a stack trace.
+            Spark neither retries what cannot succeed nor buries the message in a stack trace.
     """
 
     def on_executor(pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -61,7 +61,7 @@ class AggregateFunction(ABC):
         name: the value of the option ``aggregate-function``.
         retractable: True when a retract takes its value back; else retracts are refused when they are written (D4).
         stands: True when the folded value can stand for its rows, whatever late rows come: it does not depend on their
-        order, or belongs to the greatest sequence. Else compaction keeps the rows (E3).
+            order, or belongs to the greatest sequence. Else compaction keeps the rows (E3).
         commutes: True when neither the order of the rows nor NULLs matter; such columns need no arrival.
         translates: True when sqlglot, with what :mod:`trinity.engine.reading.view_dialects` adds, says the same in
             another dialect.
