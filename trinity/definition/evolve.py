@@ -223,7 +223,7 @@ def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefi
 
 
 def changed(definition: TableDefinition, change: Change) -> TableDefinition:
-    """Return the definition after a change. Raises INVALID_ARGUMENTS when it fails, or returns no definition."""
+    """Return the definition after a change. Raises INVALID_ARGUMENTS for an unknown error in it, or another result."""
     try:
         found = change(definition)
     except TrinityError:

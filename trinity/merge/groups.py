@@ -68,8 +68,8 @@ class GroupFold:
     def prepared(self) -> list[str]:
         """Return the columns that the rows need before they are aggregated.
 
-        A row that leaves out a column moves the sequence, but not that column. So the rows of a column alone do not
-        decide what it takes: a late row counts only if it was the newest of the group when it came.
+        A row that leaves out a column moves the sequence, but not that column. So what a column takes depends on more
+        than its own rows: a late row counts only if it was the newest of the group when it came.
         """
         if self.carries is None:
             return []

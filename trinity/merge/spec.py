@@ -19,7 +19,7 @@ class MergeSpec:
     Attributes:
         key: primary key columns (K1).
         ordering: watermark columns, compared left to right; empty: arrival alone (U1, U2).
-        descending: True when the smallest ordering value is the freshest (U8); NULL loses all the same (K3).
+        descending: True when the smallest ordering value is the freshest (U8); NULL still loses (K3).
         tombstone: the column that marks a deleted row (U3).
         tombstone_value: the text that means deleted, for a string column.
         row_kind: the column with +I, -U, +U, -D (U8).

@@ -19,7 +19,7 @@ __all__ = ["WriteRules"]
 
 @dataclass(frozen=True)
 class WriteRules:
-    """The rules of one table. An engine deduplicate has none: it takes any row. Picklable.
+    """The rules of one table. A deduplicate table has none: it takes any row. Picklable.
 
     Attributes:
         table: full name, for messages.

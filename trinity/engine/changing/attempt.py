@@ -237,7 +237,7 @@ class Attempt:
         }
 
     def _upserted(self) -> tuple[list[bytes], dict[str, int]] | None:
-        """Return fragments and counts of a MERGE that is an upsert; None for another, or to let the join find an error."""
+        """Return fragments and counts of a MERGE that is an upsert; None where the join has to do it, or find an error."""
         keys = self._upsert_keys()
         if keys is None or keys.dropna().distinct().count() < (self.source.rows or 0):
             return None

@@ -30,7 +30,7 @@ __all__ = ["FIRST", "Appends"]
 FIRST: Final = -1
 """The moment before the first append."""
 _FEW: Final = 500_000
-"""The number of keys that every task can hold."""
+"""The most keys that every task can hold."""
 
 
 @dataclass(frozen=True)

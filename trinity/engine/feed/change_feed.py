@@ -117,7 +117,7 @@ def _rows(target: Target, part: Interval, definition: TableDefinition, form: For
 
 
 def _usable(kept: dict[int, KeptChanges], definition: TableDefinition, form: Form) -> dict[int, KeptChanges]:
-    """Return the kept changes that serve as they are; those of a plain table that may cancel out are computed again."""
+    """Return the changes that need no computation; those of a plain table that may cancel out need it."""
     if definition.keyed:
         return kept
     return {v: k for v, k in kept.items() if not k.files or not (form.net or has_more(k.columns, definition.visible))}

@@ -83,7 +83,7 @@ def differ(columns: Sequence[Column]) -> str:
 
 
 def comparable_image(columns: Sequence[Column], of: str) -> str:
-    """Return Spark SQL: a value that equal images share, and that Spark can compare, as it cannot compare maps."""
+    """Return Spark SQL: a value that is the same for equal images, and without maps, which Spark does not compare."""
     return f"struct({', '.join(_comparable(parse_type(c.type), f'{of}.{quoted(c.name)}') for c in columns)})"
 
 

@@ -46,7 +46,7 @@ _DEFAULTS: Final = {
     "spark.sql.variable.substitute": "false",  # as every statement holds it (N2)
     # one sorted file per bucket: the merged read's join needs no sort of the base
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
-    # Spark looks up to so many keys up in the page index, one by one; of more keys only the range
+    # Spark compares up to so many keys one by one with the page index; of more keys only their range
     "spark.sql.parquet.pushdown.inFilterThreshold": "256",
     # list the files of a hundred commits on the driver; a Spark job for that costs more
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",

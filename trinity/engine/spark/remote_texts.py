@@ -139,7 +139,7 @@ def is_own_function(spark: SparkSession, name: str) -> bool:
 
 
 def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:
-    """Return (True for a command that reaches nothing, the statement within EXPLAIN, or else the statement itself).
+    """Return whether a statement is a command that reaches nothing, and the statement within its EXPLAIN, or itself.
 
     Args:
         text: the statement.

@@ -50,7 +50,7 @@ _OWN: Final = frozenset({"spark.sql.legacy.bucketedTableScan.outputOrdering"})
 _JAVA_TIMES: Final = "spark.sql.datetime.java8API.enabled"
 """Without it Spark filters files by dates of a calendar that lacks 5 to 14 October 1582; it stays on."""
 REMOTE_SETTINGS: Final[Mapping[str, str]] = {"spark.sql.variable.substitute": "false", _JAVA_TIMES: "true"}
-"""Settings that a session of Spark Connect gets when Trinity opens it, and keeps."""
+"""Settings that a session of Spark Connect gets when it is given to Trinity, and keeps."""
 _SET: Final = re.compile(r"^(spark\.sql\.[\w.]+) -> (.*)$", re.MULTILINE)
 """A setting in Scala's text of a map."""
 _NAME: Final = re.compile(r"^([\w.\-]+) -> ", re.MULTILINE)

@@ -86,7 +86,7 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
 
 
 def _decoded(array: pa.DictionaryArray) -> pa.Array:
-    """Return the values of a dictionary array; Arrow itself cannot decode string views, which Polars uses."""
+    """Return the values of a dictionary array; Arrow cannot decode one of string views, which Polars uses."""
     kind = array.type.value_type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
