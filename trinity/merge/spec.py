@@ -68,7 +68,7 @@ class MergeSpec:
 
     @property
     def folds_retracts(self) -> bool:
-        """False when no retract is among the rows that are folded: there are none, or they are dropped, or they cut."""
+        """True when retracts may be among the folded rows: they exist, are not dropped, and do not cut."""
         return self.row_kind is not None and not self.ignore_delete and not self.remove_on_delete
 
     @property

@@ -151,7 +151,7 @@ def checked_txn(txn: TransactionId) -> TransactionId:
         application, version = txn
         if not isinstance(application, str) or not application:
             raise ValueError
-        if isinstance(version, bool) or operator.index(version) >= 2**63:  # True is no number here
+        if isinstance(version, bool) or operator.index(version) >= 2**63:  # True is not accepted as a number
             raise ValueError
         application.encode()
         return application, operator.index(version)
@@ -180,7 +180,7 @@ def check_columns(table: Target, given: pa.Schema, *, evolve: bool = False) -> N
     """Raise what an append of data with a schema would raise, whatever its rows; write nothing."""
     insert = table.connector.metadata.begin_insert(table.handle)
     definition = evolved(insert.definition, given) if evolve else insert.definition
-    if definition is not insert.definition:  # any storage will do
+    if definition is not insert.definition:  # any storage schema serves for this check
         storage = pa.schema([(c.name, arrow_type(c.type)) for c in definition.columns])
         insert = replace(insert, definition=definition, target=replace(insert.target, storage=storage))
     _conformer(table, insert, given)

@@ -22,7 +22,7 @@ FILLING = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT]
 
 @dataclass(frozen=True)
 class MergeGuard:
-    """The maker of a watch for each sink. Picklable.
+    """The checks of a statement's changes, by a watch for each sink. Picklable.
 
     Attributes:
         table: full name, for messages.

@@ -48,7 +48,7 @@ _FEW: Final = 64
 
 @dataclass(frozen=True)
 class Form:
-    """The way in which a feed shows changes.
+    """The form in which a feed shows changes.
 
     Attributes:
         net: one change for each key over all versions, instead of one for each version.
