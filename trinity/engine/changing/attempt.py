@@ -237,7 +237,7 @@ class Attempt:
         }
 
     def _upserted(self) -> tuple[list[bytes], dict[str, int]] | None:
-        """Return fragments and counts of an upsert MERGE; None for another statement, or to let the join find an error."""
+        """Return fragments and counts of an upsert MERGE; None for another one, or to let the join find an error."""
         keys = self._upsert_keys()
         if keys is None or keys.dropna().distinct().count() < (self.source.rows or 0):
             return None
@@ -303,7 +303,7 @@ class Attempt:
         held = list(given.field(self.row_id).type)
         columns = [definition.column(f.name) for f in held]
         stored = [storage.field(definition.columns.index(c)) for c in columns]
-        only = replace(definition, columns=tuple(columns), primary_key=())  # stored values have the form of keys already
+        only = replace(definition, columns=tuple(columns), primary_key=())  # stored values have their form as keys
         return data, plan_ingest(StoredForm.of(self.table, only, pa.schema(stored)), pa.schema(held))
 
     def _conformer(self, given: pa.Schema) -> PageConformer:

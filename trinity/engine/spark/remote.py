@@ -1,4 +1,4 @@
-"""Spark Connect: a session whose Spark is a server, without a JVM beside Python; questions that need other ways there.
+"""Spark Connect: a session whose Spark is a server, without a JVM beside Python, and how to ask it for facts.
 
 Its frames are plans that the server analyses anew at each use. Spark beside Python knows facts of a frame as soon as
 that is made; here they have to be asked for.
