@@ -1,9 +1,10 @@
 """Change messages of other tools as row versions that ``table.upsert`` takes: one function for each form.
 
-Each takes a Spark DataFrame and gives a lazy one, all of one shape: the row's columns; a watermark column, in which the
-fresher version has the larger value; and either a row kind column, STRING (``+I``, ``-U``, ``+U``, ``-D``), or a
-tombstone column, BOOLEAN, TRUE for a deleted row. Rows stand in the order of their messages. Two parts write tables by
-themselves: :class:`PostgresSlot` those that follow PostgreSQL, :func:`follow` those that follow other tables.
+Each function takes a Spark DataFrame and returns a lazy one. All results have the same shape: the row's columns; a
+watermark column, in which the fresher version has the larger value; and either a row kind column, STRING (``+I``,
+``-U``, ``+U``, ``-D``), or a tombstone column, BOOLEAN, TRUE for a deleted row. Rows keep the order of their messages.
+
+:class:`PostgresSlot` and :func:`follow` write tables themselves: tables that follow PostgreSQL, or other tables.
 """
 
 from __future__ import annotations

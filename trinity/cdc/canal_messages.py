@@ -37,10 +37,10 @@ def canal(
     preimages: bool = False,
     invalid: Invalid = "refuse",
 ) -> DataFrame:
-    """Canal's flat messages as row versions, those of a message in its order; lazy.
+    """Read Canal's flat messages as row versions; lazy. The rows of a message keep their order.
 
-    ``INSERT`` becomes ``+I``, ``UPDATE`` ``+U``, ``DELETE`` ``-D``; an update that changes the key a ``-D`` of the old
-    one and a ``+I`` of the new one. Statements that define (``isDdl``), TRUNCATE among them, are left out.
+    ``INSERT`` becomes ``+I``, ``UPDATE`` ``+U``, ``DELETE`` ``-D``. An update that changes the key becomes a ``-D`` of
+    the old key and a ``+I`` of the new one. DDL statements (``isDdl``), TRUNCATE among them, are left out.
 
     Args:
         messages: the messages, in the order of their topic: of equal positions the later row wins.
@@ -48,8 +48,8 @@ def canal(
             without a zone is the session's in a TIMESTAMP column.
         key: key columns; the table's without it.
         column: the column with the messages, STRING or BINARY.
-        position: what the watermark is, BIGINT, milliseconds: ``es``, the time in MySQL's log, or ``ts``, that of the
-            message; None for rows that bring their watermark among their own columns.
+        position: the watermark's value, BIGINT, milliseconds: ``es``, the time in MySQL's log, or ``ts``, that of the
+            message; None for rows with a watermark among their own columns.
         watermark: name of the watermark column; the table's without it, else ``_watermark``.
         row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
         tombstone: name of a tombstone column instead.
@@ -68,7 +68,7 @@ def canal(
 def _changes(
     messages: DataFrame, column: str, columns: Sequence[Column], position: str | None, invalid: Invalid
 ) -> DataFrame:
-    """The changes that messages tell of, as :class:`~trinity.cdc.messages.Changes` has them."""
+    """Return the changes in the messages, with the columns of :class:`~trinity.cdc.messages.Changes`."""
     fields = f"type: STRING, isDdl: BOOLEAN, es: STRING, ts: STRING, data: ARRAY<STRUCT<{fields_of(columns)}>>"
     kind = judged(
         [
@@ -96,4 +96,4 @@ def _changes(
 
 
 _OTHERS: Final = ("CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX")
-"""Types of messages that are no change of a row, and no mistake."""
+"""Types of valid messages that change no row."""

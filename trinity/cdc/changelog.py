@@ -1,4 +1,4 @@
-"""Change feeds of tables: rows with the kind of their change, an update as two images in no order."""
+"""Change feeds of tables: rows with the kind of their change. An update has two rows, in any order."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _TYPE = "_change_type"
 def feed_versions(
     changes: DataFrame, form: Form, kinds: Mapping[str, str], version: str, others: tuple[str, ...]
 ) -> DataFrame:
-    """The row versions that a feed's rows are made of.
+    """Return a feed's rows as row versions.
 
-    A row that went is left out where one of the same key came in the same version, and is a ``-D`` elsewhere: an update
-    that changes the key deletes the old one. With preimages the old row of an update stays as ``-U``, before the new.
-    The versions of a key stand in their order where that counts: with preimages, and without a watermark.
+    An old row (``-U``, ``-D``) is left out where the same version has a new row of its key; else it is a ``-D``. So an
+    update that changes the key deletes the old key. With preimages the old row of an update stays as ``-U``, before the
+    new one. The versions of a key are sorted where their order counts: with preimages, and without a watermark.
 
     Args:
         changes: the feed.
         form: the form of the result.
-        kinds: change type -> row kind; ``-U`` and ``-D`` went, the others came.
+        kinds: change type -> row kind.
         version: Spark SQL of the version of a change, BIGINT.
         others: columns of the feed beside those of the rows.
 

@@ -1,4 +1,4 @@
-"""Debezium's change events as JSON: the envelope, and the rows that its transform ExtractNewRecordState leaves of it.
+"""Debezium's change events as JSON: envelopes, and the flat messages of its transform ExtractNewRecordState.
 
 Source: debezium.io/documentation, the connectors' chapters on change events, and New Record State Extraction.
 """
@@ -31,11 +31,11 @@ Position = Literal[
     "source.lsn", "source.ts_ms", "source.ts_us", "source.ts_ns", "ts_ms", "ts_us", "ts_ns",
     "source.scn", "source.commit_lsn", "source.change_lsn", "binlog",
 ]  # fmt: skip
-"""A position of a change in its source, by which changes of a row are ordered.
+"""The field of a message that orders the changes of a row.
 
 ``source.lsn`` BIGINT is PostgreSQL's; ``source.commit_lsn`` and ``source.change_lsn`` STRING are SQL Server's;
-``source.scn`` DECIMAL(38,0) Oracle's; ``binlog`` STRING is MySQL's, made of ``source.file``, ``source.pos`` and
-``source.row``, so that file 1000000 comes behind 999999. The others are times, BIGINT: of the change in the source, or
+``source.scn`` DECIMAL(38,0) is Oracle's; ``binlog`` STRING is MySQL's, made of ``source.file``, ``source.pos`` and
+``source.row``, so that file 1000000 comes after 999999. The others are times, BIGINT: of the change in the source, or
 of its capture.
 """
 _LSN: Final = ("source.commit_lsn", "source.change_lsn")
@@ -70,13 +70,13 @@ def debezium(
     placeholder: str = UNAVAILABLE,
     invalid: Invalid = "refuse",
 ) -> DataFrame:
-    """Debezium's envelopes as row versions; lazy. Kafka's tombstones, which are NULL, are left out.
+    """Read Debezium's envelopes as row versions; lazy. Kafka's tombstones, which are NULL, are left out.
 
-    ``c`` and ``r`` become ``+I``, ``u`` ``+U``, ``d`` ``-D``; a ``u`` that changes the key ``-D`` and ``+I``.
+    ``c`` and ``r`` become ``+I``, ``u`` ``+U``, ``d`` ``-D``. A ``u`` that changes the key becomes ``-D`` and ``+I``.
 
     Args:
-        messages: the messages, in the order of their topic where that matters. With Kafka's column ``key``, an update
-            that lacks the row before it is refused when that lacks a column of the rows' key: the row may have moved.
+        messages: the messages, in the order of their topic where that matters. If there is Kafka's column ``key``, an
+            update without ``before`` is refused when ``key`` lacks a key column: the update may have changed the key.
         rows: columns of the rows, or the table that they are for. A column that a message lacks is NULL.
         key: key columns; the table's without it.
         column: the column with the messages, STRING or BINARY; the envelope, or ``payload`` with it.
@@ -122,14 +122,14 @@ def debezium_flat(
     placeholder: str = UNAVAILABLE,
     invalid: Invalid = "refuse",
 ) -> DataFrame:
-    """The flat messages of Debezium's transform ExtractNewRecordState as row versions; lazy.
+    """Read the flat messages of Debezium's transform ExtractNewRecordState as row versions; lazy.
 
-    A message with ``__deleted`` = ``true`` or ``__op`` = ``d`` becomes ``-D``; one with ``__op`` ``c`` or ``r``
-    ``+I``; every other one ``+U``. One with neither field is no change of a row: the transform is to have
+    A message with ``__deleted`` = ``true`` or ``__op`` = ``d`` becomes ``-D``; one with ``__op`` ``c`` or ``r`` becomes
+    ``+I``; every other one ``+U``. A message with neither field is no change of a row: the transform needs
     ``delete.tombstone.handling.mode`` = ``rewrite`` (older: ``delete.handling.mode``), or ``add.fields`` = ``op``.
 
     Args:
-        messages: the messages; this and all that is not said here as for :func:`debezium`.
+        messages: the messages; details of all arguments as for :func:`debezium`.
         rows: columns of the rows, or the table that they are for.
         key: key columns; the table's without it.
         column: the column with the messages.
@@ -158,7 +158,7 @@ def debezium_flat(
 
 @dataclass(frozen=True)
 class _Reading:
-    """Messages and how they are read, as the public functions have it."""
+    """Messages, and how they are read: arguments of the public functions."""
 
     messages: DataFrame
     column: str
@@ -168,12 +168,12 @@ class _Reading:
     invalid: Invalid
 
     def kind(self, update: str) -> str:
-        """Spark SQL: the row kind ``kind``; or the failure of an update that may have moved its row unseen.
+        """Return Spark SQL of the row kind ``kind``, which fails for an update that may have changed the key unseen.
 
-        Without the row before it, only the message's key in Kafka, where it is there, says what the update kept.
+        For an update without ``before``, only the message's key in Kafka shows which key columns stayed.
 
         Args:
-            update: Spark SQL of a condition: an update without the row before it.
+            update: Spark SQL of the condition that a message is an update without ``before``.
         """
         names = "json_object_keys(key)"
         wrapped = f"array_contains({names}, 'schema') AND array_contains({names}, 'payload')"
@@ -186,7 +186,7 @@ class _Reading:
 
 
 def _enveloped(reading: _Reading) -> DataFrame:
-    """The changes that envelopes tell of, as :class:`~trinity.cdc.messages.Changes` has them."""
+    """Return the changes in envelopes, with the columns of :class:`~trinity.cdc.messages.Changes`."""
     struct = f"STRUCT<{fields_of(reading.columns)}>"
     source, times = (", ".join(f"{name}: STRING" for name in names) for names in (_SOURCE, _TIMES))
     fields = f"op: STRING, before: {struct}, after: {struct}, source: STRUCT<{source}>, {times}"
@@ -207,7 +207,7 @@ def _enveloped(reading: _Reading) -> DataFrame:
 
 
 def _flat(reading: _Reading) -> DataFrame:
-    """The changes that flat messages tell of, likewise; the row before is the one after."""
+    """Return the changes in flat messages, likewise; ``before`` is the same as ``after``."""
     added = ["__op", "__deleted", *(f"__{n}" for n in _SOURCE), *(f"__source_{n}" for n in _SOURCE)]
     fields = ", ".join([fields_of(reading.columns), *(f"{name}: STRING" for name in added)])
     wrapped = "payload" not in {c.name.lower() for c in reading.columns}
@@ -235,7 +235,7 @@ def _flat(reading: _Reading) -> DataFrame:
 
 
 def _check_own(own: Mapping[str, str], columns: Sequence[Column], position: str | None) -> None:
-    """Checks the columns that have watermarks of their own."""
+    """Check the columns that have watermarks of their own."""
     types = {column.name: spark_type(column.type) for column in columns}
     for name in own:
         if types.get(name) not in ("string", "binary", "array<string>"):
@@ -246,19 +246,19 @@ def _check_own(own: Mapping[str, str], columns: Sequence[Column], position: str 
 
 
 def _unwrapped(marker: str, names: Sequence[str]) -> str:
-    """Spark SQL: the event ``e``, which is the message, or lies in its ``payload`` if the marker is NULL."""
+    """Return Spark SQL of the event ``e``: the message, or its ``payload`` if the marker is NULL."""
     bare = ", ".join(f"{text_literal(n)}, m.{quoted(n)}" for n in names)
     return f"IF({marker} IS NULL AND m.payload IS NOT NULL, m.payload, named_struct({bare})) AS e"
 
 
 def _wrapped_null(marker: str) -> str:
-    """Spark SQL: true for a tombstone with its schema around it, whose ``payload`` is NULL."""
+    """Return Spark SQL that is true for a tombstone in a schema envelope, whose ``payload`` is NULL."""
     keys = "coalesce(array_contains(json_object_keys(text), 'payload'), false)"
     return f"e.{marker} IS NULL AND m.payload IS NULL AND {keys}"
 
 
 def _at(position: str | None, places: Mapping[str, str]) -> str:
-    """Spark SQL: the position of a change, which fails where the message does not say it."""
+    """Return Spark SQL of the position of a change, which fails for a message without one."""
     if position is None:
         return "CAST(NULL AS BIGINT)"
     if position == "binlog":

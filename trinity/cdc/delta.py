@@ -29,11 +29,11 @@ def delta_changes(
     tombstone: str | None = None,
     preimages: bool = False,
 ) -> DataFrame:
-    """Rows of a change data feed as row versions, with ``_commit_version`` BIGINT as their watermark; lazy.
+    """Read rows of a change data feed as row versions, with ``_commit_version`` BIGINT as their watermark; lazy.
 
     The feed is Delta's (``readChangeFeed``, ``table_changes``), that of ``table.changes``, or of Spark's CHANGES.
-    Old rows of updates are left out, and so is a row that went in the version in which one of its key came; an update
-    that changes the key is a ``-D`` of the old one and a ``+U`` of the new one.
+    Old rows of updates and deleted rows are left out where the same version has a new row of their key. An update that
+    changes the key becomes a ``-D`` of the old key and a ``+U`` of the new one.
 
     Args:
         changes: the feed, in any order.
@@ -52,5 +52,5 @@ def delta_changes(
 
 
 def delta_versions(changes: DataFrame, form: Form) -> DataFrame:
-    """The row versions of a feed in the columns of Delta's. Raises as :func:`feed_versions`."""
+    """Return the row versions of a feed with Delta's columns. Errors as of :func:`feed_versions`."""
     return feed_versions(changes, form, _KINDS, "CAST(_commit_version AS BIGINT)", DELTA_FEED)

@@ -24,13 +24,13 @@ _KINDS: Final = (("+I", "INSERT"), ("-U", "UPDATE_BEFORE"), ("+U", "UPDATE_AFTER
 def flink_rows(
     changes: DataFrame, kind: str = "op", *, row_kind: str | None = None, tombstone: str | None = None
 ) -> DataFrame:
-    """Rows of a Flink changelog as row versions; lazy.
+    """Read rows of a Flink changelog as row versions; lazy.
 
-    Every row stays, in its place, with the watermark that it has among its own columns. So the log must stand in its
-    order: of a ``-U`` and a ``+U`` of equal watermarks the later one counts.
+    Every row stays in its place, with the watermark among its own columns. So the changelog must be in order: of a
+    ``-U`` and a ``+U`` of equal watermarks the later one counts.
 
     Args:
-        changes: the log.
+        changes: the changelog.
         kind: the column with the row kind: its text (``+I``, ``-U``, ``+U``, ``-D``), its name (``INSERT``,
             ``UPDATE_BEFORE``, ``UPDATE_AFTER``, ``DELETE``), or its byte, 0 to 3.
         row_kind: name of the row kind column; that of ``kind`` without it.

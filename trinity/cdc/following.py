@@ -42,19 +42,19 @@ def follow(
     row_kind: str | None = None,
     preimages: bool | None = None,
 ) -> CommitResult:
-    """Brings a keyed table up to what another table is now, by one commit with what has changed there since the last.
+    """Bring a keyed table up to date with another table, by one commit of the changes since the last call.
 
-    The first call takes all rows of the source, each later one its change feed from where the last one ended. That
-    version of the source is recorded in the target's commit (L4), so a call that was interrupted is called again, and
-    of several at once each change is written by one. When the source has no newer version nothing is done.
+    The first call takes all rows of the source. Each later call takes its change feed from where the last one ended.
+    The target's commit records the version of the source (L4). So an interrupted call can be repeated, and of
+    concurrent calls only one writes a change. When the source has no newer version, nothing is done.
 
     Args:
         source: any table that has a change feed; its ``changelog-producer`` does not matter (C1).
         target: a keyed table, with a row kind column or a tombstone column.
-        key: columns that tell the source's rows apart; its primary key without it.
-        transform: from the row versions, with the marks of :func:`delta_changes`, to the DataFrame of the target's
-            rows; all columns as they are without it.
-        name: tells several followings of one source by one target apart.
+        key: columns that identify the source's rows; by default its primary key.
+        transform: makes the DataFrame of the target's rows out of the row versions, which have the watermark and row
+            kind of :func:`delta_changes`; by default all columns stay as they are.
+        name: distinguishes several calls that bring the same source into the same target.
         watermark: as of :func:`delta_changes`.
         row_kind: as of :func:`delta_changes`.
         preimages: as of :func:`delta_changes`; without it True where the target has aggregate functions.
@@ -63,10 +63,10 @@ def follow(
         the target's commit; ``skipped`` when there was nothing new.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a target that is plain, or cannot say that a row is gone, for a source
-            without key, one that was put back to a state before what the target has of it, whatever was written to it
-            since, and one whose next changes are vacuumed; and as :func:`delta_changes` and ``target.upsert``;
-            TRANSACTION_CONFLICT as for a MERGE.
+        TrinityError: INVALID_ARGUMENTS for a target that is plain, or has no column that marks deleted rows; for a
+            source without key, one restored to a version before the one that the target has, whatever was written to
+            it since, and one whose next changes are vacuumed. TRANSACTION_CONFLICT as for a MERGE. Also as
+            :func:`delta_changes` and ``target.upsert``.
     """
     if source.handle.same_place(target.handle):
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{target.name}' cannot follow itself.")
@@ -81,7 +81,7 @@ def follow(
 
 
 def _aggregates(target: Table) -> bool:
-    """True when an old row has to be taken back, which the new one does not do by itself."""
+    """Return True when the target needs preimages: an aggregate has to take an old value back."""
     definition = target.definition
     return definition.keyed and bool(merge_spec(definition).functions)
 
@@ -97,8 +97,8 @@ class _Following:
     name: str | None
 
     def attempt(self) -> CommitResult:
-        """One commit. Raises TRANSACTION_CONFLICT when others wrote into the target meanwhile."""
-        at = self.target.splits()  # first: whoever records a version after this one is in the way of the commit
+        """Make one commit. Raise TRANSACTION_CONFLICT when others wrote into the target meanwhile."""
+        at = self.target.splits()  # first, so that a commit which records a version later conflicts with this one
         newest = self.source.splits()
         application = " ".join(filter(None, ["follow", newest.definition.id or str(self.source.name), self.name]))
         recorded = self.target.connector.metadata.recorded_txn(self.target.handle, application)
@@ -123,7 +123,7 @@ class _Following:
         reached.check(self.source.name, found, self._reader, _REMEDY)
 
     def _all(self, newest: SplitSource) -> DataFrame:
-        """The rows of a version as a feed in which all of them came."""
+        """Return the rows of a version as a feed of inserts."""
         from trinity.spark_names import F
 
         rows = self.source.to_df(newest.version)  # starts Spark, without which F makes no column
@@ -131,7 +131,7 @@ class _Following:
         return rows.withColumns({**marks, "_commit_timestamp": F.lit(None)})
 
     def _since(self, reached: Reached, newest: SplitSource) -> DataFrame:
-        """The changes of the merged rows since the version that the target has, whatever the feed shows."""
+        """Return the changes of the merged rows since the version that the target has, whatever the feed shows."""
         from trinity.engine.feed.change_feed import Form as Shown
         from trinity.engine.feed.change_feed import change_feed
         from trinity.engine.feed.interval import Bound
@@ -141,7 +141,7 @@ class _Following:
         return change_feed(self.source, start, end, Shown(merged=True))
 
     def _without_marks(self, changes: DataFrame, newest: SplitSource) -> DataFrame:
-        """The feed without the source's own row kind or tombstone where the target's mark has its name."""
+        """Drop the source's own row kind or tombstone column where the target's has the same name."""
         definition = newest.definition
         spec = merge_spec(definition) if definition.keyed else None
         own = {name.lower() for name in (spec.row_kind, spec.tombstone) if name} if spec else set()

@@ -17,7 +17,7 @@ from trinity.table import Table
 __all__ = ["Form", "Rows", "form_of", "row_columns"]
 
 Rows = Columns | Table
-"""Columns of the rows in messages; or the table that the rows are for, whose columns they have."""
+"""Columns of the rows in messages, or the table that has these columns."""
 
 _WATERMARK: Final = "_watermark"
 _ROW_KIND: Final = "_row_kind"
@@ -31,7 +31,7 @@ class Form:
         key: key columns.
         watermark: name of the watermark column; None for none.
         row_kind: name of the row kind column, or None.
-        tombstone: name of the tombstone column, or None; just one of the two is there.
+        tombstone: name of the tombstone column, or None; there is exactly one of the two.
         preimages: True when an update's old row comes before its new one, as ``-U``.
     """
 
@@ -47,14 +47,14 @@ class Form:
         return tuple(name for name in (self.watermark, self.row_kind, self.tombstone) if name is not None)
 
     def marks(self, watermark: str, kind: str) -> list[str]:
-        """Spark SQL: the columns that a row gets beside its own, out of its watermark and its row kind."""
+        """Return Spark SQL of the columns that a row gets beside its own, given that of its watermark and row kind."""
         found = [f"{watermark} AS {quoted(self.watermark)}"] if self.watermark is not None else []
         if self.tombstone is not None:
             return [*found, f"({kind} IN ('-U', '-D')) AS {quoted(self.tombstone)}"]
         return [*found, f"{kind} AS {quoted(self.row_kind or _ROW_KIND)}"]
 
     def check(self, columns: Sequence[str]) -> None:
-        """Checks the names of a row's own columns against the key, and the names that the row gets beside them.
+        """Check the names of a row's own columns against the key and the names of :attr:`names`.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND for a key column that the row lacks; DUPLICATE_COLUMN_NAME.
@@ -80,10 +80,10 @@ def form_of(
     tombstone: str | None = None,
     preimages: bool = False,
 ) -> Form:
-    """The form of a result.
+    """Return the form of a result.
 
     Args:
-        given: a table, which says what is not said here; anything else says nothing.
+        given: a table, which has the defaults of the other arguments; anything else is ignored.
         key: key columns.
         position: what goes into the watermark column; None for rows without one beside their own columns.
         watermark: name of the watermark column.
@@ -123,7 +123,7 @@ def form_of(
 
 
 def row_columns(given: Rows, form: Form, others: Sequence[str] = ()) -> list[Column]:
-    """The columns that a row has in its message: of a table all but those that the result adds.
+    """Return the columns that a row has in its message: those of a table without the ones that the result adds.
 
     Args:
         given: the columns, or the table.
@@ -143,7 +143,7 @@ def row_columns(given: Rows, form: Form, others: Sequence[str] = ()) -> list[Col
 
 
 def _ordering(definition: TableDefinition, spec: MergeSpec) -> str | None:
-    """Name of the table's one watermark column; None where arrival alone decides."""
+    """Return the table's one watermark column; None where only the arrival order decides."""
     if len(spec.ordering) == 1 and not spec.descending:
         return spec.ordering[0]
     if spec.ordering or spec.groups:
@@ -156,7 +156,7 @@ def _ordering(definition: TableDefinition, spec: MergeSpec) -> str | None:
 
 
 def _marks(definition: TableDefinition, spec: MergeSpec) -> tuple[str | None, str | None]:
-    """The table's row kind column, or its tombstone column."""
+    """Return the table's row kind column and its tombstone column, one of which is None."""
     if spec.row_kind is not None:
         return spec.row_kind, None
     if spec.tombstone is not None and definition.column(spec.tombstone).type == "boolean":

@@ -1,8 +1,8 @@
-"""JSON texts whose numbers Spark's reader leaves alone, in Spark SQL.
+"""JSON texts whose numbers Spark's reader leaves as they are, in Spark SQL.
 
-Spark's from_json reads a number through a DOUBLE, and tells neither a number from a text of one nor an object from a
-text of one. So numbers become strings before it reads them. A mark says which strings were numbers; strings that could
-be taken for marked ones, or for arrays and objects, get the mark as well:
+Spark's from_json reads a number through a DOUBLE. It does not distinguish a number or an object from a string with the
+same text. So numbers become marked strings before it reads them. Strings that look like marked ones, or like arrays and
+objects, get the mark as well:
 
 ``{"a": 1.50, "b": "1.50", "c": "#1", "d": [1]}`` becomes ``{"a": "#1.50", "b": "1.50", "c": "##1", "d": ["#1"]}``.
 
@@ -17,12 +17,12 @@ from trinity.syntax.quoting import text_literal
 
 __all__ = ["beginning", "is_array", "is_number", "is_object", "is_text", "marked", "shown", "text_of", "valid"]
 
-# Possessive quantifiers throughout: Java's matcher neither goes back nor recurses, however long a text is.
+# Possessive quantifiers throughout: Java's matcher then neither backtracks nor recurses, however long a text is.
 _REST: Final = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
-"""Pattern of a string behind its opening quote, up to the closing one."""
+"""Pattern of a string after its opening quote, up to the closing one."""
 _NUMBER: Final = r"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+"
 _DOUBTFUL: Final = r"(?:[#{\[]|\\u00(?:23|5[bB]|7[bB]))"
-"""Pattern of how a string begins that gets the mark."""
+"""Pattern of the beginning of a string that gets the mark."""
 _MARKING: Final = (
     rf'\G((?:[^"0-9-]++|"(?!{_DOUBTFUL}){_REST}")*+)(?:({_NUMBER})(?=[\s,}}\]])|"({_DOUBTFUL}{_REST})")',
     r'$1"#$2$3"',
@@ -31,46 +31,46 @@ _UNMARKING: Final = rf'\G((?:[^"]++|"(?!#){_REST}")*+)(?:"#(-?+[0-9][^"]*+)"|(")
 
 
 def marked(text: str) -> str:
-    """Spark SQL: a JSON text with its numbers as marked strings. What is no JSON stays so."""
+    """Return Spark SQL of a JSON text with its numbers as marked strings. Invalid JSON stays invalid."""
     return _replaced(text, *_MARKING)
 
 
 def valid(text: str) -> str:
-    """Spark SQL: true for a marked text that is one JSON value, in which no object has a key twice.
+    """Return Spark SQL that is true for a marked text that is one JSON value, in which no object has a key twice.
 
-    It must be read as a field of an object as well: no text ends an array here and an object there, to go on behind it.
+    The check puts the text into an array, and from_json reads it in an object. No text can close both, and go on.
     """
     whole = f"try_parse_json(concat('[', {text}, ',0]'))"
     return f"coalesce(try_variant_get({whole}, '$[1]', 'int') = 0, false)"
 
 
 def is_number(field: str) -> str:
-    """Spark SQL: true for a number."""
+    """Return Spark SQL that is true for a number."""
     return f"{field} RLIKE '^#[0-9-]'"
 
 
 def is_text(field: str) -> str:
-    """Spark SQL: true for a string, ``true`` and ``false``."""
+    """Return Spark SQL that is true for a string, ``true`` and ``false``."""
     return f"NOT ({is_number(field)} OR {is_array(field)} OR {is_object(field)})"
 
 
 def is_array(field: str) -> str:
-    """Spark SQL: true for an array."""
+    """Return Spark SQL that is true for an array."""
     return f"startswith({field}, '[')"
 
 
 def is_object(field: str) -> str:
-    """Spark SQL: true for an object."""
+    """Return Spark SQL that is true for an object."""
     return f"startswith({field}, '{{')"
 
 
 def text_of(field: str) -> str:
-    """Spark SQL: the characters of a string, or of a number as the message has them."""
+    """Return Spark SQL of the characters of a string, or of a number as it is written in the message."""
     return f"IF(startswith({field}, '#'), substring({field}, 2), {field})"
 
 
 def shown(field: str) -> str:
-    """Spark SQL: as :func:`text_of`; of an array or object its JSON, whose numbers have all their digits."""
+    """Return Spark SQL as :func:`text_of` does; of an array or object its JSON, with all digits of its numbers."""
     whole = _replaced(field, *_UNMARKING)
     return (
         f"CASE left({field}, 1) WHEN '#' THEN substring({field}, 2) WHEN '[' THEN {whole} WHEN '{{' THEN {whole} "
@@ -79,7 +79,7 @@ def shown(field: str) -> str:
 
 
 def beginning(field: str) -> str:
-    """Spark SQL: as much of a field as an error shows, without the marks."""
+    """Return Spark SQL of the beginning of a field, as an error shows it, without the marks."""
     return _replaced(f"left({field}, 60)", '^#|"#([0-9-][^"]*)"', "$1")
 
 

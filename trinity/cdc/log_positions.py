@@ -1,4 +1,4 @@
-"""Positions in databases' logs as texts that compare as the positions do, in Spark SQL; NULL for what is none."""
+"""Positions in databases' logs as texts that sort as the positions do, in Spark SQL; NULL for an invalid position."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["binlog_position", "sql_server_lsn"]
 _FILE: Final = r"(.*)\.0*([0-9]{1,18})"
 _LSN: Final = "[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,4}"
 _USUAL: Final = 6
-"""Digits that MySQL gives the number of a log file; behind 999999 comes 1000000."""
+"""Digits that MySQL gives the number of a log file; after 999999 comes 1000000."""
 
 
 def binlog_position(file: str, pos: str, row: str) -> str:
-    """Spark SQL: a position in MySQL's log: the file's name, the position in it, the row of the event (0 without).
+    """Return Spark SQL of a position in MySQL's log: the file's name, the position in it, the event's row (default 0).
 
-    A file's number of more than six digits has a letter before it, ``a`` for seven, so that it comes behind all shorter
-    ones; those stand as MySQL writes them.
+    A file's number of more than six digits gets a letter before it, ``a`` for seven, so that it sorts after all shorter
+    ones. Those stay as MySQL writes them.
     """
     pattern = text_literal(whole(_FILE))
     name, number = (f"regexp_extract({file}, {pattern}, {n})" for n in (1, 2))
@@ -31,7 +31,7 @@ def binlog_position(file: str, pos: str, row: str) -> str:
 
 
 def sql_server_lsn(lsn: str) -> str:
-    """Spark SQL: an LSN of SQL Server, ``00000027:00000ac0:0002``: three hexadecimal numbers of 8, 8 and 4 digits."""
+    """Return Spark SQL of SQL Server's LSN, ``00000027:00000ac0:0002``: hexadecimal numbers of 8, 8 and 4 digits."""
     parts = (f"lpad(split({lsn}, ':')[{n}], {width}, '0')" for n, width in enumerate((8, 8, 4)))
     whole_lsn = f"lower(concat_ws(':', {', '.join(parts)}))"
     return f"IF({matches(lsn, _LSN)}, {whole_lsn}, NULL)"

@@ -32,10 +32,10 @@ def maxwell(
     preimages: bool = False,
     invalid: Invalid = "refuse",
 ) -> DataFrame:
-    """Maxwell's messages as row versions; lazy.
+    """Read Maxwell's messages as row versions; lazy.
 
-    ``insert`` and ``bootstrap-insert`` become ``+I``, ``update`` ``+U``, ``delete`` ``-D``; an update that changes the
-    key a ``-D`` of the old one and a ``+I`` of the new one. The messages of other types that Maxwell writes (``ddl``,
+    ``insert`` and ``bootstrap-insert`` become ``+I``, ``update`` ``+U``, ``delete`` ``-D``. An update that changes the
+    key becomes a ``-D`` of the old key and a ``+I`` of the new one. Maxwell's other types of messages (DDL,
     ``bootstrap-start``, ``bootstrap-complete``, ``heartbeat``) are left out.
 
     Args:
@@ -44,8 +44,8 @@ def maxwell(
             without a zone is the session's in a TIMESTAMP column.
         key: key columns; the table's without it.
         column: the column with the messages, STRING or BINARY.
-        position: what the watermark is, BIGINT: ``ts``, or ``xid``, which bootstrapped rows lack; None for rows that
-            bring their watermark among their own columns.
+        position: the watermark's value, BIGINT: ``ts``, or ``xid``, which bootstrapped rows lack; None for rows
+            with a watermark among their own columns.
         watermark: name of the watermark column; the table's without it, else ``_watermark``.
         row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
         tombstone: name of a tombstone column instead.
@@ -64,7 +64,7 @@ def maxwell(
 def _changes(
     messages: DataFrame, column: str, columns: Sequence[Column], position: str | None, invalid: Invalid
 ) -> DataFrame:
-    """The changes that messages tell of, as :class:`~trinity.cdc.messages.Changes` has them."""
+    """Return the changes in the messages, with the columns of :class:`~trinity.cdc.messages.Changes`."""
     fields = f"type: STRING, ts: STRING, xid: STRING, data: STRUCT<{fields_of(columns)}>, old: MAP<STRING, STRING>"
     kind = judged(
         [
@@ -91,4 +91,4 @@ _OTHERS: Final = (
     *("bootstrap-start", "bootstrap-complete", "heartbeat", "table-create", "table-alter", "table-drop"),
     *("database-create", "database-alter", "database-drop"),
 )
-"""Types of messages that are no change of a row, and no mistake."""
+"""Types of valid messages that change no row."""
