@@ -1,6 +1,6 @@
-"""Events of change applied to a table: its rows as they are (SCD type 1), or as they were and are (SCD type 2).
+"""Change events applied to a table: its rows as they are (SCD type 1), or with their history (SCD type 2).
 
-The words are those of Spark's declarative pipelines and Databricks' AUTO CDC.
+The arguments have the names of Spark's declarative pipelines and Databricks' AUTO CDC.
 """
 
 from __future__ import annotations

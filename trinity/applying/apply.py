@@ -1,4 +1,4 @@
-"""``trinity.apply_changes``, and the making of its targets."""
+"""``trinity.apply_changes``, and the creation of its targets."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ def apply_changes(
     checkpoint: str | Path | None = None,
     **stream: Any,
 ) -> CommitResult | StreamingQuery:
-    """Applies events of change to a table, each batch in one commit, in whatever order they come (H1-H5).
+    """Apply change events to a table, each batch in one commit; events may come in any order (H1-H5).
 
     Args:
         source: the events: data as in :meth:`Table.upsert`, or a streaming DataFrame.
-        target: the table; or its name, with ``session``: it is then made unless it is there.
-        keys: columns that tell rows apart.
+        target: the table; or its name, with ``session``: the table is then created unless it exists.
+        keys: columns that identify rows.
         sequence_by: column that orders the events of a key; or several, compared left to right.
         apply_as_deletes: condition of events that delete their row, Spark SQL text or Column.
         apply_as_truncates: not supported.
-        ignore_null_updates: True for NULL to leave a value as it was; SCD type 1 alone.
+        ignore_null_updates: True to let NULL leave a value as it was; only for SCD type 1.
         column_list: columns that the target stores; all by default.
-        except_columns: or those that it does not store.
-        stored_as_scd_type: 1 for rows as they are, 2 for all their versions.
-        track_history_column_list: columns whose change begins a version; all but keys and sequence by default.
-        track_history_except_column_list: or those whose change does not.
-        session: the session that knows the name of the target.
+        except_columns: columns that the target does not store; instead of ``column_list``.
+        stored_as_scd_type: 1 for the current rows, 2 for all their versions.
+        track_history_column_list: columns whose change begins a version; by default all but keys and sequence.
+        track_history_except_column_list: columns whose change does not; instead of ``track_history_column_list``.
+        session: the session in which the target's name is resolved.
         txn: see :meth:`Table.upsert`; not for a stream.
         checkpoint: of a stream; see :meth:`Table.stream_writer`.
-        stream: further words of that method: ``query_name``, ``available_now``, ``processing_time``, ``compact_every``.
+        stream: more arguments of it: ``query_name``, ``available_now``, ``processing_time``, ``compact_every``.
 
     Returns:
-        the commit, ``rows`` being the row versions written; of a stream its query, running.
+        the commit, whose ``rows`` counts the row versions written; of a stream its running query.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a target of another shape, with the CREATE TABLE of a right one;
@@ -105,12 +105,12 @@ def create_changes_target(
     properties: Properties | None = None,
     if_not_exists: bool = False,
 ) -> Table:
-    """Makes an empty table into which :func:`apply_changes` with the same words can apply events.
+    """Create an empty table into which :func:`apply_changes` with the same arguments can apply events.
 
     Args:
         session: the session.
-        name: full or relative name of the table; its catalog says the format.
-        source: the events, or their columns: a schema of Arrow's or of Spark's, or a list of :class:`Column`.
+        name: full or relative name of the table; its catalog decides the format.
+        source: the events; or their columns as an Arrow or Spark schema, or a list of :class:`Column`.
         keys: see :func:`apply_changes`.
         sequence_by: the same.
         apply_as_deletes: the same.
@@ -122,10 +122,10 @@ def create_changes_target(
         track_history_except_column_list: the same.
         partition_by: partition columns, which must be among the keys (K5).
         properties: further table properties.
-        if_not_exists: return the table that is there, if one is.
+        if_not_exists: return the table if it exists already.
 
     Raises:
-        TrinityError: as :func:`apply_changes` for its words, and as ``session.create_table``.
+        TrinityError: as :func:`apply_changes` for its arguments, and as ``session.create_table``.
     """
     given = Given(
         keys, sequence_by, apply_as_deletes, ignore_null_updates, column_list, except_columns, stored_as_scd_type,
@@ -228,7 +228,7 @@ def _started(table: Table, rows: DataFrame, step: Any, checkpoint: str | Path, w
 
 
 def _apply(table: Table, rows: Any, words: Words, shape: Shape, txn: TransactionId | None) -> CommitResult:
-    """The step of one batch."""
+    """Apply one batch."""
     definition = table.definition
     spec = check_target(str(table.name), definition, words, shape)
     if not words.history and words.deletes is None:

@@ -1,4 +1,4 @@
-"""Events of the source: their values as the target's columns take them, in the order in which they came."""
+"""Events of the source: their values in the types of the target's columns, in arrival order."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ SEQUENCE: Final = "_trinity_sequence"
 DELETE: Final = "_trinity_delete"
 """BOOLEAN: whether the event deletes its row."""
 ARRIVAL: Final = "_trinity_came"
-"""BIGINT: place of the event among those of its batch (K4)."""
+"""BIGINT: place of the event in the arrival order of its batch (K4)."""
 _WHERE: Final = "apply_changes"
 _BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "varchar", "decimal"})
-"""Types whose bounds in Python compare as the files' statistics do."""
+"""Types whose values in Python compare as the files' statistics do."""
 
 
 @dataclass(frozen=True)
 class Events:
-    """The events of a batch, held.
+    """The persisted events of a batch.
 
     Attributes:
-        rows: the stored columns of each in the target's types and names, with :data:`DELETE`, :data:`SEQUENCE` and
+        rows: the events' stored columns in the target's types and names, with :data:`DELETE`, :data:`SEQUENCE` and
             :data:`ARRIVAL`.
         count: how many there are.
         bounds: key column -> (smallest, largest) value.
@@ -50,10 +50,10 @@ class Events:
 
 
 def deleting(table: Target, source: DataFrame, words: Words) -> Column:
-    """Condition, never NULL, of the events that delete their row.
+    """Return the condition, never NULL, of the events that delete their row.
 
     Raises:
-        TrinityError: SYNTAX_ERROR, PERMISSION_DENIED, COLUMN_NOT_FOUND, TYPE_MISMATCH for no condition over the source.
+        TrinityError: SYNTAX_ERROR, PERMISSION_DENIED, COLUMN_NOT_FOUND, TYPE_MISMATCH for an invalid condition.
     """
     condition = words.deletes
     if condition is None:
@@ -68,22 +68,22 @@ def deleting(table: Target, source: DataFrame, words: Words) -> Column:
 
 
 def missing(table: Target, words: Words, kinds: StructType) -> Column:
-    """Refusals of events with a NULL in their key or sequence, as the JSON of an error; NULL for the others."""
+    """Return the error of events with a NULL in their key or sequence, as JSON; NULL for the others."""
     found = F.lit(None).cast("string")
     for what, names in (("key", words.keys), ("sequence", words.sequence)):
         for name in names:
             error = null_value(str(table.name), what, name).to_json()
-            # a column that can have no NULL is not looked at
+            # a column that is not nullable needs no check
             if kinds[name].nullable:
                 found = F.coalesce(found, F.when(F.col(quoted(name)).isNull(), F.lit(error)))
     return found
 
 
 def typed_events(table: Target, source: DataFrame, words: Words, definition: TableDefinition) -> DataFrame:
-    """The events of :attr:`Events.rows`, with :data:`~trinity.engine.writing.run_sinks.REFUSAL`; lazy.
+    """Return the events of :attr:`Events.rows`, with :data:`~trinity.engine.writing.run_sinks.REFUSAL`; lazy.
 
     Raises:
-        TrinityError: TYPE_MISMATCH for a column whose values are none of the target's; as :func:`deleting`.
+        TrinityError: TYPE_MISMATCH for a column whose type cannot be assigned to the target's; as :func:`deleting`.
     """
     gone, refusals, found = deleting(table, source, words), [missing(table, words, source.schema)], []
     values: dict[str, Column] = {}
@@ -104,21 +104,21 @@ def typed_events(table: Target, source: DataFrame, words: Words, definition: Tab
 
 
 def _fields(parts: Sequence[Column], names: Sequence[str], definition: TableDefinition) -> list[Column]:
-    """The parts of a sequence under the names that START_AT has for them."""
+    """Return the parts of a sequence under the names of START_AT's fields."""
     known = parse_type(definition.column(START_AT).type)
     return [part.alias(name) for part, name in zip(parts, known.fields or names, strict=True)]
 
 
 @contextmanager
 def held_events(events: DataFrame, keys: Sequence[TableColumn]) -> Iterator[Events]:
-    """Holds the events of :func:`typed_events` for the length of a statement, after one look at them all.
+    """Persist the events of :func:`typed_events` within the context, and check all of them.
 
     Args:
         events: the events.
-        keys: the target's key columns, by which events are looked for.
+        keys: the target's key columns, whose bounds are computed.
 
     Raises:
-        TrinityError: what an event is refused for, CONSTRAINT_VIOLATION for a NULL in its key or sequence.
+        TrinityError: what an event is refused for; CONSTRAINT_VIOLATION for a NULL in its key or sequence.
     """
     held = events.persist(StorageLevel.MEMORY_AND_DISK)
     try:

@@ -1,4 +1,4 @@
-"""SCD type 2: a batch of events into the history of its rows, in one commit."""
+"""SCD type 2: a batch of events applied to the history of its rows, in one commit."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = ["apply_to_history"]
 def apply_to_history(
     table: Target, source: DataFrame, words: Words, definition: TableDefinition, txn: TransactionId | None = None
 ) -> CommitResult:
-    """Applies events, after those that came before; again if others changed the same rows meanwhile (L7).
+    """Apply events to those applied before; try again if others changed the same rows meanwhile (L7).
 
     Args:
-        table: the target, of the shape that the words need.
+        table: the target, of the shape that the arguments need.
         source: the events.
-        words: the words.
-        definition: the target's.
+        words: the arguments of ``apply_changes``.
+        definition: the target's definition.
         txn: see :meth:`Table.upsert`.
 
     Raises:
-        TrinityError: what an event is refused for; TRANSACTION_CONFLICT once ``commit.retry.timeout`` is over.
+        TrinityError: what an event is refused for; TRANSACTION_CONFLICT after ``commit.retry.timeout``.
     """
     if txn is not None and is_recorded(table, txn := checked_txn(txn)):
         return CommitResult(table.splits().version, skipped=True)
@@ -54,7 +54,7 @@ def _attempt(table: Target, events: Events, words: Words, txn: TransactionId | N
     within = ReadScope(bounds=events.bounds if events.count else {})
     narrowed = replace(splits, files=tuple(f for f in splits.files if events.count and within.concerns(f)))
     keys = [definition.column(name) for name in words.keys]
-    # a TIME is not stored as such: the rows are then found by the other columns
+    # a TIME is not stored as such: then only the other columns find the rows
     names = [c.name for c in keys if parse_type(c.type).name != "time"]
     with reporting_dropped_table(table.connector, at), spark_errors():
         touched = events.rows.select(*map(quoted, names)).distinct() if names else None

@@ -1,13 +1,13 @@
-"""History of a row out of its events: versions, each from one event to the next that ends it (SCD type 2).
+"""The history of a row, made of its events (SCD type 2): versions, each from one event to the next that ends it.
 
-A row of the target is an event, under its key and its sequence. Those that begin or go on with a version in force are
-shown; the others are kept as rows that no read returns, since a late event may need them:
+Each row of the target is an event, under its key and its sequence. One event of each version is shown. The others are
+kept as rows that no read returns, since a late event may need them:
 
-- an event that changed nothing of what is tracked, by the row kind :attr:`~trinity.merge.row_kinds.StoredKind.HIDDEN`;
-- an event that deleted what was not there, as a deleted row that ends where it starts.
+- an event that changed no tracked column has the row kind :attr:`~trinity.merge.row_kinds.StoredKind.HIDDEN`;
+- an event that deleted a missing row is a deleted row that ends where it starts.
 
-A delete that ended a version is its ``__END_AT``. So the rows of a key say all its events, in whatever order they came,
-and the versions are made anew out of them and of those of the batch.
+A delete that ended a version is its ``__END_AT``. So the rows of a key hold all its events, in whatever order they
+came. The versions are computed anew from them and from the events of the batch.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from trinity.syntax.quoting import quoted, text_literal
 __all__ = ["History"]
 
 _RANK: Final = "_trinity_rank"
-"""INT: which of several events of one sequence is the event: the largest."""
+"""INT: of several events with one sequence the one with the largest rank counts."""
 _WAS: Final = "_trinity_was"
-"""The row that the target has of the event, with its row kind; NULL for none."""
+"""The target's row of the event; NULL for none."""
 _WAS_KIND: Final = "_trinity_was_kind"
 _ENDED, _BEGAN, _STORED, _NEW = range(4)
-"""Ranks: the end and the start of a shown version, should its event be forgotten; an event of the target; a new one."""
+"""Ranks: the end and the start of a shown version, whose events may be lost; an event of the target; a new one."""
 _PLACE: Final = "_trinity_place"
 _PREVIOUS: Final = "_trinity_previous"
 _SAME: Final = "_trinity_same"
@@ -51,18 +51,18 @@ class History:
 
     Attributes:
         definition: the target.
-        words: the words, whose columns are the target's but for their case.
+        words: the arguments of ``apply_changes``, whose columns are the target's, apart from their case.
     """
 
     definition: TableDefinition
     words: Words
 
     def changed(self, stored: DataFrame, events: DataFrame) -> DataFrame:
-        """The target's rows that new events change or add, with their row kind.
+        """Return the target's rows that new events change or add, with their row kind.
 
         Args:
-            stored: the target's rows of the events' keys as users see them, hidden ones too, with
-                :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.engine.writing.run_sinks.DELETED`.
+            stored: the target's rows of the events' keys, hidden ones too, in the users' columns, with
+                :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.hidden.DELETED`.
             events: the events of :attr:`~trinity.applying.events.Events.rows`.
         """
         told = self._stored_events(stored)
@@ -91,17 +91,17 @@ class History:
 
     @property
     def _identity(self) -> list[str]:
-        """Columns that tell the events of a key apart."""
+        """Columns that identify an event among those of its key."""
         names = (START_AT,) if self.words.by_start else self.words.sequence
         return [self.definition.column(name).name for name in names]
 
     @property
     def _values(self) -> list[Column]:
-        """The columns but for those of the interval."""
+        """All columns but the two of the interval."""
         return [c for c in self.definition.visible if c.name not in (self._start, self._end)]
 
     def _stored_events(self, stored: DataFrame) -> DataFrame:
-        """The events that the target's rows tell of. A row that somebody deleted tells of its end alone."""
+        """Return the events in the target's rows. Of a row that somebody deleted only its end is left."""
         kind = spark_type(self.definition.column(START_AT).type)
         parts = [quoted(name) for name in self._identity]
         own = parts[0] if len(parts) == 1 else f"CAST(struct({', '.join(parts)}) AS {kind})"
@@ -130,7 +130,7 @@ class History:
         return f"PARTITION BY {', '.join([*map(quoted, self._key), *further])} ORDER BY"
 
     def _one_for_each_sequence(self, every: DataFrame) -> DataFrame:
-        """The event of each sequence: of several, the one that came last (K4)."""
+        """Keep one event of each sequence: of several, the one that came last (K4)."""
         order = f"{self._by(SEQUENCE)} {_RANK} DESC, {ARRIVAL} DESC"
         whole = f"{order} {_ROWS_BEFORE} UNBOUNDED FOLLOWING"
         names = [quoted(c.name) for c in self._values]
@@ -140,7 +140,7 @@ class History:
         return ranked.where(f"{_PLACE} = 1").drop(_PLACE)
 
     def _timeline(self, events: DataFrame) -> DataFrame:
-        """Events with the start and the end of the version that each belongs to, and whether it is the one shown."""
+        """Add to each event the start and the end of its version, and whether it is the one that is shown."""
         order = f"{self._by()} {SEQUENCE}"
         same = self._same_as_previous(order)
         rows = events.alias("e").selectExpr("e.*", f"lag({DELETE}) OVER ({order}) AS {_PREVIOUS}", same)
@@ -148,7 +148,7 @@ class History:
         start = f"last(IF({_OPENS}, {SEQUENCE}, NULL), true) OVER ({order} {_ROWS_BEFORE} CURRENT ROW)"
         shown = _OPENS if self.words.by_start else f"coalesce(lead({DELETE} OR {_OPENS}) OVER ({order}), true)"
         rows = rows.drop(_SAME).selectExpr("*", f"{start} AS {_START}", f"NOT {DELETE} AND {shown} AS {_SHOWN}")
-        # downwards: a frame that begins at its partition's start is gone through once
+        # descending: a frame that begins at its partition's start is computed in one pass
         ends = f"last(IF({DELETE} OR {_OPENS}, {SEQUENCE}, NULL), true)"
         return rows.selectExpr("*", f"{ends} OVER ({order} DESC {_ROWS_BEFORE} 1 PRECEDING) AS {_END}")
 
@@ -160,7 +160,7 @@ class History:
         return f"({values} <=> lag({values}) OVER ({order})) AS {_SAME}"
 
     def _rows(self, timeline: DataFrame) -> DataFrame:
-        """The rows of the target that are not as they were."""
+        """Return the changed rows of the target."""
         kind = f"CASE WHEN {DELETE} THEN {StoredKind.DELETED} WHEN {_SHOWN} THEN 0 ELSE {StoredKind.HIDDEN} END"
         ended = f"coalesce(NOT {_PREVIOUS}, false)"  # a version, whose END_AT says so
         kept = f"IF({DELETE}, {_WAS} IS NOT NULL OR NOT {ended}, {_SHOWN} OR {_RANK} <> {_BEGAN})"
@@ -171,7 +171,7 @@ class History:
         return changed.selectExpr(f"{_OUT}.*", f"nullif({ROW_KIND}, 0) AS {ROW_KIND}")
 
     def _out(self) -> str:
-        """Spark SQL: an event as a row of the target. A delete has no values, but where its columns want some."""
+        """Return Spark SQL of an event as a row of the target. A delete has NULL in all columns that allow it."""
         names = parse_type(self.definition.column(START_AT).type).fields
         parts = [SEQUENCE] if len(self._identity) == 1 else [f"{SEQUENCE}.{quoted(name)}" for name in names]
         made = {

@@ -1,4 +1,4 @@
-"""The shape of a target: which key, columns and options it needs for which words."""
+"""The shape of a target: the key, columns and options that the arguments of ``apply_changes`` need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROW_KIND: Final = "_row_kind"
 
 @dataclass(frozen=True)
 class Shape:
-    """A table as the words need it.
+    """A table as the arguments need it.
 
     Attributes:
         columns: its columns in order.
@@ -34,7 +34,7 @@ class Shape:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def statement(self, name: str) -> str:
-        """The CREATE TABLE of such a table."""
+        """Return the CREATE TABLE of such a table."""
         columns = [f"{quoted(c.name)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in self.columns]
         key = f"PRIMARY KEY ({', '.join(map(quoted, self.key))})"
         options = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in self.properties.items())
@@ -42,10 +42,10 @@ class Shape:
 
 
 def shape_of(words: Words, source: Sequence[Column]) -> Shape:
-    """The shape that the words need. Columns that no key needs take NULL, which events of deletes bring.
+    """Return the shape that the arguments need. Columns outside the key are nullable, as deleting events have NULLs.
 
     Args:
-        words: the words.
+        words: the arguments.
         source: the source's columns.
     """
     known = {column.name: column for column in source}
@@ -74,16 +74,16 @@ def _sequence_type(words: Words, known: Mapping[str, Column]) -> str:
 
 
 def check_target(table: str, definition: TableDefinition, words: Words, wanted: Shape) -> MergeSpec:
-    """The options of a target, which must be those that the words need.
+    """Return the options of a target, and check that it has the shape that the arguments need.
 
     Args:
         table: its full name.
         definition: the target.
-        words: the words.
+        words: the arguments.
         wanted: the shape that they need.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS saying what is wrong, with the CREATE TABLE of a target that would do;
+        TrinityError: INVALID_ARGUMENTS saying what is wrong, with the CREATE TABLE of a right target;
             COLUMN_NOT_FOUND; TYPE_MISMATCH for a :data:`START_AT` or :data:`END_AT` of another type.
     """
     spec = merge_spec(definition) if definition.keyed else None
@@ -111,7 +111,7 @@ def check_target(table: str, definition: TableDefinition, words: Words, wanted: 
 
 
 def _stored_type(definition: TableDefinition, words: Words) -> str:
-    """The type that START_AT and END_AT have to have: that of the table's own columns of the sequence."""
+    """Return the type that START_AT and END_AT need: that of the table's own columns of the sequence."""
     if words.by_start:
         return definition.column(START_AT).type
     known = {name: Column(name, definition.column(name).type) for name in words.sequence}
@@ -119,7 +119,7 @@ def _stored_type(definition: TableDefinition, words: Words) -> str:
 
 
 def _unlike(definition: TableDefinition, spec: MergeSpec | None, words: Words, wanted: Shape) -> str | None:
-    """Difference of a target from the shape, as the rest of a sentence; None for nothing."""
+    """Return how a target differs from the shape, as the rest of a sentence; None when it does not."""
     if spec is None:
         return "has no primary key"
     if _lower(spec.key) != _lower(wanted.key):

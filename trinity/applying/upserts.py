@@ -1,4 +1,4 @@
-"""SCD type 1: a batch of events as row versions of a table that folds them by their sequence. Nothing is read."""
+"""SCD type 1: a batch of events, appended as row versions that the table folds by their sequence. Nothing is read."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def apply_as_upserts(
     spec: MergeSpec,
     txn: TransactionId | None = None,
 ) -> CommitResult:
-    """Appends the events (U1, U4; P1, D3).
+    """Append the events (U1, U4; P1, D3).
 
     Args:
-        table: the target, of the shape that the words need.
+        table: the target, of the shape that the arguments need.
         source: the events: a Spark DataFrame, or an Arrow table where none of them deletes.
-        words: the words.
-        definition: the target's.
+        words: the arguments of ``apply_changes``.
+        definition: the target's definition.
         spec: its options.
         txn: see :meth:`Table.upsert`.
 
@@ -60,12 +60,12 @@ def apply_as_upserts(
 
 
 def _marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:
-    """Column that says so of a deleting event -> its value there."""
+    """Return the columns that mark a deleting event, each with its value there."""
     return {spec.row_kind: "-D"} if spec.by_column and spec.row_kind else tombstone_marks(spec, definition)
 
 
 def _stored_columns(table: Target, source: pa.Table, words: Words) -> pa.Table:
-    """The columns that the target stores; a NULL in the sequence is refused, in the key it is by the append."""
+    """Select the columns that the target stores; refuse a NULL in the sequence. The append refuses one in the key."""
     for name in words.sequence:
         if source.column(name).null_count:
             raise null_value(str(table.name), "sequence", name)

@@ -1,4 +1,4 @@
-"""The words of ``apply_changes``, held against the columns of the source."""
+"""The arguments of ``apply_changes``, checked against the columns of the source."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["END_AT", "START_AT", "Given", "Words", "null_value"]
 
 START_AT: Final = "__START_AT"
-"""The sequence from which a version of a row holds, in the target of SCD type 2."""
+"""The column of SCD type 2 with the sequence from which a version of a row is valid."""
 
 END_AT: Final = "__END_AT"
-"""The sequence from which it holds no more; NULL for the current version."""
+"""The column with the sequence from which it is not valid any more; NULL for the current version."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words, in the source's spelling of its columns.
+    """The checked arguments, with columns in the source's spelling.
 
     Attributes:
-        keys: columns that tell rows apart.
+        keys: columns that identify rows.
         sequence: columns by which events are ordered, compared left to right.
-        columns: what the target stores of an event, in the source's order; keys among them.
-        tracked: of SCD type 2, the columns whose change begins a new version.
+        columns: columns that the target stores, in the source's order; keys among them.
+        tracked: for SCD type 2, the columns whose change begins a new version.
         deletes: the condition of events that delete.
         history: True for SCD type 2.
         ignore_nulls: True when a NULL leaves the value as it was.
@@ -46,12 +46,12 @@ class Words:
 
     @property
     def by_start(self) -> bool:
-        """True when the target has no column of the sequence: its :data:`START_AT` tells events of a key apart."""
+        """True when the target has no column of the sequence: its :data:`START_AT` identifies an event of a key."""
         return self.history and self.sequence[0] not in self.columns
 
 
 def null_value(table: str, what: str, name: str) -> TrinityError:
-    """The refusal of an event that has no value in a column of its key, or of its sequence."""
+    """Return the error of an event that has NULL in a column of its key, or of its sequence."""
     return TrinityError(
         "CONSTRAINT_VIOLATION",
         f"An event for table '{table}' has NULL in its {what} column '{name}'; leave such events out of the source, or "
@@ -61,7 +61,7 @@ def null_value(table: str, what: str, name: str) -> TrinityError:
 
 @dataclass(frozen=True)
 class Given:
-    """The words as :func:`~trinity.applying.apply.apply_changes` was given them, which says what each means."""
+    """The arguments as given to :func:`~trinity.applying.apply.apply_changes`, which documents them."""
 
     keys: Sequence[str]
     sequence_by: str | SparkColumn | Sequence[str]
@@ -74,7 +74,7 @@ class Given:
     track_history_except_column_list: Sequence[str] | None
 
     def words(self, source: Sequence[str]) -> Words:
-        """The words held against the names of the source's columns.
+        """Check the arguments against the names of the source's columns.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS, NOT_SUPPORTED.
@@ -114,7 +114,7 @@ class Given:
 
 
 def _names_of(given: str | SparkColumn | Sequence[str]) -> Sequence[str]:
-    """The columns that ``sequence_by`` names: one, a list, ``col("a")`` or ``struct("a", "b")``.
+    """Return the columns that ``sequence_by`` names: one, a list, ``col("a")`` or ``struct("a", "b")``.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for another expression.
@@ -138,7 +138,7 @@ def _history(given: int | str) -> bool:
 
 
 def _listed(word: str, given: Sequence[str], known: dict[str, str], *, empty: bool = False) -> tuple[str, ...]:
-    """Columns that a word names, in the source's spelling."""
+    """Return the columns that an argument names, in the source's spelling."""
     if not given and not empty:
         raise TrinityError("INVALID_ARGUMENTS", f"{word} names no column.")
     found: list[str] = []
@@ -159,7 +159,7 @@ def _chosen(
     known: dict[str, str],
     by_default: Sequence[str],
 ) -> Sequence[str]:
-    """The columns of one list, or those by default without the other's."""
+    """Return the columns of the list ``only``, or the default ones without those of ``without``."""
     if only[1] is not None and without[1] is not None:
         raise TrinityError("INVALID_ARGUMENTS", f"Give {only[0]} or {without[0]}, not both.")
     if only[1] is not None:
@@ -169,7 +169,7 @@ def _chosen(
 
 
 def _check_stored(key: Sequence[str], sequence: Sequence[str], columns: Sequence[str], history: bool) -> None:
-    """Refuses a choice of columns that leaves out what the target cannot be without."""
+    """Refuse a choice of columns that leaves out columns which the target must store."""
     for name in key:
         if name not in columns:
             raise TrinityError("INVALID_ARGUMENTS", f"Column '{name}' is a key, and the target must store it.")

@@ -1,4 +1,4 @@
-"""JSON messages of any tool: parsed, judged, and turned from changes of rows into row versions."""
+"""JSON messages of any tool: parsed, classified, and turned from changes of rows into row versions."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ __all__ = [
 ]
 
 Invalid = Literal["refuse", "drop"]
-"""The fate of a message that is no change of a row: an error, or none."""
+"""What a message that is no change of a row does: raise an error, or get dropped."""
 
 _WHY: Final = ", since it is not one JSON object, or has a key twice in one"
 _BEGINNING: Final = "left(text, 200)"
-"""Spark SQL: as much of a message as an error shows."""
+"""Spark SQL of the beginning of a message, as an error shows it."""
 
 
 def parsed(messages: DataFrame, column: str, fields: str) -> DataFrame:
-    """The messages: ``text`` STRING; ``m``, a STRUCT of fields, marked as :mod:`~trinity.cdc.json_text` says; ``key``.
+    """Parse messages: ``text`` STRING; ``m``, a STRUCT of fields, marked as of :mod:`~trinity.cdc.json_text`; ``key``.
 
-    ``m`` is NULL for a text that is not one JSON object, or has another type where the tool has its own fields. ``key``
+    ``m`` is NULL for a text that is not one JSON object, or has a wrong type in one of the tool's own fields. ``key``
     is the message's key in Kafka, STRING; NULL where there is none.
 
     Args:
@@ -72,19 +72,21 @@ def parsed(messages: DataFrame, column: str, fields: str) -> DataFrame:
 
 
 def _once(rows: DataFrame, **columns: str) -> DataFrame:
-    """A projection that is evaluated once a row: Spark copies a plain one into each predicate above it."""
+    """Project rows, evaluated once a row: Spark copies a plain projection into each predicate above it."""
     return rows.selectExpr(
         f"inline(array(named_struct({', '.join(f'{text_literal(n)}, {c}' for n, c in columns.items())})))"
     )
 
 
 def judged(cases: Sequence[tuple[str, str | None]], tool: str, invalid: Invalid) -> str:
-    """Spark SQL: the row kind of a message, ``+I``, ``+U`` or ``-D``; NULL for one that is left out, as NULL itself is.
+    """Return Spark SQL of the row kind of a message: ``+I``, ``+U`` or ``-D``; NULL for one that is left out.
+
+    A message that is NULL is left out.
 
     Args:
-        cases: (condition, row kind), of which the first that holds is taken; what meets none is no change of a row.
-        tool: the tool that errors name.
-        invalid: the fate of the others.
+        cases: (condition, row kind); the first that holds counts. If none holds, the message is no change of a row.
+        tool: the tool's name, for errors.
+        invalid: what a message that is no change of a row does.
     """
     other, broken = (
         _no_change(f"The message is no change of a row as {tool} writes it{why}: ", invalid) for why in ("", _WHY)
@@ -100,11 +102,11 @@ def _no_change(says: str, invalid: Invalid) -> str:
 
 
 def image_before(columns: Sequence[Column], old: str, new: str) -> str:
-    """Spark SQL: the fields of a row before an update.
+    """Return Spark SQL of the fields of a row before an update.
 
     Args:
         columns: the columns.
-        old: Spark SQL of a MAP<STRING, STRING> of the fields that were changed, as they were; NULL for none.
+        old: Spark SQL of a MAP<STRING, STRING> of the changed fields' old values; NULL for none.
         new: Spark SQL of the fields after the update, a STRUCT; NULL for none.
     """
     fields = []
@@ -115,14 +117,14 @@ def image_before(columns: Sequence[Column], old: str, new: str) -> str:
 
 
 def position_of(field: str | None) -> str:
-    """Spark SQL: a number of the message ``m`` as the position of a change; a message without it fails."""
+    """Return Spark SQL of a number in the message ``m``, as the position of a change; a message without it fails."""
     if field is None:
         return "CAST(NULL AS BIGINT)"
     return position_or_failing(integer_of(text_of(f"m.{quoted(field)}"), "BIGINT"), field, "BIGINT")
 
 
 def position_or_failing(value: str, position: str, kind: str) -> str:
-    """Spark SQL: a position of a type, which fails where the message does not say it."""
+    """Return Spark SQL of a position, which fails for a message without one."""
     says = f"'The message has no {position}; name another position: ', {_BEGINNING}"
     return f"coalesce({value}, {failing('BAD_DATA', says, kind)})"
 
@@ -132,12 +134,12 @@ class Changes:
     """Changes of rows.
 
     Attributes:
-        rows: ``text``, ``kind`` (``+I``, ``+U`` or ``-D``), ``before`` and ``after``, the row's fields, of which an
-            insert lacks the first, a delete the second, and an update may lack the first; ``at``, its position.
+        rows: ``text``; ``kind`` (``+I``, ``+U`` or ``-D``); ``before`` and ``after``, the row's fields; ``at``, the
+            position. An insert lacks ``before``, a delete ``after``; an update may lack ``before``.
         columns: the columns that the fields are for.
-        encoding: how values are written in them.
+        encoding: how the fields' values are written.
         placeholder: the text that stands for a value that the tool does not know; None where there is none.
-        own: column that may hold it -> the watermark column of its own.
+        own: column that may hold the placeholder -> the watermark column of its own.
     """
 
     rows: DataFrame
@@ -148,14 +150,14 @@ class Changes:
 
 
 def row_versions(changes: Changes, form: Form) -> DataFrame:
-    """The row versions that changes are made of, in their order.
+    """Return the row versions of changes, in their order.
 
-    An update that changes the key is a ``-D`` of the old one and a ``+I`` of the new one; every other one its new row.
+    An update that changes the key is a ``-D`` of the old key and a ``+I`` of the new one; every other one its new row.
     """
     with pinned(changes.rows.sparkSession):
         found = changes.rows.where("kind IS NOT NULL").selectExpr("*", f"{_moved(changes, form)} AS moved")
         found = found.selectExpr("at", f"inline({_versions(form)})")
-        # each step names what the next one uses several times, so that expressions stay small: Spark plans every node
+        # each step names what the next one uses several times: so expressions stay small, and Spark plans fewer nodes
         numbered = [*enumerate(changes.columns)]
         fields = [f"row.{quoted(c.name)} AS field{n}" for n, c in numbered]
         found = found.selectExpr("at", "kind", *fields)
@@ -169,7 +171,7 @@ def row_versions(changes: Changes, form: Form) -> DataFrame:
 
 
 def _moved(changes: Changes, form: Form) -> str:
-    """Spark SQL: true for an update that changes the key; one that may do so unseen fails."""
+    """Return Spark SQL that is true for an update that changes the key, and fails where that cannot be known."""
     columns = {c.name.lower(): c for c in changes.columns}
     differ = []
     for column in (columns[name.lower()] for name in form.key):
@@ -182,7 +184,7 @@ def _moved(changes: Changes, form: Form) -> str:
 
 
 def _versions(form: Form) -> str:
-    """Spark SQL: an ARRAY of the row versions of a change, each its row kind and its row's fields."""
+    """Return Spark SQL of an ARRAY of the row versions of a change: row kind, and fields of the row."""
     deleted, updated = (_present(kind, "before") for kind in ("'-D'", "'-U'"))
     old = f"CASE WHEN kind = '-D' THEN {deleted} WHEN moved THEN '-D'"
     if form.preimages:
@@ -193,18 +195,18 @@ def _versions(form: Form) -> str:
 
 
 def _old_key(names: Sequence[str]) -> str:
-    """Spark SQL: true; or the failure of an update whose old row lacks a column of the key, and so a row that stays."""
+    """Return Spark SQL that is true, and fails for an update whose old row lacks a key column: a row might stay."""
     lacks = [(n, f"before.{quoted(n)} IS NULL AND after.{quoted(n)} IS NOT NULL") for n in names]
     whens = " ".join(f"WHEN {lack} THEN {unlocated(name, 'the row before the update')}" for name, lack in lacks)
     return f"CASE {whens} ELSE true END"
 
 
 def unlocated(name: str, where: str) -> str:
-    """Spark SQL: the failure of an update that does not say which row it changes, as a BOOLEAN.
+    """Return Spark SQL, a BOOLEAN, of the failure of an update that does not say which row it changes.
 
     Args:
         name: a column of the key.
-        where: what lacks it.
+        where: the part of the message that lacks it.
     """
     says = (
         f"Key column '{name}': {where} lacks it, so an older row of another '{name}' might stay; let the source log "
@@ -214,13 +216,13 @@ def unlocated(name: str, where: str) -> str:
 
 
 def _present(kind: str, side: str) -> str:
-    """Spark SQL: a row kind, or the failure of a change that lacks this image of its row."""
+    """Return Spark SQL of a row kind, which fails for a change that lacks this image of its row."""
     says = f"'The message lacks the row {side} the change: ', {_BEGINNING}"
     return f"IF({side} IS NULL, {failing('BAD_DATA', says, 'STRING')}, {kind})"
 
 
 def _value(changes: Changes, column: Column) -> str:
-    """Spark SQL: the value of a column, which fails for an unknown one that has no watermark of its own."""
+    """Return Spark SQL of a column's value, which fails for the placeholder without a watermark of its own."""
     value = f"row.{quoted(column.name)}"
     unknown = _unknown(changes, column)
     if unknown is None:
@@ -236,13 +238,13 @@ def _value(changes: Changes, column: Column) -> str:
 
 
 def _own_watermark(changes: Changes, column: Column) -> str:
-    """Spark SQL: the position where the row version has a value for the column; else NULL, which takes no part (G2)."""
+    """Return Spark SQL of the position if a row version has the column's value; else NULL, which is not merged (G2)."""
     known = f"kind IN ('+I', '+U') AND NOT coalesce({_unknown(changes, column)}, false)"
     return f"IF({known}, at, NULL) AS {quoted(changes.own[column.name])}"
 
 
 def _unknown(changes: Changes, column: Column) -> str | None:
-    """Spark SQL: true for the placeholder; None for a column that cannot hold it."""
+    """Return Spark SQL that is true for the placeholder; None for a column that cannot hold it."""
     if changes.placeholder is None:
         return None
     text, value = text_literal(changes.placeholder), f"row.{quoted(column.name)}"

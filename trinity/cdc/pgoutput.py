@@ -24,12 +24,12 @@ class Unlogged(Enum):
 
 
 UNCHANGED: Final = Unlogged.UNCHANGED
-"""The value of a column stored aside (TOAST) that did not change."""
+"""The value of a TOAST column that did not change."""
 Value = str | Unlogged | None
 """A value in PostgreSQL's text form, :data:`UNCHANGED`, or None for NULL."""
 
 _EPOCH: Final = int(dt.datetime(2000, 1, 1, tzinfo=dt.UTC).timestamp() * 1000)
-"""Milliseconds of 1970 at which PostgreSQL's times begin."""
+"""The epoch of PostgreSQL's times, in milliseconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Change:
         relation: the table.
         op: ``c`` (insert), ``u`` (update), ``d`` (delete), ``t`` (truncation), or ``r`` for a row as it was found:
             Debezium's letters.
-        lsn: where the change stands in the log.
-        before: the old row, or of it what the replica identity holds, all else NULL; None where it was not logged.
+        lsn: the position of the change in the log.
+        before: the old row; or its replica identity's columns, the others None. None where it was not logged.
         after: the new row.
         whole: True when ``before`` is the whole row (REPLICA IDENTITY FULL).
     """
@@ -83,8 +83,8 @@ class Transaction:
 
     Attributes:
         xid: its number.
-        time_ms: when it was committed, milliseconds of 1970.
-        end: the LSN behind its commit.
+        time_ms: when it was committed, in milliseconds since 1970.
+        end: the LSN after its commit.
         changes: in the order in which they were made.
     """
 
@@ -95,7 +95,7 @@ class Transaction:
 
 
 def transactions(messages: Iterable[tuple[int, bytes]]) -> Iterator[Transaction]:
-    """The transactions that messages tell of.
+    """Yield the transactions in messages.
 
     Args:
         messages: (LSN, message) as the slot gives them, from the beginning of a transaction.
@@ -141,10 +141,10 @@ _NULL, _TOAST, _TEXT = b"nut"
 
 
 def _relation(message: bytes) -> tuple[int, Relation]:
-    """A relation and its OID."""
+    """Return the OID of a relation, and the relation."""
     schema, at = _name(message, 5)
     name, at = _name(message, at)
-    (count,) = _COUNT.unpack_from(message, at + 1)  # behind the kind of the replica identity
+    (count,) = _COUNT.unpack_from(message, at + 1)  # after the kind of the replica identity
     at += 3
     fields = []
     for _ in range(count):
@@ -152,25 +152,25 @@ def _relation(message: bytes) -> tuple[int, Relation]:
         column, at = _name(message, at + 1)
         fields.append(Field(column, _TYPE.unpack_from(message, at)[0], bool(flags & 1)))
         at += _TYPE.size
-    # an empty name is that of pg_catalog
+    # pg_catalog is sent as an empty name
     return _OID.unpack_from(message, 1)[0], Relation(schema or "pg_catalog", name, tuple(fields))
 
 
 def _name(message: bytes, at: int) -> tuple[str, int]:
-    """A text that NUL ends, and the place behind it."""
+    """Return a text that ends with NUL, and the place after it."""
     end = message.index(0, at)
     return message[at:end].decode(), end + 1
 
 
 def _truncated(message: bytes) -> tuple[int, ...]:
-    """The OIDs of the relations that one TRUNCATE empties."""
+    """Return the OIDs of the relations that a TRUNCATE empties."""
     (count,) = _OID.unpack_from(message, 1)
     found: tuple[int, ...] = struct.unpack_from(f">{count}I", message, 6)
     return found
 
 
 def _change(message: bytes, relation: Relation, lsn: int) -> Change:
-    """The change that an insert, update or delete message tells of."""
+    """Return the change in an insert, update or delete message."""
     part, at = message[5:6], 6
     before: list[Value] | None = None
     whole = False
@@ -187,7 +187,7 @@ def _change(message: bytes, relation: Relation, lsn: int) -> Change:
 
 
 def _row(message: bytes, at: int) -> tuple[list[Value], int]:
-    """A row, and the place behind it."""
+    """Return a row, and the place after it."""
     (count,) = _COUNT.unpack_from(message, at)
     at += 2
     row: list[Value] = []

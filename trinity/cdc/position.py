@@ -1,7 +1,7 @@
-"""The place in its source that a table has come to, as the number of a ``txn`` (L4).
+"""The place in its source that a table has reached, as the number of a ``txn`` (L4).
 
-A number that an older release has recorded is a version alone. One from 2**62 on has the version and the first digits
-of the hash of its commit: so it is above all of those, as records have to rise.
+Older releases recorded the version alone. A number from 2**62 on holds the version and the first digits of the hash of
+its commit. So it is larger than all of the older ones, as recorded numbers must rise.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _VERSIONS: Final = 1 << 42
 """Versions below have room for the digits: these may be times in milliseconds, as of a folder of files."""
 _DIGITS: Final = 5
 _BITS: Final = 4 * _DIGITS
-"""One of a million commits that took the number of another one is not told from it."""
+"""Bits of the digits. Of a million commits that took over the version of another one, one is not noticed."""
 
 
 def number_of(reached: Reached) -> int:
-    """Return the number that stands for a place; a version that is too large for more stands for itself."""
+    """Return the number of a place; a version that leaves no room for the digits is its own number."""
     if reached.version >= _VERSIONS or len(reached.commit) < _DIGITS:
         return reached.version
     return _BOUND | reached.version << _BITS | int(reached.commit[:_DIGITS], 16)

@@ -1,4 +1,4 @@
-"""PostgreSQL's changes as Debezium's envelopes: rows as JSON, values out of their text form."""
+"""PostgreSQL's changes as Debezium's envelopes: rows as JSON, made of values in text form."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from trinity.errors import TrinityError
 __all__ = ["Envelopes", "Types"]
 
 Types = Callable[[int], tuple[str, bool]]
-"""OID of a type -> the name of its base type in PostgreSQL, that of an array's elements, and True for an array."""
+"""OID of a type -> PostgreSQL's name of its base type (of an array: of the elements'), and True for an array."""
 
 
 class Envelopes:
-    """Writes changes as envelopes, whose values ``cdc.debezium`` reads.
+    """Writes changes as envelopes, which ``cdc.debezium`` reads.
 
-    Numbers and booleans are JSON's own, but for NUMERIC, which is text and so keeps every digit; bytes are base64;
-    times are ISO 8601, with a zone ``Z`` of TIMESTAMPTZ; arrays of these are JSON's; all else is text as PostgreSQL
-    writes it. A value that is not in the log is Debezium's placeholder.
+    Numbers and booleans are JSON's own; NUMERIC is text, and so keeps every digit. Bytes are base64. Times are ISO
+    8601, of TIMESTAMPTZ with the zone ``Z``. Arrays are JSON arrays. Everything else is text as PostgreSQL writes it. A
+    value that is not in the log is Debezium's placeholder.
 
     Args:
         types: names of types.
@@ -34,7 +34,7 @@ class Envelopes:
         self._writers: dict[Relation, tuple[list[tuple[str, _Write | None, Any]], list[int]]] = {}
 
     def text(self, change: Change, transaction: Transaction) -> str:
-        """The envelope of a change."""
+        """Return the envelope of a change."""
         relation = change.relation
         fields, identity = self.prepare(relation)
         every = range(len(fields))
@@ -50,7 +50,7 @@ class Envelopes:
         return _dumps({"op": change.op, "before": before, "after": after, "source": source})
 
     def prepare(self, relation: Relation) -> tuple[list[tuple[str, _Write | None, Any]], list[int]]:
-        """The columns, each its name, how it is written and its placeholder; and the places of the replica identity."""
+        """Return each column's name, writer and placeholder; and the places of the replica identity's columns."""
         found = self._writers.get(relation)
         if found is None:
             fields = [(f.name, *_writer(*self._types(f.type))) for f in relation.fields]
@@ -76,7 +76,7 @@ def _row(fields: Sequence[tuple[str, _Write | None, Any]], values: Sequence[Valu
 
 
 def _writer(kind: str, array: bool) -> tuple[_Write | None, Any]:
-    """The function that writes a value of a type, None for as it is; and the placeholder of an unknown one."""
+    """Return the function that writes a value of a type, None for text; and the placeholder of an unknown one."""
     write = _WRITERS.get(kind)
     placeholder = base64.b64encode(UNAVAILABLE.encode()).decode() if kind == "bytea" else UNAVAILABLE
     return (lambda text: _array(text, write), [placeholder]) if array else (write, placeholder)
@@ -107,14 +107,14 @@ _WRITERS: Final[dict[str, _Write]] = {
     "timestamp": _time,
     "timestamptz": _zoned,
 }
-"""Type -> how a value is written, where that is not its text."""
+"""Type -> function that writes a value, where that is not its text."""
 
 _ITEM: Final = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^{},"]*))', re.DOTALL)
 """A quoted or a bare item of an array."""
 
 
 def _array(text: str, write: _Write | None) -> list[Any]:
-    """An array out of PostgreSQL's text of it, as ``{1,NULL}`` or ``[0:1]={{"a b"},{c}}``."""
+    """Read an array from PostgreSQL's text, such as ``{1,NULL}`` or ``[0:1]={{"a b"},{c}}``."""
     stack: list[list[Any]] = [[]]
     at = text.index("{")
     while at < len(text):

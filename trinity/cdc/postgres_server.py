@@ -25,17 +25,16 @@ _SETTINGS: Final = {
     "extra_float_digits": "1",
     "statement_timeout": "0",
 }
-"""Settings of a connection, by which values are written in the one form that is read here."""
+"""Settings of a connection: the text form in which values are read here."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The rows at the place in the log from which a new slot tells of changes.
+    """The snapshot of the rows at the place in the log where a new slot's changes begin.
 
     Attributes:
-        lsn: every later commit ends behind it.
-        first: no change that the slot tells of stands before it: one of a transaction that was open may be before
-            ``lsn``.
+        lsn: every later commit ends after it.
+        first: no change of the slot is before it. A change of a transaction that was open may be before ``lsn``.
         name: name of the snapshot.
     """
 
@@ -45,7 +44,7 @@ class Snapshot:
 
 
 class Server:
-    """A server, connected to when it is first asked, and again after a connection was lost.
+    """A server; the connection is made at the first call, and again after it was lost.
 
     Args:
         conninfo: libpq's connection string.
@@ -65,7 +64,7 @@ class Server:
         self.type_name = functools.cache(self._type_name)
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 
@@ -77,11 +76,11 @@ class Server:
     # -- the slot ---------------------------------------------------------------------------------------
 
     def flushed(self) -> int:
-        """The LSN up to which the log is on disk: a slot tells of all that was committed before it."""
+        """Return the LSN up to which the log is on disk: a slot has all changes that were committed before it."""
         return int(self._one("SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn")[0])
 
     def messages(self, limit: int) -> list[tuple[int, bytes]]:
-        """Messages of whole transactions, (LSN, message): as many of these as it takes to have ``limit`` or more."""
+        """Read messages, (LSN, message), of whole transactions until there are ``limit`` or more."""
         options = "'proto_version', '1', 'publication_names', %s"
         with self._connected().cursor(binary=True) as cursor:
             cursor.execute(
@@ -91,7 +90,7 @@ class Server:
             return [(int.from_bytes(lsn), data) for lsn, data in cursor]
 
     def confirm(self, lsn: int) -> None:
-        """Has the slot forget what was committed up to an LSN; does nothing where it has gone further."""
+        """Let the slot forget what was committed up to an LSN; do nothing where it is further already."""
         self._one(
             "SELECT pg_replication_slot_advance(slot_name, '0/0'::pg_lsn + %s) FROM (SELECT slot_name FROM "
             "pg_replication_slots WHERE slot_name = %s AND confirmed_flush_lsn < '0/0'::pg_lsn + %s OFFSET 0) s "
@@ -100,7 +99,7 @@ class Server:
         )
 
     def drop(self) -> None:
-        """Drops the slot, if it is there."""
+        """Drop the slot, if it exists."""
         self._one(
             "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s "
             "UNION ALL SELECT NULL LIMIT 1",
@@ -109,11 +108,11 @@ class Server:
 
     @contextlib.contextmanager
     def created(self) -> Iterator[Snapshot]:
-        """Makes the slot; until the end of the context :meth:`rows` reads the rows as they were then."""
+        """Create the slot; within the context :meth:`rows` reads the rows as they were at that moment."""
         import psycopg
 
         with psycopg.connect(self._conninfo, autocommit=True, replication="database") as maker:
-            # a connection for replication knows the simple query protocol alone
+            # a connection for replication knows only the simple query protocol
             made = maker.pgconn.exec_(
                 f'CREATE_REPLICATION_SLOT "{self.slot}" LOGICAL pgoutput EXPORT_SNAPSHOT'.encode()
             )
@@ -127,7 +126,7 @@ class Server:
     # -- tables -----------------------------------------------------------------------------------------
 
     def published(self) -> list[tuple[Relation, str | None]]:
-        """The tables of the publications with the columns that are published, and the filter of their rows."""
+        """Return the tables of the publications with their published columns, and the filter of their rows."""
         found = self._connected().execute(
             "SELECT p.schemaname, p.tablename, a.attname, a.atttypid::oid, p.rowfilter FROM pg_publication_tables p "
             "JOIN pg_attribute a ON a.attrelid = format('%%I.%%I', p.schemaname, p.tablename)::regclass "
@@ -145,7 +144,7 @@ class Server:
         ]
 
     def rows(self, snapshot: Snapshot, relation: Relation, where: str | None) -> Iterator[Sequence[str | None]]:
-        """The rows of a table at a snapshot, values in PostgreSQL's text form."""
+        """Yield the rows of a table at a snapshot, values in PostgreSQL's text form."""
         names = ", ".join(_quoted(field.name) for field in relation.fields)
         source = f"{_quoted(relation.schema)}.{_quoted(relation.name)}{f' WHERE {where}' if where else ''}"
         connection = self._connected()
@@ -156,7 +155,7 @@ class Server:
                 yield from copy.rows()
 
     def _type_name(self, oid: int) -> tuple[str, bool]:
-        """The base type of a type, of an array that of its elements; True for an array. Text for one that is gone."""
+        """Return the base type's name (of an array: of the elements'), and True for an array; text if it is dropped."""
         found = self._connected().execute(
             "SELECT typname, typtype, typbasetype::int8, typelem::int8, typinput = 'array_in'::regproc FROM pg_type "
             "WHERE oid = %s",
@@ -197,6 +196,6 @@ def _quoted(name: str) -> str:
 
 
 def _any(filters: set[str | None]) -> str | None:
-    """The filter of rows that several publications publish."""
+    """Return the filter of the rows of a table in several publications."""
     texts = [f"({text})" for text in filters if text]
     return " OR ".join(sorted(texts)) if len(texts) == len(filters) else None

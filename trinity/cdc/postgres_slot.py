@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["PostgresChanges", "PostgresSlot"]
 
 Read = Callable[["DataFrame", Table], "DataFrame"]
-"""Envelopes, and the table that they are for -> row versions, as :func:`~trinity.cdc.debezium` makes them."""
+"""A function as :func:`~trinity.cdc.debezium`: (envelopes, the table that they are for) -> row versions."""
 
 _SCHEMA: Final = pa.schema([
     ("table", pa.string()), ("op", pa.string()), ("lsn", pa.int64()), ("commit_lsn", pa.int64()), ("value", pa.string())
@@ -43,8 +43,8 @@ class PostgresChanges:
     Attributes:
         events: ``table`` STRING (``schema.table``), ``op`` STRING (``c``, ``u``, ``d``, or ``t`` for TRUNCATE),
             ``lsn`` BIGINT, ``commit_lsn`` BIGINT (the end of the transaction), ``value`` STRING, the envelope.
-        lsn: the LSN up to which these are all changes there are: what :meth:`PostgresSlot.confirm` takes.
-        last: True when the server had no more of them.
+        lsn: these are all changes up to this LSN; :meth:`PostgresSlot.confirm` takes it.
+        last: True when the server had no more changes.
     """
 
     events: pa.Table
@@ -57,15 +57,15 @@ class PostgresSlot:
     """A logical replication slot of PostgreSQL 15 or newer, read by ``pgoutput``; needs the extra ``postgres``.
 
     The server needs ``wal_level`` = ``logical``, and a role with REPLICATION and SELECT on the tables. A slot keeps its
-    changes until they are confirmed, and PostgreSQL its log until then. Connections are made as they are needed.
+    changes until they are confirmed, and PostgreSQL keeps its log until then. Connections are made as needed.
 
     Args:
         conninfo: libpq's connection string, as ``host=db dbname=shop user=follower``.
         slot: name of the slot.
-        publications: names of publications: which tables, columns, rows and operations the slot tells of.
+        publications: names of publications, which choose tables, columns, rows and operations.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for what is no slot's name, and for no publication.
+        TrinityError: INVALID_ARGUMENTS for an invalid name of a slot, and for no publication.
     """
 
     def __init__(self, conninfo: str, slot: str, publications: Sequence[str]) -> None:
@@ -82,28 +82,28 @@ class PostgresSlot:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection; the slot stays."""
+        """Close the connection; the slot stays."""
         self._server.close()
 
     @property
     def application(self) -> str:
-        """The application in ``txn`` of what :meth:`follow` commits; a slot of another server has another one."""
+        """The application in the ``txn`` of :meth:`follow`'s commits; a slot of another server has another one."""
         return f"postgres/{self._server.identifier}/{self._server.slot}"
 
     def create(self, tables: Mapping[str, Table | None] | None = None, *, read: Read = debezium) -> int:
-        """Makes the slot, and fills tables with the rows that are there when its changes begin.
+        """Create the slot, and fill tables with the rows as they are where its changes begin.
 
-        Each table is emptied before. A call that was interrupted leaves a slot behind: :meth:`drop` it, and call again.
+        Each table is emptied first. An interrupted call leaves the slot behind: :meth:`drop` it, and call again.
 
         Args:
-            tables: as of :meth:`follow`; none of them where the rows that are there do not matter.
+            tables: as of :meth:`follow`; None for no initial rows.
             read: as of :meth:`follow`. Rows have ``op`` = ``r``, and an LSN below those of all changes to come.
 
         Returns:
             the LSN at which the changes begin.
 
         Raises:
-            TrinityError: as :meth:`follow`; INVALID_ARGUMENTS when the slot is there already.
+            TrinityError: as :meth:`follow`; INVALID_ARGUMENTS when the slot exists already.
         """
         envelopes = Envelopes(self._server.type_name)
         published = self._server.published() if tables is not None else []
@@ -120,24 +120,24 @@ class PostgresSlot:
         return snapshot.lsn
 
     def _fill(self, table: Table, changes: Iterator[_Placed], lsn: int, envelopes: Envelopes, read: Read) -> None:
-        """Commits rows in several steps, the last of which records that there are no more."""
+        """Commit rows in several steps; the last one records that the table is complete."""
         while len(some := list(itertools.islice(changes, _LIMIT))) == _LIMIT:
             table.upsert(_rows(table, some, envelopes, read))
         table.upsert(_rows(table, some, envelopes, read), txn=(self.application, lsn))
 
     def drop(self) -> None:
-        """Drops the slot, if it is there, with the changes that it keeps."""
+        """Drop the slot, if it exists, with the changes that it keeps."""
         self._server.drop()
 
     def changes(self, limit: int = _LIMIT) -> PostgresChanges:
-        """Changes that are not confirmed yet, from the first one on; the slot stays as it is.
+        """Read changes that are not confirmed yet, from the first one on; the slot stays as it is.
 
         Args:
             limit: whole transactions are read until they have this many changes.
 
         Raises:
-            TrinityError: CONFIGURATION_INVALID for a slot, publication or server that is not there, or not as it has to
-                be; PERMISSION_DENIED; TRANSACTION_CONFLICT while another process reads the slot.
+            TrinityError: CONFIGURATION_INVALID for a slot, publication or server that is missing or set up wrongly;
+                PERMISSION_DENIED; TRANSACTION_CONFLICT while another process reads the slot.
         """
         batch = self._read(_at_least_one(limit))
         return PostgresChanges(_events(batch.changes, Envelopes(self._server.type_name)), batch.lsn, batch.last)
@@ -148,11 +148,11 @@ class PostgresSlot:
         found = list(transactions(messages))
         changes = [(change, transaction) for transaction in found for change in transaction.changes]
         last = len(messages) < limit
-        # then every transaction has been read that ended before the log was looked at
+        # then all transactions have been read that ended before the position of the log was asked for
         return _Batch(changes, max([t.end for t in found] + [flushed] * last), last)
 
     def confirm(self, lsn: int) -> None:
-        """Has the slot forget the changes up to an LSN, when they are safe elsewhere.
+        """Let the slot forget the changes up to an LSN, once they are stored elsewhere.
 
         Args:
             lsn: ``lsn`` of :class:`PostgresChanges`.
@@ -163,14 +163,14 @@ class PostgresSlot:
         self._server.confirm(lsn)
 
     def follow(self, tables: Mapping[str, Table | None], *, read: Read = debezium, limit: int = _LIMIT) -> int:
-        """Brings tables up to what PostgreSQL has committed, each change once, and confirms it.
+        """Bring tables up to date with PostgreSQL's commits, each change once, and confirm the changes.
 
-        A table's commits record where in PostgreSQL's log they end (L4), and the slot is told after them: so a call
-        that was interrupted is called again, after a restart of either side too. A TRUNCATE empties the table in a
-        commit of its own.
+        A table's commits record their position in PostgreSQL's log (L4), and the slot is confirmed after them. So an
+        interrupted call can be repeated, also after a restart of either side. A TRUNCATE empties the table in a commit
+        of its own.
 
         Args:
-            tables: ``schema.table`` of PostgreSQL -> the keyed table that follows it; None for one that nobody follows.
+            tables: ``schema.table`` of PostgreSQL -> the keyed table that follows it; None for one to be left out.
             read: makes row versions of envelopes: ``cdc.debezium``, or a function that calls it with more arguments.
             limit: as of :meth:`changes`; a table gets one commit for each such batch.
 
@@ -180,7 +180,7 @@ class PostgresSlot:
         Raises:
             TrinityError: as :meth:`changes`, and as ``read`` and ``table.upsert``; INVALID_ARGUMENTS for changes of a
                 table that ``tables`` lacks, and where PostgreSQL's REPLICA IDENTITY lacks a column of the table's key;
-                CONFIGURATION_INVALID for a table that is ahead of the server, or was not filled whole.
+                CONFIGURATION_INVALID for a table that is ahead of the server, or was not filled completely.
         """
         envelopes = Envelopes(self._server.type_name)
         followed = {name: table for name, table in tables.items() if table is not None}
@@ -198,21 +198,21 @@ class PostgresSlot:
                 return batch.lsn
 
     def _apply(self, table: Table, changes: list[_Placed], lsn: int, envelopes: Envelopes, read: Read) -> None:
-        """Commits the changes of a table; what stands before a truncation is gone by it."""
+        """Commit the changes of a table; those before its last truncation are skipped."""
         truncations = [n for n, (change, _) in enumerate(changes) if change.op == "t"]
         if truncations:
-            # recorded as less than its transaction, of which rows are still to come
+            # records less than its transaction's end, since rows of the transaction are still to come
             truncate(table, (self.application, changes[truncations[-1]][1].end - 1))
             changes = changes[truncations[-1] + 1 :]
         table.upsert(_rows(table, changes, envelopes, read), txn=(self.application, lsn))
 
     @property
     def _copy(self) -> str:
-        """The application of what :meth:`create` begins to fill."""
+        """The application in the ``txn`` by which :meth:`create` marks that it begins to fill a table."""
         return f"{self.application}/copy"
 
     def _reached(self, table: Table) -> int:
-        """The LSN that a table has reached; 0 for one that begins. Raises CONFIGURATION_INVALID."""
+        """Return the LSN that a table has reached; 0 for a new one. Raise CONFIGURATION_INVALID as :meth:`follow`."""
         metadata = table.connector.metadata
         reached, begun = (metadata.recorded_txn(table.handle, name) or 0 for name in (self.application, self._copy))
         if reached < begun:
@@ -231,7 +231,7 @@ _Placed = tuple[Change, Transaction]
 
 @dataclass(frozen=True)
 class _Batch:
-    """Changes of whole transactions, up to an LSN; ``last`` as of :class:`PostgresChanges`."""
+    """Changes of whole transactions; ``lsn`` and ``last`` as of :class:`PostgresChanges`."""
 
     changes: list[_Placed]
     lsn: int
@@ -239,14 +239,14 @@ class _Batch:
 
 
 def _events(changes: Iterable[_Placed], envelopes: Envelopes) -> pa.Table:
-    """Changes as in :class:`PostgresChanges`."""
+    """Return changes as :attr:`PostgresChanges.events`."""
     rows = [(c.relation.full_name, c.op, c.lsn, t.end, envelopes.text(c, t)) for c, t in changes]
     columns = zip(*rows, strict=True) if rows else [()] * len(_SCHEMA)
     return pa.table([pa.array(values, f.type) for values, f in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)
 
 
 def _rows(table: Table, changes: Iterable[_Placed], envelopes: Envelopes, read: Read) -> DataFrame:
-    """Changes of rows as row versions, in one partition: they come in their order, and a commit has one file."""
+    """Return changes of rows as row versions, in one partition: it keeps their order, and a commit has one file."""
     texts = pa.array([envelopes.text(*change) for change in changes], pa.string())
     return read(arrow_frame(table.session.spark, pa.table({"value": texts})).coalesce(1), table)
 
@@ -258,7 +258,7 @@ def _at_least_one(limit: int) -> int:
 
 
 def _target(tables: Mapping[str, Table | None], relation: Relation) -> Table | None:
-    """The table that follows a relation. Raises INVALID_ARGUMENTS when nothing is said about it."""
+    """Return the table that follows a relation. Raise INVALID_ARGUMENTS when ``tables`` lacks the relation."""
     if relation.full_name not in tables:
         hint = nearest(relation.full_name, [*tables])
         message = (
@@ -269,7 +269,7 @@ def _target(tables: Mapping[str, Table | None], relation: Relation) -> Table | N
 
 
 def _check(changes: Iterable[_Placed], tables: Mapping[str, Table | None]) -> None:
-    """Checks that old rows are told by what is the key of the table that follows."""
+    """Check that the old rows of updates and deletes have the key of the table that follows."""
     found = {(change.relation, change.op in ("u", "d")): None for change, _ in changes}
     for relation, told in found:
         table = _target(tables, relation)

@@ -1,6 +1,6 @@
-"""Scalars of other kinds than numbers, out of fields of JSON, in Spark SQL; NULL where a type does not have the value.
+"""Scalars other than numbers, read from fields of JSON, in Spark SQL; NULL where a type does not have the value.
 
-What would be cut off or made up is not taken: a date's time of day, a time's date, an offset where none is kept.
+A value that would lose a part is NULL too: a date with a time of day, a time with a date, an offset that is not kept.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _BASE64: Final = "(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2
 
 
 def boolean_of(text: str) -> str:
-    """Spark SQL: a BOOLEAN: ``true``, ``false``, 1, 0, also as text."""
+    """Return Spark SQL of a BOOLEAN: ``true``, ``false``, 1, 0, also as text."""
     return f"CASE WHEN lower({text}) IN ('true', '1') THEN true WHEN lower({text}) IN ('false', '0') THEN false END"
 
 
 def date_of(field: str, text: str, days: bool) -> str:
-    """Spark SQL: a DATE in ISO 8601; with ``days`` also a number, of days from 1970-01-01."""
+    """Return Spark SQL of a DATE in ISO 8601; with ``days`` also a number of days from 1970-01-01."""
     number = f"date_from_unix_date({integer_of(text, 'INT')})" if days else "CAST(NULL AS DATE)"
     day = f"IF({matches(field, _DAY + _MIDNIGHT)}, try_cast(rtrim('Z', {field}) AS DATE), NULL)"
     return f"IF({is_number(field)}, {number}, {day})"
 
 
 def timestamp_of(field: str, text: str, kind: str, unit: TimeUnit | None) -> str:
-    """Spark SQL: a TIMESTAMP or TIMESTAMP_NTZ in ISO 8601; a number if there is a unit. Both are cut to microseconds.
+    """Return Spark SQL of a TIMESTAMP or TIMESTAMP_NTZ in ISO 8601; a number if it has a unit. Cut to microseconds.
 
-    A TIMESTAMP_NTZ has no offset but that of UTC, which Debezium writes where a time has no zone.
+    A TIMESTAMP_NTZ may have only UTC's offset, which Debezium writes where a time has no zone.
     """
     number = f"CAST(NULL AS {kind})" if unit is None else _since_epoch(text, kind, unit)
     rest = f"(?:[T ]{_CLOCK}.*)?" if kind == "timestamp" else f"(?:[T ]{_CLOCK}{_UTC})?"
@@ -47,12 +47,12 @@ def timestamp_of(field: str, text: str, kind: str, unit: TimeUnit | None) -> str
 
 
 def time_of(field: str, kind: str) -> str:
-    """Spark SQL: a TIME in ISO 8601, cut to microseconds."""
+    """Return Spark SQL of a TIME in ISO 8601, cut to microseconds."""
     return f"IF({matches(field, _CLOCK + 'Z?')}, try_cast(rtrim('Z', {field}) AS {kind}), NULL)"
 
 
 def bytes_of(field: str, latin1: bool) -> str:
-    """Spark SQL: bytes in base64; with ``latin1`` as the characters U+0000 to U+00FF."""
+    """Return Spark SQL of bytes in base64; with ``latin1`` as the characters U+0000 to U+00FF."""
     if latin1:
         text = text_of(field)
         return f"IF({is_text(field)} AND {matches(text, _LATIN1)}, encode({text}, 'ISO-8859-1'), NULL)"
@@ -60,7 +60,7 @@ def bytes_of(field: str, latin1: bool) -> str:
 
 
 def decimal_of_bytes(field: str, kind: DataType) -> str:
-    """Spark SQL: a DECIMAL out of the big-endian two's complement of its unscaled value, in base64."""
+    """Return Spark SQL of a DECIMAL whose unscaled value is in base64, as big-endian two's complement."""
     scale = kind.arguments[1]
     octet = "CAST(conv(hex(substring(b, i, 1)), 16, 10) AS DECIMAL(38,0))"
     first = "CAST(IF(hex(substring(b, 1, 1)) >= '80', -1, 0) AS DECIMAL(38,0))"
@@ -78,7 +78,7 @@ def _since_epoch(text: str, kind: str, unit: TimeUnit) -> str:
     if unit == "milliseconds":
         micros = f"try_multiply({whole}, 1000L)"
     else:
-        # by / it would be a DOUBLE, which has not enough digits
+        # / would give a DOUBLE, which has not enough digits
         micros = f"({whole} - pmod({whole}, 1000)) DIV 1000" if unit == "nanoseconds" else whole
     if kind == "timestamp":
         return f"timestamp_micros({micros})"

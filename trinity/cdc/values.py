@@ -1,7 +1,7 @@
 """Values in JSON messages as values of columns, in Spark SQL.
 
-A value is what the message says or an error, at every depth: a number keeps all its digits, an integer never passes for
-a time of an unknown unit, and nothing is rounded, cut off or made up to fit a type.
+At every depth a value is exactly the message's, or an error. A number keeps all its digits. An integer is no time
+unless its unit is known. Nothing is rounded, cut off or made up to fit a type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Encoding:
     """A tool's way to write values in JSON.
 
     Attributes:
-        timestamps: unit of integers in TIMESTAMP and TIMESTAMP_NTZ columns, or column -> unit; None: they are refused.
+        timestamps: unit of integers in TIMESTAMP and TIMESTAMP_NTZ columns, or column -> unit; None refuses integers.
         decimals: form of decimals.
         days: True where an integer in a DATE column counts days from 1970-01-01.
         latin1: True where bytes are the characters U+0000 to U+00FF, and not base64.
@@ -40,26 +40,26 @@ class Encoding:
     latin1: bool = False
 
     def value(self, column: Column, field: str, text: str | None = None) -> str:
-        """Spark SQL: the value of a column, out of its field (:func:`fields_of`); NULL for NULL.
+        """Return Spark SQL of a column's value, read from its field (:func:`fields_of`); NULL for NULL.
 
         A value that does not fit fails by TYPE_MISMATCH, naming the column, the place in it, and the value.
 
         Args:
             column: the column.
             field: its field.
-            text: a name for the field's text (:func:`~trinity.cdc.json_text.text_of`), which is short to plan.
+            text: a name for the field's text (:func:`~trinity.cdc.json_text.text_of`), which makes shorter plans.
         """
         unit = self.timestamps if isinstance(self.timestamps, str) else (self.timestamps or {}).get(column.name)
         return _Reading(self, column.name, unit).value(parse_type(column.type), field, "''", 0, text)
 
 
 def fields_of(columns: Sequence[Column]) -> str:
-    """The columns as fields of a STRUCT in a schema for from_json, each a STRING."""
+    """Return the columns as fields of a STRUCT in a schema for from_json, each a STRING."""
     return ", ".join(f"{quoted(c.name)}: STRING" for c in columns)
 
 
 def failing(code: str, message: str, kind: str) -> str:
-    """Spark SQL: a value of a type that fails by a TrinityError of that code.
+    """Return Spark SQL of a value that fails with a TrinityError.
 
     Args:
         code: the code.
@@ -71,19 +71,19 @@ def failing(code: str, message: str, kind: str) -> str:
 
 @dataclass(frozen=True)
 class _Reading:
-    """Reads the values of one column; ``unit`` is that of integers which are times."""
+    """Reads the values of one column; ``unit`` is the unit of integers that are times."""
 
     encoding: Encoding
     column: str
     unit: TimeUnit | None
 
     def value(self, kind: DataType, field: str, path: str, depth: int, text: str | None = None) -> str:
-        """Spark SQL: a value, out of its field.
+        """Return Spark SQL of a value, read from its field.
 
         Args:
             kind: the type.
             field: its field.
-            path: Spark SQL of the value's place in the column: empty, or as ``[2].name``.
+            path: Spark SQL of the value's place in the column: empty, or such as ``[2].name``.
             depth: the number of containers around it.
             text: its field's text, where that has a name.
         """
@@ -100,7 +100,7 @@ class _Reading:
         return f"coalesce({found}, IF({field} IS NULL, CAST(NULL AS {typed}), {wrong}))"
 
     def _scalar(self, kind: DataType, field: str, text: str) -> tuple[str, str]:
-        """The value, NULL where it does not fit; and what the message says behind the type then."""
+        """Return Spark SQL of the value, NULL where it does not fit; and the end of the error message then."""
         hint = "."
         match kind.name:
             case "boolean":
@@ -127,7 +127,7 @@ class _Reading:
         return found, hint
 
     def _container(self, kind: DataType, field: str, path: str, depth: int) -> str:
-        """An ARRAY, MAP or STRUCT, NULL for what is none."""
+        """Return Spark SQL of an ARRAY, MAP or STRUCT; NULL for anything else."""
         if kind.name == "array":
             item, number = f"v{depth}", f"i{depth}"
             each = self.value(kind.children[0], item, f"concat({path}, '[', {number}, ']')", depth + 1)
@@ -145,7 +145,7 @@ class _Reading:
         return let(struct, fields, f"named_struct({', '.join(values)})")
 
     def _map(self, kind: DataType, field: str, path: str, depth: int) -> str:
-        """A map; NULL where two of its keys are one in its type, as ``1`` and ``01``."""
+        """Return Spark SQL of a map; NULL where two keys are equal in its type, such as ``1`` and ``01``."""
         entry, entries = f"v{depth}", f"e{depth}"
         place = f"concat({path}, '[', {text_of(f'{entry}.key')}, ']')"
         sides = (

@@ -22,7 +22,7 @@ Row = tuple[Any, ...]
 class Connection:
     """A connection to PostgreSQL or to a warehouse of Trinity tables.
 
-    Leaving it as a context manager commits, or rolls back after an error, and closes.
+    At its end as a context manager it commits, or rolls back after an error, and closes.
 
     Attributes:
         backend: what runs the statements.
@@ -69,43 +69,43 @@ class Connection:
         self.backend.autocommit = value
 
     def cursor(self) -> Cursor:
-        """A new cursor."""
+        """Return a new cursor."""
         self.check_open()
         return Cursor(self)
 
     def execute(self, operation: str, parameters: Any = (), *, txn: TransactionId | None = None) -> Cursor:
-        """Runs a statement on a new cursor, as :meth:`Cursor.execute`, and returns the cursor."""
+        """Run a statement on a new cursor, as :meth:`Cursor.execute`, and return the cursor."""
         return self.cursor().execute(operation, parameters, txn=txn)
 
     def commit(self) -> None:
-        """Ends the transaction."""
+        """Commit the transaction."""
         self.check_open()
         self.backend.commit()
 
     def rollback(self) -> None:
-        """Takes the transaction back. Raises NotSupportedError on Trinity tables."""
+        """Roll back the transaction. Raise NotSupportedError on Trinity tables."""
         self.check_open()
         self.backend.rollback()
 
     def close(self) -> None:
-        """Closes; what was not committed is taken back."""
+        """Close the connection; what was not committed is rolled back."""
         self.check_open()
         self._closed = True
         self.backend.close()
 
     @room()
     def explain(self, operation: str) -> list[str]:
-        """The statements that would be sent for one, in order: what is locked, what is appended, what is checked."""
+        """Return the statements that would be sent for one, in order: locks, appends and checks."""
         self.check_open()
         return self.backend.explain(operation)
 
     def archive(self, table: str, retention: str | None = None) -> tuple[int, int]:
-        """Archives a journalled table: subsequent versions of superseded rows are filled in.
+        """Archive a journalled table: fill in the subsequent versions of superseded rows.
 
         Args:
             table: the journalled table.
             retention: also drop versions that were superseded longer ago: an interval such as ``30 days`` for TIMESTAMP
-                versions, a number of versions for BIGINT. Reads of the past then miss them.
+                versions, a number of versions for BIGINT. Reads of the past then lack them.
 
         Returns:
             how many rows were filled, and how many dropped.
@@ -114,17 +114,17 @@ class Connection:
         return self.backend.archive(table, retention)
 
     def check_open(self) -> None:
-        """Raises InterfaceError on a closed connection."""
+        """Raise InterfaceError on a closed connection."""
         if self._closed:
             raise InterfaceError("INVALID_ARGUMENTS", "The connection is closed.")
 
 
 @api
 class Cursor:
-    """Runs statements and fetches their rows. PEP 249's optional ``callproc`` and ``nextset`` are not there.
+    """Runs statements and fetches their rows. PEP 249's optional ``callproc`` and ``nextset`` are missing.
 
     Attributes:
-        connection: whose cursor it is.
+        connection: the connection that made the cursor.
         arraysize: how many rows :meth:`fetchmany` fetches by default.
     """
 
@@ -150,11 +150,11 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        """Rows found or changed by the last statement; -1 before the first, and when it is not known."""
+        """Number of rows found or changed by the last statement; -1 before the first, and when it is not known."""
         return self._rowcount
 
     def close(self) -> None:
-        """The cursor cannot be used afterwards."""
+        """Close the cursor, which cannot be used afterwards."""
         self._closed = True
         self._result = None
 
@@ -162,19 +162,19 @@ class Cursor:
 
     @room()
     def execute(self, operation: str, parameters: Iterable[Any] = (), *, txn: TransactionId | None = None) -> Cursor:
-        """Runs one statement.
+        """Run one statement.
 
         Args:
             operation: SQL, with ``?`` for each parameter.
             parameters: their values.
-            txn: of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE on Trinity tables: (application, version); a retry with
+            txn: (application, version) of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE on Trinity tables: a retry with
                 the same or a lower version does nothing, and its ``rowcount`` is 0 (L4).
 
         Returns:
             the cursor itself.
 
         Raises:
-            Error: whatever went wrong; see :mod:`trinity.dbapi.errors`.
+            Error: one of the classes in :mod:`trinity.dbapi.errors`.
         """
         self._check()
         self._result, self._rowcount = None, -1
@@ -186,15 +186,15 @@ class Cursor:
     def executemany(
         self, operation: str, seq_of_parameters: Iterable[Sequence[Any]], *, txn: TransactionId | None = None
     ) -> Cursor:
-        """Runs one statement for each list of parameters; ``rowcount`` is the sum.
+        """Run one statement for each list of parameters; ``rowcount`` is the sum.
 
-        An INSERT of one row of VALUES is one statement with all lists: all rows are stored, or none. On PostgreSQL so
-        are others; on Trinity tables each list is a statement of its own, and those before a failure stay.
+        An INSERT of one row of VALUES becomes one statement with all lists: all rows are stored, or none. So do other
+        statements on PostgreSQL. On Trinity tables each list is its own statement, and those before a failure stay.
 
         Args:
             operation: SQL, with ``?`` for each parameter.
             seq_of_parameters: the lists of values.
-            txn: as of :meth:`execute`, for what is one statement.
+            txn: as of :meth:`execute`, where all lists are one statement.
 
         Raises:
             Error: as :meth:`execute`, naming the position of the list, from 1; ProgrammingError when the statement
@@ -207,25 +207,25 @@ class Cursor:
         return self
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
-        """Does nothing; types are those of the values."""
+        """Do nothing; the values have the types."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Does nothing; values come whole."""
+        """Do nothing; values are fetched whole."""
 
     # -- rows -------------------------------------------------------------------------------------------
 
     def fetchone(self) -> Row | None:
-        """The next row; None after the last."""
+        """Return the next row; None after the last."""
         rows = self._rows()
         return next(rows, None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next rows, :attr:`arraysize` of them unless told."""
+        """Return the next rows, by default :attr:`arraysize` of them."""
         rows = self._rows()
         return list(itertools.islice(rows, self.arraysize if size is None else size))
 
     def fetchall(self) -> list[Row]:
-        """The rows that are left."""
+        """Return all remaining rows."""
         rows = self._rows()
         return list(rows)
 

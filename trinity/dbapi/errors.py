@@ -15,7 +15,7 @@ __all__ = [
 
 
 class Warning(Exception):  # noqa: A001 - PEP 249's name
-    """Something important that is no error; PEP 249 asks for it, nothing raises it."""
+    """PEP 249's class of warnings; nothing raises it."""
 
 
 class Error(TrinityError):
@@ -29,11 +29,11 @@ class Error(TrinityError):
 
 
 class InterfaceError(Error):
-    """The module or the model is used wrongly: a closed connection, a model that does not fit."""
+    """Wrong use of the module or the model: a closed connection, a model that does not fit the database."""
 
 
 class DatabaseError(Error):
-    """Something about the database."""
+    """Any error of the database."""
 
 
 class DataError(DatabaseError):
@@ -41,23 +41,23 @@ class DataError(DatabaseError):
 
 
 class OperationalError(DatabaseError):
-    """Beyond the program's control: the connection is lost, another transaction was first."""
+    """An error beyond the program's control: the connection is lost, another transaction was first."""
 
 
 class IntegrityError(DatabaseError):
-    """A key, NOT NULL or check would be broken."""
+    """A violation of a key, NOT NULL or check."""
 
 
 class InternalError(DatabaseError):
-    """The database is in an unexpected state: the transaction has failed already."""
+    """An unexpected state of the database: the transaction has failed already."""
 
 
 class ProgrammingError(DatabaseError):
-    """The statement is wrong: syntax, unknown names, wrong number of parameters."""
+    """A wrong statement: syntax, unknown names, wrong number of parameters."""
 
 
 class NotSupportedError(DatabaseError):
-    """Understood, and not offered."""
+    """A statement or call that is understood, and not supported."""
 
 
 _CLASSES: Final[dict[str, type[Error]]] = {
@@ -102,14 +102,14 @@ _CODES: Final[dict[str, ErrorCode]] = {
 
 
 def translated(error: TrinityError) -> Error:
-    """The exception of PEP 249 for an error of Trinity."""
+    """Return PEP 249's exception for an error of Trinity."""
     if isinstance(error, Error):
         return error
     return _CLASSES.get(error.code, ProgrammingError)(error.code, error.message)
 
 
 def _from_psycopg(error: Any) -> Error:
-    """The exception of PEP 249 for one of psycopg, whose classes have the same names."""
+    """Return PEP 249's exception for one of psycopg, whose classes have the same names."""
     names = (c.__name__ for c in type(error).__mro__)
     known = {c.__name__: c for c in Error.__subclasses__() + DatabaseError.__subclasses__()}
     kind = next((known[n] for n in names if n in known), DatabaseError)
@@ -123,7 +123,7 @@ def _from_psycopg(error: Any) -> Error:
 
 
 def raised(error: Exception) -> Error:
-    """The exception of PEP 249 for whatever went wrong."""
+    """Return PEP 249's exception for any exception."""
     if isinstance(error, RowError):
         inner = raised(error.error)
         return _at_row(inner, error)
@@ -139,4 +139,4 @@ def _at_row(error: Error, row: RowError) -> Error:
 
 
 api: Final = translated_by(raised)
-"""The decorator of what users call here: :func:`trinity.calls.public`, its errors being PEP 249's."""
+"""The decorator of public functions and classes here: :func:`trinity.calls.public` with PEP 249's errors."""

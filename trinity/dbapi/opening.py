@@ -22,18 +22,18 @@ def connect(
     autocommit: bool | None = None,
     **options: Any,
 ) -> Connection:
-    """Opens a connection.
+    """Open a connection.
 
     Args:
-        model: which tables are journalled, and where PostgreSQL is: a path, ``inline:`` and JSON, or a dict.
+        model: the journalled tables, and the place of PostgreSQL: a path, ``inline:`` and JSON, or a dict.
         warehouse: folder of Trinity tables; with a model its journalled tables are Trinity tables.
-        autocommit: whether each statement is its own transaction; by default not, and always so on Trinity tables.
+        autocommit: True for each statement as its own transaction; by default False, on Trinity tables always True.
         **options: on PostgreSQL libpq's parameters (``host``, ``user``, ``password``, ...), which win over the model's;
             on a warehouse the arguments of :func:`trinity.connect`.
 
     Raises:
         InterfaceError: the model is wrong, or does not fit the database.
-        OperationalError: the server cannot be reached, or the model not be read.
+        OperationalError: the server cannot be reached, or the model cannot be read.
     """
     keep(options)
     if warehouse is not None:

@@ -17,7 +17,7 @@ __all__ = [
 
 
 class TypeObject:
-    """Equal to the type codes of a kind of columns: PostgreSQL's type oids, and the type names of Trinity tables."""
+    """PEP 249's type object, equal to the type codes of its columns: PostgreSQL's type oids, Trinity's type names."""
 
     def __init__(self, name: str, oids: Iterable[int], names: Iterable[str]) -> None:
         self._name = name
@@ -65,19 +65,19 @@ Timestamp = dt.datetime
 
 @api
 def DateFromTicks(ticks: float) -> dt.date:  # noqa: N802 - PEP 249's name
-    """The local date of a number of seconds since the epoch."""
+    """Return the local date of a number of seconds since the epoch."""
     return dt.date(*_local(ticks)[:3])
 
 
 @api
 def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802 - PEP 249's name
-    """The local time of day of a number of seconds since the epoch."""
+    """Return the local time of day of a number of seconds since the epoch."""
     return dt.time(*_local(ticks)[3:6])
 
 
 @api
 def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802 - PEP 249's name
-    """The local time of a number of seconds since the epoch."""
+    """Return the local date and time of a number of seconds since the epoch."""
     return dt.datetime(*_local(ticks)[:6])
 
 
@@ -89,5 +89,5 @@ def _local(ticks: float) -> time.struct_time:
 
 @api
 def Binary(value: str | bytes | bytearray | memoryview) -> bytes:  # noqa: N802 - PEP 249's name
-    """A value for a binary column: bytes, or text to be encoded as UTF-8."""
+    """Return a value for a binary column: bytes, or text encoded as UTF-8."""
     return value.encode() if isinstance(value, str) else bytes(value)

@@ -1,4 +1,4 @@
-"""Spark's SQL parsed so that it can be written again as it was: functions, types and operators keep their spelling."""
+"""Spark's SQL, parsed so that it can be written as it was: functions, types and operators keep their spelling."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ _TYPES: Final = frozenset({exp.DataType.Type.TIME, exp.DataType.Type.CHAR, exp.D
 
 
 class AsWritten(TrinitySpark):
-    """Without sqlglot's knowledge of functions, by which it writes ``date_format(a, 'y')`` with ``'yyyy'``."""
+    """Spark's dialect without functions known to sqlglot, which would write ``date_format(a, 'y')`` with ``'yyyy'``."""
 
     NORMALIZE_FUNCTIONS = False
 
     class Parser(TrinitySpark.Parser):
-        """Every function is taken as any other name before parentheses."""
+        """Reads every function as an unknown name before parentheses."""
 
         FUNCTIONS = {k: v for k, v in SparkParser.FUNCTIONS.items() if k in _NESTED}  # noqa: RUF012
         FUNCTION_PARSERS = {k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k in _SPELLED}  # noqa: RUF012
 
     class Generator(TrinitySpark.Generator):
-        """Types under the names that were written."""
+        """Writes types under the names that were read."""
 
         TYPE_MAPPING = {k: v for k, v in SparkGenerator.TYPE_MAPPING.items() if k not in _TYPES}  # noqa: RUF012
 
 
 def as_written(dialect: str) -> str | type[Dialect]:
-    """The dialect for sqlglot under which a text that is parsed, changed and written again stays as it was."""
+    """Return sqlglot's dialect in which a text that is parsed and written again stays as it was."""
     return AsWritten if dialect == "spark" else dialect
 
 
 def tree_as_written(text: str, kind: type[exp.Expr] | None = None) -> exp.Expr:
-    """The tree of a statement, or of a part of the kind that is given, which :func:`written` writes as it was.
+    """Return the tree of a statement, or of an expression, which :func:`written` writes as it was.
 
     Args:
-        text: what :mod:`trinity.syntax.parse` can parse in Spark's dialect.
+        text: the text, which :mod:`trinity.syntax.parse` can parse in Spark's dialect.
         kind: ``exp.Condition`` for an expression.
 
     Raises:
-        TrinityError: NOT_SUPPORTED where that needs to know a function.
+        TrinityError: NOT_SUPPORTED where the text cannot be parsed without known functions.
     """
     parser, tokens = AsWritten().parser(), tokenize(text)
     try:
@@ -71,5 +71,5 @@ def tree_as_written(text: str, kind: type[exp.Expr] | None = None) -> exp.Expr:
 
 
 def written(tree: exp.Expr) -> str:
-    """The text of such a tree."""
+    """Return the text of such a tree."""
     return tree.sql(dialect=AsWritten)

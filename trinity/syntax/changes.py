@@ -29,7 +29,7 @@ class Edge:
     Attributes:
         value: SQL text of a version or of a time.
         is_time: True for a time.
-        inclusive: True when the changes of that version, or time, are asked for.
+        inclusive: True to include the changes of that version, or time.
     """
 
     value: str
@@ -39,12 +39,12 @@ class Edge:
 
 @dataclass(frozen=True)
 class ChangesClause:
-    """The changes that are asked for.
+    """The changes that a clause asks for.
 
     Attributes:
-        start: from where.
-        end: up to where; the newest version without it.
-        options: those of WITH, names in lower case.
+        start: where they begin.
+        end: where they end; None for the newest version.
+        options: the options of WITH, names in lower case.
     """
 
     start: Edge
@@ -53,7 +53,7 @@ class ChangesClause:
 
 
 def changes_clause(parser: SparkParser) -> exp.Version | None:
-    """The clause ``CHANGES FROM …`` where one stands next, as a version clause that has it in its meta data.
+    """Parse ``CHANGES FROM …`` if it is next, as a version clause with a :class:`ChangesClause` in its meta data.
 
     Raises:
         TrinityError: SYNTAX_ERROR.
@@ -98,9 +98,9 @@ def _options(parser: SparkParser) -> dict[str, str]:
 
 
 def table_changes(parser: SparkParser) -> exp.Expr:
-    """The call ``table_changes(table, start[, end])``, of which the opening parenthesis has been read.
+    """Parse the call ``table_changes(table, start[, end])`` after its opening parenthesis.
 
-    Both ends are versions, or times as text, and inclusive, as Delta has it.
+    As in Delta both ends are versions, or times as text, and inclusive.
     """
     first = parser._tokens[parser._index - 2]
     arguments: list[tuple[exp.Expr, str]] = []

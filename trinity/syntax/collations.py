@@ -1,4 +1,4 @@
-"""Collations: a table has none, so a column that would lose one is refused."""
+"""Collations: a table has none, so a column with one is refused."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from trinity.errors import TrinityError
 __all__ = ["COLLATED", "check_not_collated", "not_collated"]
 
 COLLATED: Final = b"trinity.collated"
-"""Metadata of an Arrow field that stands for a column of Spark's: path and collation of its first collated text."""
+"""Metadata key of an Arrow field made of a Spark column: path and collation of its first collated text."""
 
 
 def check_not_collated(field: pa.Field) -> None:
-    """Refuse to make a column of data one of a table where it has a collation.
+    """Refuse a column of data with a collation as a column of a table.
 
     Raises:
         TrinityError: NOT_SUPPORTED with the path of the collated text.
@@ -26,7 +26,7 @@ def check_not_collated(field: pa.Field) -> None:
 
 
 def not_collated(path: str, collation: str) -> TrinityError:
-    """Return what refuses a collation, of a column or of a text within one."""
+    """Return the error for a collation of a column, or of a text within one."""
     where = f"Column '{path}': " if path else ""
     return TrinityError(
         "NOT_SUPPORTED",

@@ -23,8 +23,8 @@ def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lamb
     Args:
         value: the expression beside the column.
         kind: the column's type.
-        timezone: Spark's session time zone, which timestamps without zone are of; asked only when there is one. An
-            empty one leaves them unknown.
+        timezone: returns Spark's session time zone, for timestamps without zone; called only when there is one. An
+            empty one makes them unknown.
     """
     value, cast, full, kind = value.unnest(), "", kind, kind.split("(")[0]
     if isinstance(value, exp.Cast):
@@ -54,7 +54,7 @@ def literal_value(value: exp.Expr, kind: str, timezone: Callable[[], str] = lamb
 
 
 def _kept(found: Any, cast: str, kind: str) -> bool:
-    """Return True when a number is compared as it is: neither cut by its cast, nor rounded to fit 38 digits."""
+    """Return True when a number is compared exactly: neither cut by its cast, nor rounded to fit 38 digits."""
     if cast in _INTEGER_CASTS:
         bits = 8 << _INTEGER_CASTS.index(cast)
         return bool(-(2 ** (bits - 1)) <= found < 2 ** (bits - 1))
@@ -67,7 +67,7 @@ def _kept(found: Any, cast: str, kind: str) -> bool:
 
 
 def _padded(text: str, length: int) -> str:
-    """Return text as a CHAR has it (K2). Raises ValueError for what is longer, but for blanks."""
+    """Return text padded as CHAR (K2). Raise ValueError when it is too long, not counting trailing blanks."""
     if len(text.rstrip(" ")) > length:
         raise ValueError(text)
     return text[:length].ljust(length)
@@ -133,7 +133,7 @@ _CASTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("string", "varchar", "char"), ("TEXT",)),
     "date": ("DATE",),
     "timestamp": ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"),
-    # beside an instant Spark takes a clock for one of the session's zone, in which two clocks may be one instant
+    # compared with an instant, Spark puts a clock into the session's zone, in which two clocks may be one instant
     "timestamp_ntz": ("DATE", "TIMESTAMPNTZ"),
 }
 """Type of a column -> casts (names of sqlglot's types) that leave a literal's text as it is."""

@@ -1,7 +1,7 @@
-"""BETWEEN of texts, and NULL in IN, as the comparisons that they stand for: in neither Spark pads a CHAR column (K2).
+"""BETWEEN of texts, and IN with NULL, rewritten as plain comparisons: in neither Spark pads a CHAR column (K2).
 
-Spark pads the operands of ``=``, ``<`` and the like, and the values of an IN without NULL. What is changed here means
-the same for columns of every type. It is found by tokens, so that the rest of a text stays as it was written.
+Spark pads the operands of ``=``, ``<`` and the like, and the values of an IN without NULL. The rewritten text means the
+same for columns of every type. Tokens are edited, so that the rest of a text stays as it was written.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ __all__ = ["compared_alone"]
 
 _WORTH: Final = re.compile(r"\bbetween\b|\bnull\b", re.IGNORECASE)
 _BEFORE: Final = frozenset({"(", "AND", "OR", "NOT", "WHERE", "ON", "HAVING", "WHEN", "THEN", "ELSE"})
-"""Words before a column that is an operand by itself, but for a list, where it may give a column its name."""
+"""Words before a column that is a whole operand; no comma, since in a SELECT list the text may name a column."""
 _AFTER: Final = frozenset({
     ")", ",", "AND", "OR", "THEN", "WHEN", "ELSE", "END", "AS", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT",
     "CLUSTER", "DISTRIBUTE", "WINDOW", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "JOIN", "LEFT", "RIGHT",
     "FULL", "INNER", "CROSS", "ON",
 })  # fmt: skip
-"""Words after a value that is an operand by itself."""
+"""Words after a value that is a whole operand."""
 _TEXT: Final = frozenset({TokenType.STRING, TokenType.NULL})
 
 
 def compared_alone(text: str) -> str:
-    """Return a statement or expression of Spark's without BETWEEN of texts, and without NULL among the texts of an IN.
+    """Return a Spark statement or expression without BETWEEN of texts, and without NULL among the texts of an IN.
 
-    Both of a column alone; everything else, and what cannot be read, stays as it is.
+    Only conditions on a bare column are changed. Everything else, and text without valid tokens, stays as it is.
     """
     if not _WORTH.search(text):
         return text
@@ -60,7 +60,7 @@ def _edits(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]
 
 
 def _operand(tokens: Sequence[Token], end: int) -> int | None:
-    """Return the place of the first token of a column ``a.b.c`` that ends before a place, and is an operand alone."""
+    """Return the place of the first token of a column ``a.b.c`` that ends before a place, and is a whole operand."""
     first = end - 1
     while first >= 2 and tokens[first - 1].token_type is TokenType.DOT:
         first -= 2
@@ -75,7 +75,7 @@ def _ends(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _between(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
-    """Return the place behind ``BETWEEN 'a' AND 'b'`` and what it means of a column that a NUL stands for."""
+    """Return the place after ``BETWEEN 'a' AND 'b'``, and the comparisons, with NUL for the column."""
     kinds = [t.token_type for t in tokens[place + 1 : place + 4]]
     if kinds != [TokenType.STRING, TokenType.AND, TokenType.STRING]:
         return None

@@ -1,6 +1,6 @@
-"""Parameters of a statement: where they stand in its text, and their values as literals of Spark's SQL.
+"""Parameters of a statement: their places in its text, and their values as literals of Spark's SQL.
 
-A literal is escaped by its type; the text that it becomes part of is read where Spark puts nothing into texts (N2).
+A literal is escaped by its type. The resulting text is read with Spark's variable substitution off (N2).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Numbered:
         text: the statement.
         count: how many parameters it has.
         tokens: the tokens of the original text.
-        pieces: the original text, cut where a ``?`` stands.
+        pieces: the original text, cut at each ``?``.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Numbered:
     pieces: tuple[str, ...]
 
     def filled(self, values: Sequence[str]) -> str:
-        """The statement with a text in the place of each ``?``; blanks keep it apart from its neighbours."""
+        """Return the statement with a text in place of each ``?``; blanks separate it from words around it."""
         found: list[str] = []
         for piece, value, following in zip(self.pieces[:-1], values, self.pieces[1:], strict=True):
             before = " " if _IN_WORD.search(piece) or piece.endswith(("'", '"')) else ""
@@ -50,11 +50,11 @@ class Numbered:
 
 
 _IN_WORD: Final = re.compile(r"[\w$]\Z")
-"""The end of a word, which a text that follows would lengthen."""
+"""Pattern of the end of a word, which a following text would lengthen."""
 
 
 def number(sql: str, dialect: str) -> Numbered:
-    """Numbers the ``?`` of one statement; those in strings, names and comments are none.
+    """Number the ``?`` of one statement, except those in strings, names and comments.
 
     Raises:
         TrinityError: SYNTAX_ERROR for no statement, more than one, or ``$1`` in the text.
@@ -71,12 +71,12 @@ def number(sql: str, dialect: str) -> Numbered:
             start = place + 1
     pieces.append(sql[start : tokens[-1].end + 1])
     found = Numbered("", len(pieces) - 1, tuple(tokens), tuple(pieces))
-    # sqlglot reads $1,$2 as the beginning of a string between dollars; filled() sets them apart
+    # sqlglot reads $1,$2 as the beginning of a string between dollars; filled() separates them
     return replace(found, text=found.filled([f"${n + 1}" for n in range(found.count)]))
 
 
 def _tokens(sql: str, dialect: str) -> list[Token]:
-    """The tokens of one statement, without its semicolon. Raises SYNTAX_ERROR for none, or more than one."""
+    """Return the tokens of one statement, without its semicolon. Raise SYNTAX_ERROR for none, or more than one."""
     tokens = tokenize(sql, dialect)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
@@ -89,7 +89,7 @@ def _tokens(sql: str, dialect: str) -> list[Token]:
 
 
 def _is_parameter(token: Token, before: Token | None) -> bool:
-    """True for a parameter, and what begins or ends with one: ``?::`` and, after no operand, ``?|`` of ``?||``."""
+    """Return True for a token with a parameter: ``?``, ``?::`` and, unless after an operand, ``?|`` of ``?||``."""
     if token.token_type in (TokenType.PLACEHOLDER, TokenType.QDCOLON):
         return token.text in ("?", "?::")
     if token.token_type not in (TokenType.QMARK_PIPE, TokenType.QMARK_AMP, TokenType.AT_QMARK):
@@ -98,7 +98,7 @@ def _is_parameter(token: Token, before: Token | None) -> bool:
 
 
 def _ends_operand(token: Token) -> bool:
-    """True when a token can end an operand, so that an operator follows."""
+    """Return True when a token can end an operand, so that an operator follows."""
     if token.token_type in _OPERAND_ENDS:
         return True
     return bool(_IN_WORD.search(token.text)) and token.text.upper() not in _BEFORE_OPERANDS
@@ -112,16 +112,16 @@ _BEFORE_OPERANDS: Final = frozenset({
     "SELECT", "DISTINCT", "ALL", "WHERE", "HAVING", "ON", "BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE",
     "BETWEEN", "LIKE", "ILIKE", "FROM", "RETURNING", "LIMIT", "OFFSET", "IN", "USING",
 })  # fmt: skip
-"""Words after which an operand stands."""
+"""Words before an operand."""
 
 
 def with_values(sql: str, values: Any, dialect: str = "spark") -> str:
-    """The statement with literals in the place of its parameters.
+    """Return the statement with literals in place of its parameters.
 
     Args:
         sql: the statement.
-        values: a sequence, one for each ``?``; or a mapping, by which ``:name`` is looked up.
-        dialect: of the statement.
+        values: a sequence with a value for each ``?``; or a mapping with one for each ``:name``.
+        dialect: the statement's dialect.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for the wrong number of values, or a name without one; TYPE_MISMATCH for a value
@@ -133,7 +133,7 @@ def with_values(sql: str, values: Any, dialect: str = "spark") -> str:
 
 
 def with_literals(sql: str, parameters: Sequence[Any], dialect: str = "spark") -> str:
-    """The statement with a literal in the place of each ``?``. Raises as :func:`with_values`."""
+    """Return the statement with a literal in place of each ``?``. Errors as of :func:`with_values`."""
     numbered = number(sql, dialect)
     if len(parameters) != numbered.count:
         raise TrinityError(
@@ -164,12 +164,12 @@ def _with_names(sql: str, values: Mapping[str, Any], dialect: str) -> str:
 
 
 def _in_dialect(text: str, dialect: str) -> str:
-    """A literal of Spark's in another dialect, for a statement that is yet to be translated."""
+    """Return a literal of Spark's in another dialect, for a statement that is translated later."""
     return text if dialect == "spark" else str(sqlglot.parse_one(text, dialect="spark").sql(dialect=dialect))
 
 
 def plain(value: Any) -> Any:
-    """A scalar of numpy or pandas as Python's own; pandas' NA and NaT are NULL."""
+    """Return a scalar of numpy or pandas as Python's own; pandas' NA and NaT as None."""
     if type(value).__module__.partition(".")[0] not in ("numpy", "pandas"):
         return value
     if type(value).__name__ in ("NAType", "NaTType"):
@@ -180,7 +180,7 @@ def plain(value: Any) -> Any:
 
 
 def literal(value: Any) -> str:
-    """One value as a literal. Raises TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
+    """Return a value as a literal. Raise TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
     value = plain(value)
     if value is None:
         return "NULL"
@@ -196,7 +196,7 @@ def literal(value: Any) -> str:
         return _text(str(value))
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"X'{bytes(value).hex()}'"
-    if isinstance(value, dt.datetime):  # a clock becomes an instant of the session's zone where one is wanted
+    if isinstance(value, dt.datetime):  # Spark makes TIMESTAMP_NTZ an instant of the session's zone where needed
         kind = "TIMESTAMP_LTZ" if value.tzinfo is not None else "TIMESTAMP_NTZ"
         return f"{kind} '{value.isoformat(sep=' ')}'"
     if isinstance(value, dt.date):

@@ -1,4 +1,4 @@
-"""From text to one parsed statement that still knows where in the text everything stands."""
+"""From text to one parsed statement, whose nodes know their places in the text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["MISSING", "Statement", "TrinitySpark", "only_one", "parse", "parse_t
 
 
 class TrinitySpark(Spark):
-    """Spark's SQL, with the place of every time travel clause and what sqlglot lacks of Spark 4."""
+    """Spark's SQL, with the place of every time travel clause, and with syntax of Spark 4 that sqlglot lacks."""
 
     class Tokenizer(Spark.Tokenizer):
         """Spark's tokens; since Spark 4 a doubled quote in a string stands for one."""
@@ -53,13 +53,13 @@ class TrinitySpark(Spark):
             return version
 
     class Generator(SparkGenerator):
-        """Spark's text; a WITH stays where it is: two of one name must not meet."""
+        """Spark's text; a WITH stays where it is: moved outwards, two of one name would clash."""
 
         EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
 
 MISSING: Final = "something is missing after this word"
-"""The text of a syntax error about a clause without its expression."""
+"""Text of a syntax error for a clause without its expression."""
 
 _DIALECTS: Final[dict[str, type[Dialect] | str]] = {
     "spark": TrinitySpark,
@@ -70,7 +70,7 @@ _DIALECTS: Final[dict[str, type[Dialect] | str]] = {
 
 
 class _NoCommandWarnings(logging.Filter):
-    """sqlglot warns about statements that it keeps as text; those are ours to interpret."""
+    """Drops sqlglot's warnings about statements that it keeps as text: Trinity interprets them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "parsing as a 'Command'" not in str(record.msg)
@@ -96,14 +96,14 @@ class Statement:
     tokens: tuple[Token, ...]
 
     def words(self, count: int) -> tuple[str, ...]:
-        """The first ``count`` tokens in upper case."""
+        """Return the first ``count`` tokens in upper case."""
         return tuple(t.text.upper() for t in self.tokens[:count])
 
     def to_spark(self) -> Statement:
-        """This statement in Spark's dialect.
+        """Translate this statement to Spark's dialect.
 
         Raises:
-            TrinityError: NOT_SUPPORTED when it says something that Spark cannot.
+            TrinityError: NOT_SUPPORTED when Spark has no counterpart.
         """
         if self.dialect == "spark":
             return self
@@ -127,7 +127,7 @@ def _dialect(name: str) -> Dialect:
 
 
 def tokenize(text: str, dialect: str = "spark") -> list[Token]:
-    """The tokens of a text; comments are not among them.
+    """Return the tokens of a text, without comments.
 
     Raises:
         TrinityError: SYNTAX_ERROR for an unfinished string, name or comment.
@@ -146,7 +146,7 @@ def tokenize(text: str, dialect: str = "spark") -> list[Token]:
 
 
 def split(text: str, dialect: str = "spark") -> list[str]:
-    """The statements of a script, without their semicolons; parts without any token are left out.
+    """Return the statements of a script, without their semicolons; parts without any token are left out.
 
     Raises:
         TrinityError: SYNTAX_ERROR for an unfinished string, name or comment; INVALID_ARGUMENTS for an unknown dialect.
@@ -170,7 +170,7 @@ def _between(text: str, tokens: list[Token]) -> str:
 
 
 def only_one(text: str, dialect: str = "spark") -> tuple[str, list[Token]]:
-    """Exactly one statement, without its semicolon, and its tokens; a trailing semicolon and comments are fine.
+    """Return the one statement of a text, without its semicolon, and its tokens; comments are allowed.
 
     Raises:
         TrinityError: SYNTAX_ERROR for no statement or more than one, or for an unfinished string, name or comment.
@@ -191,7 +191,7 @@ def only_one(text: str, dialect: str = "spark") -> tuple[str, list[Token]]:
 
 
 def single(text: str, dialect: str = "spark") -> Statement:
-    """Parses exactly one statement; a trailing semicolon and comments are fine.
+    """Parse exactly one statement; a trailing semicolon and comments are allowed.
 
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt, also for no statement or more than one.
@@ -200,10 +200,10 @@ def single(text: str, dialect: str = "spark") -> Statement:
 
 
 def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, dialect: str) -> exp.Expr:
-    """Parses a part of a statement; positions in the tree refer to the statement.
+    """Parse a part of a statement; positions in the tree refer to the statement.
 
     Args:
-        kind: what the tokens are to be; ``exp.Condition`` for an expression.
+        kind: the kind of node to parse; ``exp.Condition`` for an expression.
         tokens: the part.
         text: the statement.
         dialect: its dialect.
@@ -225,7 +225,7 @@ def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, diale
 
 
 def parse(text: str, dialect: str = "spark") -> Statement:
-    """Parses a text that holds one statement.
+    """Parse a text that holds one statement.
 
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt.
@@ -250,7 +250,7 @@ _QUERY_STARTS: Final = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenT
 
 
 def _refuse_inner_table(tokens: list[Token]) -> None:
-    """Sqlglot takes the query TABLE t inside of another query for a column named TABLE."""
+    """Refuse the query TABLE t inside of another query, which sqlglot reads as a column named TABLE."""
     if tokens and tokens[0].token_type in _QUERY_STARTS and not any(t.token_type is TokenType.INSERT for t in tokens):
         for token in tokens:
             if token.token_type is TokenType.TABLE:
@@ -273,6 +273,6 @@ def _token_error(text: str, error: TokenError) -> TrinityError:
     place = re.search(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__ or error))
     if place is None:
         return TrinityError("SYNTAX_ERROR", f"The statement cannot be read: {error}.")
-    # sqlglot counts the line at the end of the unfinished token, and no column that could be shown
+    # sqlglot gives the line where the unfinished token ends, and no usable column
     line = text.count("\n", 0, max(text.rfind(place[1]), 0)) + 1
     return TrinityError("SYNTAX_ERROR", f"Line {line}: text in {place[1]} is not closed; add the missing {place[1]}.")

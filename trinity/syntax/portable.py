@@ -26,14 +26,15 @@ _EXPRESSIONS: Final = (
 
 
 def refuse_unknown(tree: exp.Expr, dialect: str) -> None:
-    """Refuses what Spark would understand in another way, or what nobody has compared.
+    """Refuse what Spark would understand in another way, or might.
 
     Args:
         tree: an expression or a query.
-        dialect: for ``trino`` only known differences are refused; of others only what is known to be the same passes.
+        dialect: its dialect. Of ``trino`` only known differences are refused; of others all that is not known to be
+            the same.
 
     Raises:
-        TrinityError: NOT_SUPPORTED naming it.
+        TrinityError: NOT_SUPPORTED naming the refused part.
     """
     for node in tree.walk():
         quantified = isinstance(node, exp.Any | exp.All)
@@ -46,7 +47,7 @@ def refuse_unknown(tree: exp.Expr, dialect: str) -> None:
 
 
 def _same_pattern(node: exp.Expr, dialect: str) -> bool:
-    """In Spark and PostgreSQL a backslash escapes; elsewhere only the ESCAPE character does."""
+    """Return True for a pattern without a backslash that escapes only in Spark and PostgreSQL, not elsewhere."""
     if dialect == "postgres" or isinstance(node.parent, exp.Escape):
         return True
     pattern = node.expression

@@ -6,10 +6,10 @@ __all__ = ["quoted", "text_literal"]
 
 
 def quoted(name: str) -> str:
-    """A column name in Spark SQL."""
+    """Return a name quoted for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def text_literal(text: str) -> str:
-    """A string literal in Spark SQL."""
+    """Return a text as a string literal of Spark SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,4 +1,4 @@
-"""One expression of Spark SQL as sqlglot reads it, for what can be told from its text."""
+"""Expressions of Spark SQL as sqlglot's trees."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from trinity.depth import room
 __all__ = ["UNREADABLE", "conjuncts", "spark_tree"]
 
 UNREADABLE: Final = (SqlglotError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors that sqlglot raises of a text: its builders stumble over a wrong number of arguments, as in ``map(1)``."""
+"""Errors that sqlglot raises for a text; its builders fail for a wrong number of arguments, as in ``map(1)``."""
 
 
 @room()
 def spark_tree(text: str) -> exp.Expr | None:
-    """The expression; None for what sqlglot cannot read, and for several."""
+    """Parse one expression; None when sqlglot cannot, or when there are several."""
     try:
         trees = sqlglot.parse(text, dialect="spark")
     except UNREADABLE:
@@ -28,7 +28,7 @@ def spark_tree(text: str) -> exp.Expr | None:
 
 
 def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a predicate that AND joins."""
+    """Yield the parts of a predicate that AND joins."""
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         for part in tree.flatten():

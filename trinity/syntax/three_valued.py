@@ -1,7 +1,7 @@
-"""IN, ANY and ALL of a subquery as values: TRUE, FALSE or NULL, as SQL has them (M1).
+"""IN, ANY and ALL of a subquery as values: TRUE, FALSE or NULL, as in SQL (M1).
 
-Spark makes a join of such a predicate. That is right, and fast, where a row passes if the predicate is TRUE. Anywhere
-else its NULL is wanted, which the join does not know: there the predicate is spelled out.
+Spark makes a join of such a predicate. That is right, and fast, where a row passes if the predicate is TRUE. Elsewhere
+NULL differs from FALSE, and the join loses it: there the predicate is written out as CASE.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Use", "three_valued", "three_valued_text"]
 
 
 class Use(Enum):
-    """The use of an expression."""
+    """What an expression is used for."""
 
     FILTER = "filter"
     JOIN = "join"
@@ -34,11 +34,11 @@ _ROWS: Final = "_trinity_rows"
 
 @room()
 def three_valued_text(text: str, use: Use) -> str:
-    """An expression in Spark's dialect with its predicates spelled out where that is needed; else as it is.
+    """Return an expression in Spark's dialect, its predicates written out where needed; else as it is.
 
     Args:
-        text: the expression; what sqlglot cannot parse is left alone.
-        use: what it is for.
+        text: the expression; what sqlglot cannot parse stays as it is.
+        use: what it is used for.
 
     Raises:
         TrinityError: as :func:`three_valued`.
@@ -53,16 +53,16 @@ def three_valued_text(text: str, use: Use) -> str:
 
 
 def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp.Expr] | None = None) -> str:
-    """A query or expression with its predicates spelled out where that is needed; else its text as it is.
+    """Return a query or expression, its predicates written out where needed; else its text as it is.
 
     Args:
-        tree: in Spark's dialect.
-        text: the tree's.
-        use: what an expression is for; of no account for a query.
+        tree: the tree, in Spark's dialect.
+        text: the tree's text.
+        use: what an expression is used for; a query ignores it.
         kind: ``exp.Condition`` for an expression.
 
     Raises:
-        TrinityError: NOT_SUPPORTED when something random is in a predicate, which would be asked more than once.
+        TrinityError: NOT_SUPPORTED for something random in a predicate, which would be evaluated more than once.
     """
     from trinity.syntax.as_written import tree_as_written, written
 
@@ -71,7 +71,7 @@ def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp
     holder = exp.Alias(this=tree_as_written(text, kind))
     _name_columns(holder)
     changed = _without_quantifiers(holder)
-    # the innermost first: what stands around it takes it along
+    # the innermost first: a predicate around it copies the new text
     for node in reversed(list(holder.find_all(exp.In, *_NEGATED))):
         if (query := _found(node)) is not None and not _as_filter(node, holder, use):
             _refuse_random(node)
@@ -81,7 +81,7 @@ def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp
 
 
 def _name_columns(holder: exp.Expr) -> None:
-    """Names columns of a SELECT after their text as it was written."""
+    """Name columns of a SELECT after their text as it was written."""
     from trinity.syntax.as_written import written
 
     for select in holder.find_all(exp.Select):
@@ -91,7 +91,7 @@ def _name_columns(holder: exp.Expr) -> None:
 
 
 def _without_quantifiers(holder: exp.Expr) -> bool:
-    """``= ANY`` as IN, ``op ALL`` as a negation, VALUES as a query: what Spark lacks. Returns whether there was any."""
+    """Replace what Spark lacks: ``= ANY`` by IN, ``op ALL`` by a negation, VALUES by a query. True if there was any."""
     found = False
     for node in reversed(list(holder.find_all(exp.In, *_NEGATED))):
         query = _found(node)
@@ -108,7 +108,7 @@ def _without_quantifiers(holder: exp.Expr) -> bool:
 
 
 def _found(node: exp.Expr) -> exp.Subquery | None:
-    """The subquery of an IN, an ANY or an ALL."""
+    """Return the subquery of an IN, an ANY or an ALL; None for other nodes."""
     if isinstance(node, exp.In):
         query = node.args.get("query") or (node.expressions[0] if len(node.expressions) == 1 else None)
     else:
@@ -126,7 +126,7 @@ def _found(node: exp.Expr) -> exp.Subquery | None:
 
 
 def _quantifier(node: exp.Expr) -> str:
-    """The word ``any`` or ``all`` of an operand; empty for any other operand."""
+    """Return the word ``any`` or ``all`` of an operand; empty for any other operand."""
     if isinstance(node, exp.Any | exp.All):
         return node.key
     if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:  # of VALUES, or of more parentheses
@@ -135,7 +135,7 @@ def _quantifier(node: exp.Expr) -> str:
 
 
 def _as_filter(node: exp.Expr, holder: exp.Expr, use: Use) -> bool:
-    """True when NULL has the effect of FALSE in the predicate's place, and Spark's join gives one of them."""
+    """Return True when NULL has the effect of FALSE in the predicate's place, and Spark's join gives one of them."""
     if not isinstance(node, exp.In):
         return False  # Spark has no ANY
     place = _outside_parentheses(node)
@@ -146,7 +146,7 @@ def _as_filter(node: exp.Expr, holder: exp.Expr, use: Use) -> bool:
     while isinstance(place.parent, exp.And | exp.Or | exp.Paren) and place.parent is not holder:
         place = place.parent
     above = place.parent
-    if negated and _within_join(place, holder, use):  # where Spark's join takes NULL for TRUE
+    if negated and _within_join(place, holder, use):  # there Spark's join makes NULL TRUE
         return False
     if above is holder:
         return use is not Use.VALUE
@@ -184,9 +184,9 @@ def _refuse_random(node: exp.Expr) -> None:
 
 
 def _spelled_out(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
-    """A predicate as CASE: TRUE when it is TRUE, else NULL when it is NULL, else FALSE.
+    """Write a predicate as CASE: TRUE when it is TRUE, else NULL when it is NULL, else FALSE.
 
-    The subquery's columns get names that occur nowhere else, so that none beside it means another column now.
+    The subquery's columns get names that occur nowhere else, so that they hide no other column.
     """
     value = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
     parts = value.expressions if isinstance(value, exp.Tuple) else [value]
@@ -202,8 +202,8 @@ def _spelled_out(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
 
 
 def _unknown(node: exp.Expr, query: exp.Subquery, parts: list[exp.Expr], names: list[exp.Column]) -> list[exp.Expr]:
-    """The conditions under which a predicate that is not TRUE is NULL."""
-    if isinstance(node, exp.In) and len(parts) == 1:  # without a comparison: nothing depends on the row but the NULL
+    """Return the conditions under which a predicate that is not TRUE is NULL."""
+    if isinstance(node, exp.In) and len(parts) == 1:  # no comparison is needed: of the row only NULL matters
         null_value = exp.Is(this=_operand(parts[0]), expression=exp.Null())
         return [
             exp.And(this=null_value, expression=_exists(query, names, None)),

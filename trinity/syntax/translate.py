@@ -1,7 +1,7 @@
-"""Expressions and queries of other dialects in Spark's, where their meaning depends on types that only we know.
+"""Expressions and queries of other dialects in Spark's, with the types of the tables' columns.
 
-sqlglot translates words; what ``/`` or a cast to a whole number means depends on the operands. They are typed here,
-from the tables' columns; where that is not possible the statement is refused, never changed in meaning.
+sqlglot translates words. What ``/`` or a cast to a whole number means depends on the operands' types. They are derived
+here from the tables' columns. Where that is not possible the statement is refused: its meaning never changes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from trinity.syntax.portable import refuse_unknown
 __all__ = ["Types", "to_spark_text"]
 
 Types = Callable[[exp.Column], str | None]
-"""Spark's text of a column's type, None where it is not known. For columns outside of subqueries."""
+"""Column outside of subqueries -> Spark's text of its type; None where it is not known."""
 
 TableTypes = Callable[[exp.Table], Mapping[str, str]]
-"""Column name in lower case -> Spark's text of its type; empty where the table is not known."""
+"""Table -> (column name in lower case -> Spark's text of its type); empty where the table is not known."""
 
 _WHOLE: Final = exp.DataType.INTEGER_TYPES
 _BROKEN: Final = exp.DataType.FLOAT_TYPES
@@ -34,7 +34,7 @@ _SAME_TEXT: Final = (*_WHOLE, *_TEXT, *_DECIMAL, exp.DType.BOOLEAN, exp.DType.DA
 
 
 def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Types | None = None) -> str:
-    """The text of a tree in Spark's dialect.
+    """Return the text of a tree in Spark's dialect.
 
     Args:
         tree: an expression, or a query.
@@ -43,7 +43,7 @@ def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Typ
         columns: types of the columns of an expression.
 
     Raises:
-        TrinityError: NOT_SUPPORTED when Spark cannot say it, or when its meaning depends on a type that is not known.
+        TrinityError: NOT_SUPPORTED without counterpart in Spark, or when the meaning depends on an unknown type.
     """
     refuse_unknown(tree, dialect)
     holder = exp.Paren(this=tree.copy())
@@ -52,7 +52,7 @@ def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Typ
     changing = list(holder.find_all(*_TYPED))
     for node in changing:
         node.meta[_WRITTEN] = node.sql(dialect=dialect)
-    for node in reversed(changing):  # what stands inside first: its type may change
+    for node in reversed(changing):  # the innermost first: its type may change
         for operand in [node.this, node.args.get("expression"), *node.expressions]:
             _retype(operand, dialect)
         adapted = _adapted(node, dialect)
@@ -75,7 +75,7 @@ _TYPED: Final = (exp.Div, exp.IntDiv, exp.Cast, exp.TryCast, exp.Greatest, exp.L
 
 
 def _annotate(holder: exp.Paren, dialect: str, tables: TableTypes, columns: Types | None) -> None:
-    """Gives nodes their types, the innermost query first."""
+    """Set the types of nodes, the innermost query first."""
     for literal in holder.find_all(exp.Literal):
         literal.type = exp.DataType.build("varchar") if literal.is_string else _number_type(literal.name)
     for null in holder.find_all(exp.Null):
@@ -94,7 +94,7 @@ def _annotate(holder: exp.Paren, dialect: str, tables: TableTypes, columns: Type
 
 
 def _columns_outside(kind: type[exp.Expr], root: exp.Expr) -> list[exp.Column]:
-    """The columns below a node, but for those within another node of a kind; found from above, in linear time."""
+    """Return the columns below a node, except within another node of a kind; in linear time, from above."""
     nodes = root.walk(prune=lambda node: isinstance(node, kind) and node is not root)
     return [node for node in nodes if isinstance(node, exp.Column)]
 
@@ -107,7 +107,7 @@ def _infer(tree: exp.Expr, dialect: str) -> None:
 
 
 def _retype(tree: exp.Expr | None, dialect: str) -> None:
-    """Types what had none, now that more is known of its parts."""
+    """Infer missing types again, now that more is known of their parts."""
     if tree is None or not tree.is_type(exp.DType.UNKNOWN):
         return
     for node in tree.walk():
@@ -130,7 +130,7 @@ _Known = Mapping[str, Mapping[str, exp.DataType]]
 
 
 def _relations(select: exp.Select, tables: TableTypes) -> dict[str, Mapping[str, exp.DataType]]:
-    """Name of each table of a FROM -> its columns' types."""
+    """Return the name of each table of a FROM with its columns' types."""
     clause = select.args.get("from_")
     nodes = [clause.this] if clause is not None else []
     nodes += [join.this for join in select.args.get("joins") or []]
@@ -204,7 +204,7 @@ def _division(node: exp.Div, dialect: str) -> exp.Expr:
 
 
 def _precision(side: exp.Expr) -> tuple[int, int] | None:
-    """(digits, scale) of an exact number, None for anything else."""
+    """Return (digits, scale) of an exact number, None for anything else."""
     kind = side.type
     if kind is None:
         return None
@@ -217,7 +217,7 @@ def _precision(side: exp.Expr) -> tuple[int, int] | None:
 
 
 def _cast(node: exp.Expr, dialect: str) -> exp.Expr:
-    """Spark cuts fractions where the others round, and writes some values in another way."""
+    """Translate a cast: Spark cuts fractions where the others round, and writes some values in another way."""
     source, to = node.this, node.args["to"]
     if to.is_type(*_WHOLE):
         if source.is_type(*_WHOLE, *_TEXT, exp.DType.BOOLEAN, exp.DType.NULL):
@@ -238,14 +238,14 @@ def _text_cast(node: exp.Expr, dialect: str) -> exp.Expr:
     if not source.is_type(*_TEXT) or not to.is_type(exp.DType.VARCHAR) or len(to.expressions) != 1:
         raise _unknown(node, dialect, "write that part in Spark's SQL")
     plain = _as(source, "string")
-    if dialect == "duckdb":  # where a length says nothing
+    if dialect == "duckdb":  # which ignores the length
         return plain
     cut = exp.Substring(this=plain, start=exp.Literal.number(1), length=to.expressions[0].this.copy())
     return _typed(cut, "string")
 
 
 def _extreme(node: exp.Expr) -> exp.Expr:
-    """Trino's GREATEST and LEAST are NULL when an argument is; Spark's leave NULLs out."""
+    """Translate GREATEST and LEAST: Trino's are NULL when an argument is; Spark's ignore NULLs."""
     arguments = [node.this, *node.expressions]
     missing = exp.or_(*[exp.Is(this=a.copy(), expression=exp.Null()) for a in arguments])
     chosen = exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=node.copy())

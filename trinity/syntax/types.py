@@ -46,16 +46,16 @@ _BARE_DECIMAL: Final = {"spark": (10, 0), "trino": (38, 0)}
 
 
 def type_text(kind: exp.DataType, dialect: str, column: str = "") -> str:
-    """The type text (see :mod:`trinity.spi.types`) of a parsed type.
+    """Return the type text (see :mod:`trinity.spi.types`) of a parsed type.
 
-    Bare names mean what they mean in the dialect: DECIMAL is decimal(10,0) in Spark and decimal(38,0) in Trino;
-    VARCHAR without a length is a string of any length, CHAR without a length is char(1) but in Spark's dialect,
-    which does not know it, a string.
+    Bare names mean what they mean in the dialect: DECIMAL is decimal(10,0) in Spark and decimal(38,0) in Trino.
+    VARCHAR without a length is a string of any length. CHAR without a length is char(1), but a string in Spark's
+    dialect, which has no bare CHAR.
 
     Args:
         kind: the type.
-        dialect: of the statement.
-        column: the column that is to have the type, for messages.
+        dialect: the statement's dialect.
+        column: the column with the type, for messages.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a type without counterpart, or with a collation, TYPE_MISMATCH for wrong

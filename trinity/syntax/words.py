@@ -1,4 +1,4 @@
-"""The words that statements begin with, so that a misspelt one is told from one that is not supported."""
+"""First words of statements: a misspelt one is an error of its own, not an unsupported statement."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _STATEMENTS: Final = (
     "LIST", "DFS", "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD", "CHECKPOINT", "CLOSE", "FETCH", "MOVE", "REASSIGN",
     "SECURITY", "ATTACH", "DETACH", "INSTALL", "FORCE", "PRAGMA", "SUMMARIZE", "PIVOT", "UNPIVOT", "KILL",
 )  # fmt: skip
-"""First words of statements: Spark with Delta and Iceberg, Trino, PostgreSQL and DuckDB; the most usual first."""
+"""First words of statements of Spark with Delta and Iceberg, Trino, PostgreSQL and DuckDB; common ones first."""
 
 
 def check_first_word(tokens: Sequence[Token]) -> None:
-    """Raises SYNTAX_ERROR for a statement whose first word begins none; it names the word that was meant."""
+    """Raise SYNTAX_ERROR for a first word that begins no statement; the message suggests the nearest one."""
     first = next((n for n, t in enumerate(tokens) if t.token_type is not TokenType.L_PAREN), len(tokens) - 1)
     known, what = (_QUERIES, "query") if first else (_STATEMENTS, "statement")
     token = tokens[first]
