@@ -28,7 +28,7 @@ __all__ = ["create_statement", "describe", "show"]
 
 
 def show(session: Session, statement: Statement) -> DataFrame:
-    """SHOW CATALOGS, SCHEMAS, TABLES, COLUMNS, TBLPROPERTIES and CREATE TABLE; any other SHOW is Spark's.
+    """Run SHOW CATALOGS, SCHEMAS, TABLES, COLUMNS, TBLPROPERTIES and CREATE TABLE; Spark runs any other SHOW.
 
     Raises:
         TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND, SYNTAX_ERROR.
@@ -52,7 +52,7 @@ def show(session: Session, statement: Statement) -> DataFrame:
 
 
 class _Arguments:
-    """The words behind a SHOW: [IN | FROM] name, [LIKE] 'pattern'."""
+    """The words after a SHOW: [IN | FROM] name, [LIKE] 'pattern'."""
 
     def __init__(self, statement: Statement, at: int) -> None:
         self.tokens: tuple[Token, ...] = statement.tokens
@@ -60,7 +60,7 @@ class _Arguments:
         self.sql_like = statement.dialect != "spark"
 
     def word(self, *words: str) -> bool:
-        """Takes one of the words when it comes next."""
+        """Step over one of the words if it is next; return True if so."""
         taken = self.at < len(self.tokens) and self.tokens[self.at].text.upper() in words
         self.at += taken
         return taken
@@ -70,7 +70,7 @@ class _Arguments:
         return found
 
     def matching(self, names: Iterable[str]) -> list[str]:
-        """The names that match the pattern at the end, all without one."""
+        """Return the names that match the pattern at the end; all names without a pattern."""
         self.word("LIKE")
         if self.at == len(self.tokens):
             return list(names)
@@ -82,7 +82,7 @@ class _Arguments:
 
 
 def _pattern(like: str, sql_like: bool) -> re.Pattern[str]:
-    """Spark's patterns know * and |, other dialects' % and _; % is taken in both."""
+    """Compile a pattern: Spark's has * and |, other dialects' % and _; % is allowed in both."""
     meaning = {"%": ".*", "_": "."} if sql_like else {"%": ".*", "*": ".*", "|": "|"}
     return re.compile("|".join(["".join(meaning.get(c, re.escape(c)) for c in like)]), re.IGNORECASE | re.DOTALL)
 
@@ -130,16 +130,16 @@ def _table(session: Session, name: list[str]) -> Table:
 
 
 def _shown(definition: TableDefinition) -> dict[str, str]:
-    """The properties that a user set; those of Trinity's own bookkeeping begin with its name.
+    """Return the properties that a user set, without Trinity's own, which begin with its name.
 
-    Of a table of others' one may hold a secret (N4); Trinity itself refuses to store that.
+    Secrets are hidden (N4): an external table may hold one, which Trinity itself would refuse.
     """
     own = {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
     return {k: HIDDEN if is_secret_property(k, v) else v for k, v in own.items()}
 
 
 def create_statement(session: Session, table: Table) -> str:
-    """A CREATE TABLE in Spark's spelling that makes this table again, without its rows."""
+    """Return a CREATE TABLE in Spark's spelling that makes this table again, without its rows."""
     definition = table.definition
     lines = [_column_line(definition, c) for c in definition.visible]
     if definition.primary_key:
@@ -183,7 +183,7 @@ def _column_line(definition: TableDefinition, column: Column) -> str:
 
 
 def _written(expression: str) -> str:
-    """An expression that something may stand behind: a comment at its end, as others may have written it, ends too."""
+    """Return an expression that text may follow: a comment in it, from another writer, ends with the line."""
     return f"{expression}\n" if "--" in expression else expression
 
 
@@ -196,9 +196,9 @@ def _string(text: str) -> str:
 
 
 def describe(session: Session, statement: Statement) -> DataFrame:
-    """DESCRIBE [TABLE] [EXTENDED | FORMATTED] t: col_name, data_type and comment, as Spark shows them.
+    """Run DESCRIBE [TABLE] [EXTENDED | FORMATTED] t: col_name, data_type and comment, as in Spark.
 
-    What is no table of Trinity's (a query, temp view or Spark table) is described by Spark.
+    Spark describes what is no Trinity table: a query, temp view or Spark table.
     """
     node = statement.tree
     assert isinstance(node, exp.Describe)

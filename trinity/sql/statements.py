@@ -1,4 +1,4 @@
-"""One statement of SQL text: what it is, and who runs it."""
+"""Statements of SQL text, each run by its handler."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ __all__ = ["run", "split"]
 def run(
     session: Session, text: str, dialect: str = "spark", params: Any = None, txn: TransactionId | None = None
 ) -> DataFrame:
-    """Runs exactly one statement.
+    """Run exactly one statement.
 
     Args:
         session: where names are resolved.
-        text: the statement; a trailing ``;`` and comments are fine.
+        text: the statement; a trailing ``;`` and comments are allowed.
         dialect: ``spark``, ``trino``, ``postgres`` or ``duckdb``.
         params: values of its parameters; see :func:`trinity.syntax.parameters.with_values`.
         txn: as of :meth:`trinity.Table.upsert`, for INSERT, MERGE, UPDATE, DELETE and TRUNCATE.
 
     Returns:
-        a lazy DataFrame for a query, one row of counts for DML, the rows of SHOW and DESCRIBE, else nothing.
+        a lazy DataFrame for a query, one row of counts for DML, the rows of SHOW and DESCRIBE, else no rows.
 
     Raises:
-        TrinityError: SYNTAX_ERROR with line, column and excerpt; and what the statement may raise.
+        TrinityError: SYNTAX_ERROR with line, column and excerpt; and the errors of the kind of statement.
     """
     if params is not None:
         text = with_values(text, params, dialect)
@@ -57,7 +57,7 @@ def run(
     try:
         statement = parse(only, dialect)
     except TrinityError as error:
-        # Spark would take the WHERE of SELECT a FROM t WHERE for an alias, and return every row
+        # Spark would read the last word of SELECT a FROM t WHERE as an alias, and return every row
         if error.code == "SYNTAX_ERROR" and MISSING not in error.message and dialect == "spark" and _is_one_query(text):
             check_late_settings(session.spark, only)
             with pinned(session.spark):
@@ -77,7 +77,7 @@ def run(
 
 
 def _is_one_query(text: str) -> bool:
-    """True when a text that sqlglot cannot parse looks like one query."""
+    """Return True when a text that sqlglot cannot parse looks like one query."""
     try:
         parts = split(text)
     except TrinityError:
@@ -125,11 +125,11 @@ _WORDS: Final[dict[str, _Handler]] = {
     "EXPLAIN": _explain,
     "ALTER": alter.alter_as_text,
 }
-"""For statements that sqlglot keeps as text, or reads in another way than we do."""
+"""First word -> handler, for statements that sqlglot keeps as text, or reads in another way."""
 
 
 _LAZY: Final = (query.run_query, _create, create.cache)
-"""Handlers of statements whose rows, or those of a view, are made later."""
+"""Handlers of statements whose rows, or whose view's rows, are computed later."""
 
 
 def _handler(statement: Statement) -> _Handler:

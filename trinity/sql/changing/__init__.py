@@ -1,1 +1,1 @@
-"""INSERT, MERGE, UPDATE and DELETE: names resolved, then to the engine."""
+"""INSERT, MERGE, UPDATE and DELETE: names are resolved, and the engine runs them."""

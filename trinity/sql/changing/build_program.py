@@ -1,4 +1,4 @@
-"""From a statement's clauses to the engine's program: names resolved, reads pinned, expressions as Spark SQL text."""
+"""The engine's program of a row-changing statement: names resolved, reads pinned, expressions as Spark SQL text."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ __all__ = ["program"]
 
 @contextmanager
 def program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Iterator[Program]:
-    """The program of a statement, its reads pinned as it is entered; its views are dropped as it is left.
+    """Build the program of a statement, pin its reads, and drop its views at the end of the context.
 
     Args:
         session: where names are resolved.
         table: the target.
         change: the statement.
-        splits: the version of the target that is changed, and seen wherever the statement reads it.
+        splits: the version of the target that is changed; the statement's reads of the target see it too.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS (arity, ambiguous names), SYNTAX_ERROR,
@@ -59,7 +59,7 @@ def program(session: Session, table: Table, change: RowChange, splits: SplitSour
 
 
 class _Builder:
-    """Makes one program."""
+    """Builds one program."""
 
     def __init__(self, reads: Reads, table: Table, change: RowChange) -> None:
         self.reads = reads
@@ -117,7 +117,7 @@ class _Builder:
         return read_source(self.reads, self._spark(statement), self.target.alias)
 
     def _common_view(self, common: CommonTable) -> str:
-        """The view with the rows of one WITH query."""
+        """Register a view with the rows of a WITH query, and return its name."""
         body = common.body
         text = body.text
         if common.recursive:
@@ -137,13 +137,13 @@ class _Builder:
         return self.reads.register(rows.toDF(*common.columns) if common.columns else rows)
 
     def _spark(self, statement: Statement) -> Statement:
-        """A query in Spark's dialect."""
+        """Translate a query to Spark's dialect."""
         if statement.dialect != "spark":
             statement = parse(to_spark_text(statement.tree, statement.dialect, self._table_types), "spark")
         return spelled_out(statement)
 
     def _table_types(self, node: exp.Table) -> dict[str, str]:
-        """Types of a table's columns, for the translation from another dialect."""
+        """Return the types of a table's columns, for the translation from another dialect."""
         session = self.reads.session
         parts = [p.name for p in node.parts]
         view = self.reads.common.get(parts[0].lower()) if len(parts) == 1 else None
@@ -176,7 +176,7 @@ class _Builder:
         return Case(When.MATCHED, clause.operation, f"EXISTS (SELECT 1 FROM {view} WHERE {text})")
 
     def _refuse_nested_correlation(self, where: Piece | None) -> None:
-        """Spark knows outer columns one level deep, and the condition of DELETE ... USING becomes a subquery."""
+        """Refuse outer columns two levels deep, which Spark lacks: DELETE ... USING makes its condition a subquery."""
         names = self.target.relations[0].names
         for column in where.expression().find_all(exp.Column) if where is not None else ():
             qualifier = tuple(p.name.lower() for p in column.parts[:-1])
@@ -227,7 +227,7 @@ class _Builder:
     # -- assigned columns -----------------------------------------------------------------------------------
 
     def _assigned(self, clause: Clause) -> list[Column] | None:
-        """The columns of a SET or INSERT list; None for ``*``. Raises COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME."""
+        """Return a SET or INSERT list's columns; None for ``*``. Raise COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME."""
         if clause.values is None:
             return None
         word = clause.operation.name if clause.operation else ""
@@ -272,7 +272,7 @@ class _Builder:
     # -- expressions ----------------------------------------------------------------------------------------
 
     def _text(self, piece: Piece, scope: Scope) -> str:
-        """An expression as Spark SQL over the engine's aliases."""
+        """Return an expression as Spark SQL over the engine's aliases."""
         tree, whole, text, offset = piece.expression(), piece.whole, piece.text, piece.start
         _refuse_windows(tree, scope.clause)
         if piece.dialect != "spark":
@@ -291,12 +291,12 @@ _ONLY_FROM = frozenset({"expressions", "from_", "joins", "laterals"})
 
 
 def _only_from(select: exp.Select) -> bool:
-    """True when a SELECT * FROM has nothing after its FROM."""
+    """Return True when a SELECT * FROM has nothing after its FROM."""
     return all(key in _ONLY_FROM for key, value in select.args.items() if value)
 
 
 def _refuse_windows(tree: exp.Expr, clause: str) -> None:
-    """A window would span rows of the engine's join, of which the statement's author knows nothing."""
+    """Refuse window functions: they would see rows of the engine's join, which the statement's author cannot know."""
     for window in tree.find_all(exp.Window):
         if window.find_ancestor(exp.Query) is None:
             raise TrinityError(
@@ -307,7 +307,7 @@ def _refuse_windows(tree: exp.Expr, clause: str) -> None:
 
 
 def _in_place(piece: Piece) -> str:
-    """``SELECT * FROM`` a source, so that places in error messages are those of the statement where they can be."""
+    """Return ``SELECT * FROM`` a source, indented so that error messages give the statement's lines and columns."""
     before = piece.whole[: piece.start]
     column = len(before) - before.rfind("\n") - 1
     head = "SELECT * FROM "

@@ -1,4 +1,4 @@
-"""MERGE, UPDATE, DELETE and TRUNCATE: from text to the engine, and back to counts."""
+"""MERGE, UPDATE, DELETE and TRUNCATE: parsed, run by the engine, and answered with counts."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ __all__ = ["changed", "explain", "read", "row_change", "run", "target_table"]
 
 
 def row_change(text: str, dialect: str, tokens: Sequence[Token]) -> Piece | None:
-    """The statement when it is MERGE, UPDATE, DELETE or TRUNCATE, a leading WITH or not; None for any other."""
+    """Return the statement if it is MERGE, UPDATE, DELETE or TRUNCATE, also after a leading WITH; else None."""
     piece = Piece(text, dialect, tuple(tokens))
     return piece if row_change_word(piece) is not None else None
 
 
 def run(session: Session, piece: Piece, txn: TransactionId | None = None) -> DataFrame:
-    """Runs a row-changing statement.
+    """Run a row-changing statement.
 
     Args:
         session: where names are resolved.
-        piece: what :func:`row_change` found.
+        piece: the statement, as :func:`row_change` returns it.
         txn: as of :meth:`trinity.Table.upsert`.
 
     Returns:
         one row of counts (M5).
 
     Raises:
-        TrinityError: SYNTAX_ERROR, NOT_SUPPORTED, TABLE_NOT_FOUND, what
-            :func:`trinity.sql.changing.build_program.program` refuses, and what the engine raises.
+        TrinityError: SYNTAX_ERROR, NOT_SUPPORTED, TABLE_NOT_FOUND; as
+            :func:`trinity.sql.changing.build_program.program`; and as the engine.
     """
     if row_change_word(piece) == "TRUNCATE":
         return _truncate(session, piece, txn)
@@ -68,18 +68,18 @@ def changed(
     unique: tuple[tuple[str, ...], ...] = (),
     txn: TransactionId | None = None,
 ) -> Counts:
-    """Runs a MERGE, UPDATE or DELETE.
+    """Run a MERGE, UPDATE or DELETE.
 
     Args:
         session: where names are resolved.
-        piece: what :func:`row_change` found.
-        beside: entered for each attempt, to make views that the statement names: given the version of the target that
-            is changed, gives the tables that they read, pinned.
-        unique: further columns of a keyed target whose values no two live rows may share.
+        piece: the statement, as :func:`row_change` returns it.
+        beside: makes a context for each attempt, which registers views that the statement names. It takes the changed
+            version of the target, and returns the tables that the views read, pinned.
+        unique: further sets of columns of a keyed target that are unique among its live rows.
         txn: as of :func:`run`.
 
     Returns:
-        the counts, and the version that was committed. Raises as :func:`run`.
+        the counts, and the committed version. Errors as of :func:`run`.
     """
     from trinity.engine.changing.statement import run as run_program
 
@@ -98,7 +98,7 @@ def changed(
 
 
 def explain(session: Session, piece: Piece) -> DataFrame:
-    """The plan of a row-changing statement, as one row of text. Raises as :func:`run`."""
+    """Return the plan of a row-changing statement, as one row of text. Errors as of :func:`run`."""
     from trinity.engine.changing.statement import explain as explain_program
     from trinity.engine.spark.frames import local_frame
 
@@ -111,7 +111,7 @@ def explain(session: Session, piece: Piece) -> DataFrame:
 
 
 def read(piece: Piece) -> RowChange:
-    """The clauses of a MERGE, UPDATE or DELETE. Raises SYNTAX_ERROR, NOT_SUPPORTED, INVALID_ARGUMENTS."""
+    """Parse the clauses of a MERGE, UPDATE or DELETE. Raise SYNTAX_ERROR, NOT_SUPPORTED, INVALID_ARGUMENTS."""
     reader = Reader(piece)
     tables = common_tables(reader)
     names = [t.name.lower() for t in tables]
@@ -124,7 +124,7 @@ def read(piece: Piece) -> RowChange:
 
 
 def _truncate(session: Session, piece: Piece, txn: TransactionId | None) -> DataFrame:
-    """TRUNCATE TABLE t (M12)."""
+    """Run TRUNCATE TABLE t (M12)."""
     reader = Reader(piece)
     if common_tables(reader):
         raise TrinityError("SYNTAX_ERROR", "TRUNCATE takes no WITH.")
@@ -134,7 +134,7 @@ def _truncate(session: Session, piece: Piece, txn: TransactionId | None) -> Data
 
 
 def target_table(session: Session, parts: Sequence[str]) -> Table:
-    """The table that a statement changes.
+    """Return the table that a statement changes.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a view or a table of Spark's; CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or

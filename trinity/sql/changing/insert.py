@@ -1,4 +1,4 @@
-"""INSERT INTO: rows by position, in the order in which they are written."""
+"""INSERT INTO: rows by position or by name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _REFUSED: Final = {
 
 
 def insert(session: Session, statement: Statement, txn: TransactionId | None = None) -> DataFrame:
-    """INSERT INTO t [(columns)] [BY NAME] query. Into a keyed table it is an upsert of its engine (M4).
+    """Run INSERT INTO t [(columns)] [BY NAME] query. Into a keyed table it is an upsert by its merge engine (M4).
 
     Args:
         session: where names are resolved.
@@ -53,7 +53,7 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         one row of counts.
 
     Raises:
-        TrinityError: TYPE_MISMATCH, for a wrong number of columns too; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME,
+        TrinityError: TYPE_MISMATCH, also for a wrong number of columns; COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME,
             CONSTRAINT_VIOLATION; NOT_SUPPORTED for INSERT OVERWRITE and the like.
     """
     statement = statement.to_spark()
@@ -89,7 +89,7 @@ def _check_width(table: Table, targets: Sequence[Column], rows: DataFrame) -> No
 
 
 def _write(table: Table, rows: DataFrame, reads: Sequence[Read], txn: TransactionId | None) -> CommitResult:
-    """An append, blind unless the rows are made of the table's own."""
+    """Append the rows; check for conflicts only if they were read from the table itself."""
     with spark_errors():
         own = next((read for read in reads if read.handle.same_place(table.handle)), None)
         if own is not None:
@@ -105,7 +105,7 @@ def _refuse(node: exp.Insert) -> None:
 
 
 def _targets(table: Table, definition: TableDefinition, named: Sequence[str]) -> list[Column]:
-    """The columns that are filled, in the order of the statement."""
+    """Return the columns that are filled, in the order of the statement."""
     if not named:
         return list(definition.visible)
     by_name = {c.name.lower(): c for c in definition.visible}
@@ -127,7 +127,7 @@ def _targets(table: Table, definition: TableDefinition, named: Sequence[str]) ->
 def _query(
     statement: Statement, node: exp.Insert, targets: Sequence[Column], spark: Callable[[], SparkSession]
 ) -> Statement:
-    """The query part of the statement, a WITH before the INSERT included."""
+    """Return the query of the statement, with a WITH before the INSERT."""
     tokens = statement.tokens
     start = _query_start(statement, node)
     if start >= len(tokens):
@@ -156,7 +156,7 @@ def _query_start(statement: Statement, node: exp.Insert) -> int:
 
 
 def _default_edits(tokens: Sequence[Token], targets: Sequence[Column], spark: Callable[[], SparkSession]) -> list[Edit]:
-    """Replaces the keyword DEFAULT in rows of VALUES by the column's default."""
+    """Return edits that replace the keyword DEFAULT in rows of VALUES by the column's default."""
     edits: list[Edit] = []
     depth = place = 0
     for at, token in enumerate(tokens):

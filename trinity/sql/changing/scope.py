@@ -19,12 +19,12 @@ _KEYWORDS: Final = frozenset({
     "current_catalog", "current_database", "current_schema", "current_timezone", "year", "quarter", "month", "week",
     "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond",
 })  # fmt: skip
-"""Bare words that Spark reads as a function or a unit where no column has that name."""
+"""Bare words that are a function or a unit to Spark where no column has that name."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A column as the engine's expressions name it.
+    """A column, under its name in the engine's expressions.
 
     Attributes:
         text: the qualified name in Spark's SQL; None when several columns have the name.
@@ -37,7 +37,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table, view or query under the names by which a statement may qualify its columns.
+    """A table, view or query, with the names that may qualify its columns.
 
     Attributes:
         names: qualifiers in lower case, of one to three parts.
@@ -54,9 +54,9 @@ class Side:
 
     Attributes:
         word: ``target`` or ``source``.
-        alias: by which name the engine knows it.
-        relations: what it is made of; the source may be a join.
-        columns: what an unqualified name may mean.
+        alias: its alias in the engine's expressions.
+        relations: its tables, views and queries; the source may be a join.
+        columns: columns that an unqualified name may mean.
     """
 
     word: str
@@ -65,12 +65,12 @@ class Side:
     columns: Mapping[str, Known]
 
     def relation(self, qualifier: tuple[str, ...]) -> Relation | None:
-        """The relation of that name."""
+        """Return the relation of that name."""
         return next((r for r in self.relations if qualifier in r.names), None)
 
 
 def name_suffixes(parts: Sequence[str]) -> frozenset[tuple[str, ...]]:
-    """The ways in which a column may be qualified with a table's name."""
+    """Return the qualifiers of a column that a table's name allows: its last one, two or three parts."""
     lower = tuple(p.lower() for p in parts)
     return frozenset(lower[i:] for i in range(len(lower)))
 
@@ -81,10 +81,10 @@ class Scope:
 
     Attributes:
         clause: its words, for messages.
-        sides: the rows that the clause has.
-        absent: rows that it has not; their columns are known, to say so.
-        assigned: the column, lower case, that an expression over it sets, as in ``SET v = v + 1``: its bare name is
-            the target's there, also where the source has one of that name.
+        sides: the sides whose rows the clause has.
+        absent: the sides whose rows it lacks; known for error messages.
+        assigned: the column, lower case, that an expression sets, as in ``SET v = v + 1``: there its bare name means
+            the target's column, even if the source has one of that name.
     """
 
     clause: str
@@ -93,7 +93,7 @@ class Scope:
     assigned: str = ""
 
     def find(self, parts: Sequence[str]) -> tuple[int, Known] | None:
-        """(how many parts name the column, the column); None for what is Spark's to resolve.
+        """Find a column: (number of parts that name it, the column); None for a name that Spark resolves.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND; INVALID_ARGUMENTS for an ambiguous name.
@@ -109,14 +109,14 @@ class Scope:
         raise self._unknown(parts)
 
     def type_of(self, column: exp.Column) -> str | None:
-        """Spark's text of a column's type; None for a field of one, and what is not known. Raises as :meth:`find`."""
+        """Return Spark's text of a column's type; None for a field, and if unknown. Errors as of :meth:`find`."""
         if isinstance(column.this, exp.Star):
             return None
         found = self.find([p.name for p in column.parts])
         return found[1].type if found is not None and found[0] == len(column.parts) else None
 
     def qualified(self, parts: Sequence[str], length: int) -> Known | None:
-        """The column whose qualifier is the first ``length`` parts. Raises as :meth:`find`."""
+        """Return the column whose qualifier is the first ``length`` parts. Errors as of :meth:`find`."""
         qualifier, name = tuple(p.lower() for p in parts[:length]), parts[length].lower()
         shown = ".".join(parts[: length + 1])
         hits = [s for s in self.sides if (r := s.relation(qualifier)) is not None and name in r.columns]
@@ -191,7 +191,7 @@ class Scope:
         )
 
     def edits(self, tree: exp.Expr, references: Sequence[Reference]) -> Iterator[Edit]:
-        """Qualifies the columns of an expression as the engine needs them; positions are those of the tree.
+        """Yield edits that qualify the columns of an expression for the engine; positions are the tree's.
 
         Args:
             tree: the expression in Spark's dialect.
@@ -200,7 +200,7 @@ class Scope:
         Raises:
             TrinityError: as :meth:`find`; NOT_SUPPORTED for ``*``.
         """
-        # not by looking upwards from each: of a chain of n terms that takes n * n steps
+        # looking upwards from each node would take n * n steps for a chain of n terms
         own = {id(node) for node in tree.dfs(prune=lambda node: isinstance(node, exp.Query))}
         for star in tree.find_all(exp.Star):
             if not isinstance(star.parent, (exp.Count, exp.Column)) and id(star) in own:
@@ -217,7 +217,7 @@ class Scope:
                 yield _edit(parts, found)
 
     def _star(self, column: exp.Column) -> Edit:
-        """``s.*`` as the list of its columns: the engine's frames have more than these."""
+        """Return the edit of ``s.*`` to the list of its columns: the engine's frames have more columns."""
         parts = column.parts[:-1]
         names = tuple(p.name.lower() for p in parts)
         relation = next((r for s in self.sides if (r := s.relation(names)) is not None), None)
@@ -228,7 +228,7 @@ class Scope:
         return parts[0].meta["start"], end + 2, ", ".join(t for t in texts if t)
 
     def _outer(self, column: exp.Column, references: Sequence[Reference]) -> Iterator[Edit]:
-        """A column in a subquery that is qualified with the name of target or source."""
+        """Yield the edit of a column in a subquery that is qualified with the name of target or source."""
         parts = column.parts
         names = [p.name for p in parts]
         for length in range(len(parts) - 1, 0, -1):
@@ -248,7 +248,7 @@ def _edit(parts: Sequence[exp.Expr], found: tuple[int, Known]) -> Edit:
 
 
 def _is_inner(column: exp.Column, qualifier: tuple[str, ...], references: Sequence[Reference]) -> bool:
-    """True when a subquery around the column has a table of that name."""
+    """Return True when a subquery around the column has a table of that name."""
     full = {id(r.node): r.full for r in references}
     select = column.find_ancestor(exp.Select)
     while select is not None:

@@ -29,22 +29,22 @@ UNNAMED: Final = "_trinity_source"
 
 @dataclass(frozen=True)
 class Source:
-    """Attributes: ``rows`` to join with, ``side`` what expressions may call their columns."""
+    """The ``rows`` to join with; ``side`` has the names of their columns."""
 
     rows: DataFrame
     side: Side
 
 
 def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source:
-    """The source as a frame.
+    """Run the source's query as a frame.
 
     Args:
-        reads: registers the tables that it reads.
+        reads: the statement's reads, which register the source's tables.
         statement: ``SELECT * FROM`` the source, in Spark's dialect.
-        target_alias: the target's; the engine's name for the source differs from it.
+        target_alias: the target's alias; the source's alias for the engine differs from it.
 
     Raises:
-        TrinityError: what a query may raise; INVALID_ARGUMENTS when an alias is taken by the target.
+        TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
     """
     references = reads.references(statement)
     text = apply_edits(statement.text, reads.edits(statement, references))
@@ -65,7 +65,7 @@ def read_source(reads: Reads, statement: Statement, target_alias: str) -> Source
 
 
 def _nodes(select: exp.Select) -> list[exp.Expr]:
-    """The nodes of a FROM that are joined: tables, subqueries, VALUES, lateral views."""
+    """Return the nodes of a FROM that are joined: tables, subqueries, VALUES, lateral views."""
     first = select.args["from_"].this
     joins = [*(first.args.get("joins") or []), *(select.args.get("joins") or [])]
     laterals = [*(first.args.get("laterals") or []), *(select.args.get("laterals") or [])]
@@ -90,7 +90,7 @@ def _columns(rows: DataFrame, alias: str) -> dict[str, Known]:
 
 
 def _joined(session: Session, text: str, aliases: Sequence[str], names: Sequence[frozenset[tuple[str, ...]]]) -> Source:
-    """A join: a column whose name several of its tables have gets a name of its own for each of them."""
+    """Run a join; a column name that several of its tables have becomes a name of its own for each of them."""
     everything = run_text(session, text)
     columns = _columns(everything, UNNAMED)
     parts = [run_text(session, _selecting(text, f"{quoted(a)}.*")).dtypes if a else [] for a in aliases]
@@ -114,5 +114,5 @@ _NO_COLUMN: Final = Known(None, "")
 
 
 def _selecting(text: str, columns: str) -> str:
-    """``SELECT * FROM ...`` with other columns."""
+    """Return ``SELECT * FROM ...`` with other columns."""
     return text.replace("*", columns, 1)

@@ -29,9 +29,9 @@ __all__ = ["alter_as_text", "alter_table"]
 
 
 def alter_table(session: Session, statement: Statement) -> DataFrame:
-    """ALTER TABLE t: ADD, DROP, RENAME and ALTER COLUMN, ADD and DROP CONSTRAINT, SET TBLPROPERTIES.
+    """Run ALTER TABLE t: ADD, DROP, RENAME and ALTER COLUMN, ADD and DROP CONSTRAINT, SET TBLPROPERTIES.
 
-    All that one statement changes of the columns is one commit.
+    All changes of columns by one statement are one commit.
 
     Raises:
         TrinityError: COLUMN_ALREADY_EXISTS, COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY, TYPE_MISMATCH,
@@ -47,7 +47,7 @@ def alter_table(session: Session, statement: Statement) -> DataFrame:
 
 
 def _alter(session: Session, table: Table, statement: Statement) -> DataFrame:
-    """Makes the changes of a statement, whatever table it names."""
+    """Apply the changes of a statement to a table, whatever table the statement names."""
     alter = statement.tree
     actions = list(_flat(alter.args.get("actions") or []))
     if len(actions) == 1 and _constraint(table, actions[0], statement):
@@ -69,7 +69,7 @@ def _alter(session: Session, table: Table, statement: Statement) -> DataFrame:
 
 
 def _constraint(table: Table, action: exp.Expr, statement: Statement) -> bool:
-    """Adds or drops a CHECK constraint, if that is what is asked for."""
+    """Add or drop a CHECK constraint; return False for an action that does neither."""
     if isinstance(action, exp.Drop) and str(action.args.get("kind")) == "CONSTRAINT":
         table.drop_check(action.args["tables"][0].name, if_exists=bool(action.args.get("exists")))
         return True
@@ -92,7 +92,7 @@ def _flat(actions: list[exp.Expr]) -> Iterator[exp.Expr]:
 
 
 def _changes(action: exp.Expr, statement: Statement) -> list[evolve.Change]:
-    """The changes of columns that an action asks for."""
+    """Return the changes of columns by an action."""
     if isinstance(action, exp.ColumnDef):
         return [_addition(action, statement.dialect)]
     if isinstance(action, exp.RenameColumn):
@@ -185,7 +185,7 @@ _PLACES: Final = ("FIRST", "AFTER")
 
 
 def alter_as_text(session: Session, statement: Statement) -> DataFrame:
-    """ALTER TABLE in the spellings that sqlglot leaves as text.
+    """Run ALTER TABLE in the spellings that sqlglot leaves as text.
 
     SET PROPERTIES a = 'b', ADD COLUMN (a INT), ALTER COLUMN a FIRST | AFTER b, CHANGE a b BIGINT.
     """

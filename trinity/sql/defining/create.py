@@ -33,10 +33,10 @@ __all__ = ["cache", "create_table", "create_view"]
 
 
 def create_table(session: Session, statement: Statement) -> DataFrame:
-    """CREATE TABLE [IF NOT EXISTS], with or without AS SELECT, in Spark's, Trino's and Flink's spelling.
+    """Run CREATE TABLE [IF NOT EXISTS], with or without AS SELECT, in Spark's, Trino's and Flink's spelling.
 
     Returns:
-        nothing, or for AS SELECT the counts of the rows that were inserted.
+        no rows; for AS SELECT the counts of inserted rows.
 
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, NOT_SUPPORTED, INVALID_TABLE_PROPERTY, ...
@@ -124,7 +124,7 @@ def _check_format(session: Session, name: TableName, options: Options) -> None:
 
 
 def query_after_as(statement: Statement) -> Statement:
-    """The query of CREATE ... AS or CACHE ... AS."""
+    """Return the query of CREATE ... AS or CACHE ... AS."""
     tokens = statement.tokens
     first = tokens[_outer_as(tokens) + 1]
     words = [t.text.upper() for t in tokens]
@@ -134,7 +134,7 @@ def query_after_as(statement: Statement) -> Statement:
 
 
 def _outer_as(tokens: Sequence[Token]) -> int:
-    """Index of the first AS outside of parentheses."""
+    """Return the index of the first AS outside of parentheses."""
     depth = 0
     for at, token in enumerate(tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
@@ -161,7 +161,7 @@ def _create_as(
             name, columns, primary_key=key, partition_by=options.partition_by, properties=options.properties
         )
     except TrinityError as error:
-        if exists and error.code == "TABLE_ALREADY_EXISTS":  # another one has made it since
+        if exists and error.code == "TABLE_ALREADY_EXISTS":  # another process has created it meanwhile
             return counts(session)
         raise
     try:
@@ -188,7 +188,7 @@ def _renamed(rows: DataFrame, names: list[str], what: str) -> DataFrame:
 
 
 def create_view(session: Session, statement: Statement) -> DataFrame:
-    """CREATE [OR REPLACE] TEMPORARY VIEW, over Trinity's tables as they are now.
+    """Run CREATE [OR REPLACE] TEMPORARY VIEW, over the present versions of Trinity's tables.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a view that is not temporary; TABLE_ALREADY_EXISTS.
@@ -220,10 +220,10 @@ def _register(rows: DataFrame, view: str, is_global: bool, replace: bool) -> Non
 
 
 def cache(session: Session, statement: Statement) -> DataFrame:
-    """CACHE [LAZY] TABLE name [AS query]: of a query over Trinity's tables as they are now, or of a temp view.
+    """Run CACHE [LAZY] TABLE name [AS query]: of a query over the present versions of tables, or of a temp view.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for a table of Trinity's.
+        TrinityError: NOT_SUPPORTED for a Trinity table.
     """
     node = statement.tree
     assert isinstance(node, exp.Cache)

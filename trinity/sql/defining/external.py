@@ -1,4 +1,4 @@
-"""CREATE [EXTERNAL] TABLE ... LOCATION: registering what others wrote."""
+"""CREATE [EXTERNAL] TABLE ... LOCATION: the registration of external tables."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def register(
     exists: bool,
     query: bool,
 ) -> None:
-    """Registers the table of a CREATE TABLE with a location.
+    """Register the table of a CREATE TABLE with a location.
 
     Args:
         session: the session.
         name: the table's full name.
-        columns: those that the statement declares; none: the table's own.
-        key: the primary key that it declares.
-        options: what follows the columns.
-        exists: IF NOT EXISTS.
-        query: whether AS SELECT follows.
+        columns: the declared columns; if empty, the table's own.
+        key: the declared primary key.
+        options: the options of the statement.
+        exists: True for IF NOT EXISTS.
+        query: True if AS SELECT follows.
 
     Raises:
         TrinityError: NOT_SUPPORTED for AS SELECT; INVALID_ARGUMENTS where the statement and the table differ in their
-            columns or partitions; what ``Session.register`` raises.
+            columns or partitions; as ``Session.register``.
     """
     if query:
         raise TrinityError(

@@ -27,7 +27,7 @@ def _schema_of(session: Session, node: exp.Expr) -> tuple[str, str]:
 
 
 def create_schema(session: Session, statement: Statement) -> DataFrame:
-    """CREATE SCHEMA [IF NOT EXISTS] [catalog.]schema. Raises SCHEMA_ALREADY_EXISTS, CATALOG_NOT_FOUND."""
+    """Run CREATE SCHEMA [IF NOT EXISTS] [catalog.]schema. Raise SCHEMA_ALREADY_EXISTS, CATALOG_NOT_FOUND."""
     create = statement.tree
     assert isinstance(create, exp.Create)
     if create.args.get("properties") or create.args.get("replace"):
@@ -42,7 +42,7 @@ def create_schema(session: Session, statement: Statement) -> DataFrame:
 
 
 def use(session: Session, statement: Statement) -> DataFrame:
-    """USE [SCHEMA | DATABASE | NAMESPACE | CATALOG] name; a catalog alone means its schema ``default``.
+    """Run USE [SCHEMA | DATABASE | NAMESPACE | CATALOG] name; a catalog alone means its schema ``default``.
 
     Raises:
         TrinityError: SCHEMA_NOT_FOUND, CATALOG_NOT_FOUND.
@@ -63,7 +63,7 @@ def use(session: Session, statement: Statement) -> DataFrame:
 
 
 def drop(session: Session, statement: Statement) -> DataFrame:
-    """DROP TABLE, DROP SCHEMA; DROP VIEW is Spark's.
+    """Run DROP TABLE and DROP SCHEMA; Spark runs DROP VIEW.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY; NOT_SUPPORTED for anything else.
@@ -108,5 +108,5 @@ def _drop_schema(session: Session, node: exp.Expr, if_exists: bool, cascade: boo
             )
         metadata.drop_schema(schema)
     except TrinityError as error:
-        if not (if_exists and error.code == "SCHEMA_NOT_FOUND"):  # another one has dropped it since
+        if not (if_exists and error.code == "SCHEMA_NOT_FOUND"):  # another process has dropped it meanwhile
             raise

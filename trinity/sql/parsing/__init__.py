@@ -1,1 +1,1 @@
-"""From text to statements as they are written; no table has been looked at."""
+"""Statements parsed as they are written; tables are not looked up."""

@@ -23,7 +23,7 @@ class Elements:
     """The parenthesised part of a CREATE TABLE.
 
     Attributes:
-        columns: those with a type.
+        columns: columns with a type.
         key: the primary key.
         names: columns without a type.
         checks: (name or None, condition) of its CHECK constraints.
@@ -35,15 +35,15 @@ class Elements:
     checks: list[tuple[str | None, exp.Expr]]
 
     def named_checks(self, table: str, columns: Iterable[Column], dialect: str) -> dict[str, str]:
-        """Name -> condition in Spark SQL of the constraints, those without a name being given one.
+        """Return name -> condition in Spark SQL of all constraints; those without a name get one.
 
         Args:
             table: the table's own name.
             columns: all columns of the table.
-            dialect: of the statement.
+            dialect: the statement's dialect.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for two constraints of one name; NOT_SUPPORTED where Spark cannot say one.
+            TrinityError: INVALID_ARGUMENTS for two constraints of one name; NOT_SUPPORTED without counterpart in Spark.
         """
         found: dict[str, str] = {}
         known = list(columns)
@@ -57,13 +57,13 @@ class Elements:
 
 
 def read_check(condition: exp.Expr, columns: Iterable[Column], dialect: str) -> str:
-    """The condition of a CHECK constraint in Spark SQL. Raises NOT_SUPPORTED where Spark cannot say it."""
+    """Return the condition of a CHECK constraint in Spark SQL. Raise NOT_SUPPORTED without counterpart in Spark."""
     types = {c.name.lower(): spark_type(c.type) for c in columns}
     return to_spark_text(condition, dialect, lambda table: {}, lambda column: types.get(column.name.lower()))
 
 
 def read_column(node: exp.ColumnDef, dialect: str) -> tuple[Column, bool]:
-    """The column of a definition, and whether it is declared PRIMARY KEY there; CHECK is read apart from it.
+    """Return the column of a definition, and True if it is declared PRIMARY KEY; CHECK is read separately.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a type or constraint that Trinity lacks, SYNTAX_ERROR without a type.
@@ -98,7 +98,7 @@ def _column_checks(node: exp.ColumnDef) -> Iterator[tuple[str | None, exp.Expr]]
 
 
 def default_text(node: exp.Expr, dialect: str) -> str | None:
-    """The SQL of a DEFAULT in Spark's dialect; None for NULL. Raises NOT_SUPPORTED when it is no constant."""
+    """Return the SQL of a DEFAULT in Spark's dialect; None for NULL. Raise NOT_SUPPORTED unless it is constant."""
     if isinstance(node, exp.Null):
         return None
     if node.find(exp.Column, exp.Query):
@@ -109,7 +109,7 @@ def default_text(node: exp.Expr, dialect: str) -> str | None:
 
 
 def read_elements(nodes: list[exp.Expr], dialect: str) -> Elements:
-    """Columns, keys and CHECKs in the parentheses of a CREATE TABLE.
+    """Read columns, keys and CHECKs in the parentheses of a CREATE TABLE.
 
     Raises:
         TrinityError: NOT_SUPPORTED for other constraints, SYNTAX_ERROR for two primary keys.

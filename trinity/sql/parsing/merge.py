@@ -19,11 +19,11 @@ _AFTER_ACTION: Final = ("WHERE", "DELETE WHERE", *_AFTER_MERGE)
 
 
 def read_merge(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
-    """MERGE [INTO] t [[AS] a] USING source ON condition WHEN ... (M1, M8).
+    """Read MERGE [INTO] t [[AS] a] USING source ON condition WHEN ... (M1, M8).
 
     Args:
-        reader: stands before MERGE.
-        tables: the queries of a WITH that stands before.
+        reader: the reader, before MERGE.
+        tables: the queries of a leading WITH.
 
     Raises:
         TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for WITH SCHEMA EVOLUTION, RETURNING and the like.
@@ -44,7 +44,7 @@ def read_merge(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
 
 
 def _source(reader: Reader) -> tuple[Piece, Piece]:
-    """The source and the condition: a source may be a join with an ON of its own, so the last ON is MERGE's."""
+    """Read the source and the condition. A source may be a join with its own ON, so MERGE's ON is the last."""
     both = reader.until("WHEN", wanted="a source")
     inner = Reader(both)
     inner.until("ON", wanted="a source")

@@ -22,10 +22,10 @@ __all__ = [
 
 
 def parts(node: exp.Expr) -> list[str]:
-    """The parts of a table name as written, without quotes.
+    """Return the parts of a table name as written, without quotes.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS when it is something else than a name.
+        TrinityError: INVALID_ARGUMENTS for anything else than a name.
     """
     table = node.this if isinstance(node, exp.Schema) else node
     found = table.parts if isinstance(table, exp.Table) else []
@@ -35,7 +35,7 @@ def parts(node: exp.Expr) -> list[str]:
 
 
 def read_name(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
-    """The dotted name that begins at a token, and the index of the token after it.
+    """Read the dotted name that begins at a token; return it with the index of the token after it.
 
     Raises:
         TrinityError: SYNTAX_ERROR when no name begins there.
@@ -56,12 +56,12 @@ def read_name(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
 
 
 def target_name(session: Session, node: exp.Expr) -> TableName:
-    """The full name of a statement's target table. Raises INVALID_ARGUMENTS, CATALOG_NOT_FOUND."""
+    """Return the full name of a statement's target table. Raise INVALID_ARGUMENTS, CATALOG_NOT_FOUND."""
     return session.table_name(parts(node))
 
 
 def existing_table(session: Session, node: exp.Expr) -> Table:
-    """The table that a statement names.
+    """Return the table that a statement names.
 
     Raises:
         TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND or TABLE_NOT_FOUND, with the nearest name.
@@ -70,17 +70,17 @@ def existing_table(session: Session, node: exp.Expr) -> Table:
 
 
 def catalog_name(given: list[str]) -> str:
-    """The catalog that a name of one part means; lower case. Raises INVALID_ARGUMENTS for more parts."""
+    """Return the catalog name in lower case. Raise INVALID_ARGUMENTS for a name of several parts."""
     if len(given) != 1:
         raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no catalog name: it has several parts.")
     return given[0].lower()
 
 
 def schema_name(session: Session, given: list[str]) -> tuple[str, str]:
-    """(catalog, schema) for ``schema`` or ``catalog.schema``; lower case.
+    """Return (catalog, schema) in lower case for ``schema`` or ``catalog.schema``.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for more parts, or what cannot name anything (N1); CATALOG_NOT_FOUND.
+        TrinityError: INVALID_ARGUMENTS for more parts, or an invalid name (N1); CATALOG_NOT_FOUND.
     """
     if not 1 <= len(given) <= 2:
         raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(given)}' is no schema name: write catalog.schema.")
@@ -90,7 +90,7 @@ def schema_name(session: Session, given: list[str]) -> tuple[str, str]:
 
 
 def quoted_name(name: str) -> str:
-    """A name in backticks where it needs them."""
+    """Return a name, in backticks where it needs them."""
     plain = name.isascii() and name.isidentifier() and name.upper() not in _RESERVED
     return name if plain else quoted(name)
 
@@ -105,4 +105,4 @@ _RESERVED = frozenset({
     "TRAILING", "UNION", "UNIQUE", "UNKNOWN", "USER", "USING", "VALUES", "VIEW", "WHEN", "WHERE", "WITH",
     "WINDOW",
 })  # fmt: skip
-"""Words that sqlglot or Spark (ANSI) may not take as a bare column name."""
+"""Words that sqlglot or Spark (ANSI) may not accept as a bare column name."""

@@ -1,4 +1,4 @@
-"""The part of a CREATE TABLE behind its columns: options, keys and partitions in three dialects' spellings."""
+"""The part of a CREATE TABLE after its columns: options, keys and partitions in three dialects' spellings."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Options:
         properties: table properties, keys as written.
         primary_key: key columns given as an option (Trino).
         partition_by: partition columns and transforms of them.
-        partition_columns: partition columns that are declared only there (Hive's spelling).
+        partition_columns: partition columns that only PARTITIONED BY declares (Hive's spelling).
         with_data: False for Trino's WITH NO DATA.
-        format: what USING or ``format`` names, or None.
+        format: the format of USING or ``format``, or None.
         location: folder of an external table, or None.
     """
 
@@ -49,10 +49,10 @@ class Options:
 
 
 def read_options(nodes: Sequence[exp.Expr]) -> Options:
-    """Reads the property nodes of a CREATE TABLE.
+    """Read the property nodes of a CREATE TABLE.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for clauses without a meaning for Trinity's tables; INVALID_TABLE_PROPERTY for
+        TrinityError: NOT_SUPPORTED for clauses that Trinity's tables lack; INVALID_TABLE_PROPERTY for
             an option value that is no literal, or an option given twice.
     """
     options = Options()
@@ -73,7 +73,7 @@ def _read(options: Options, node: exp.Expr) -> None:
     elif isinstance(node, exp.LocationProperty):
         options.location = node.name
     elif isinstance(node, exp.ExternalProperty):
-        pass  # what has a location is external, with the word or without
+        pass  # a table with a location is external, with or without the word
     elif isinstance(node, exp.PrimaryKey):
         options.primary_key = [c.name for c in node.expressions]
     elif isinstance(node, exp.WithDataProperty):
@@ -112,7 +112,7 @@ def _key(node: exp.Expr) -> str:
 
 
 def option_text(key: str, value: exp.Expr) -> str:
-    """The text of an option's value: a string, number, boolean, or array of them (joined by commas).
+    """Return the text of an option's value: a string, number, boolean, or array of them (joined by commas).
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for anything else.
@@ -150,7 +150,7 @@ def _partitions(options: Options, value: exp.Expr) -> None:
 
 
 def _transform(node: exp.Expr) -> str:
-    """The text of a partition transform, as :func:`~trinity.spi.parse_partition` reads it."""
+    """Return the text of a partition transform, as :func:`~trinity.spi.parse_partition` reads it."""
     column, number = node.find(exp.Column), node.find(exp.Literal)
     name = _TRANSFORM_NODES.get(type(node), node.name if isinstance(node, exp.Anonymous) else "")
     if not name or column is None:
@@ -163,7 +163,7 @@ def _transform(node: exp.Expr) -> str:
 
 
 def table_properties(nodes: Sequence[exp.Expr]) -> dict[str, str]:
-    """The properties of an ALTER TABLE ... SET. Raises as :func:`read_options`, NOT_SUPPORTED for keys."""
+    """Read the properties of an ALTER TABLE ... SET. Errors as of :func:`read_options`; NOT_SUPPORTED for keys."""
     options = read_options(nodes)
     if options.primary_key or options.partition_by or options.format or options.location:
         raise TrinityError(

@@ -1,7 +1,7 @@
-"""Row-changing statements are read token by token: every expression stays the text that the user wrote.
+"""The token reader for row-changing statements: every expression stays the text that the user wrote.
 
-A :class:`Piece` is a stretch of a statement, a :class:`Reader` walks over one clause by clause. sqlglot parses only
-the expressions and queries in between.
+A :class:`Piece` is a part of a statement. A :class:`Reader` reads a piece clause by clause. sqlglot parses only the
+expressions and queries in between.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ class Piece:
         return self.whole[self.start : self.tokens[-1].end + 1]
 
     def expression(self) -> exp.Expr:
-        """The tree of an expression; positions refer to the whole statement. Raises SYNTAX_ERROR."""
+        """Parse the piece as an expression; positions refer to the whole statement. Raise SYNTAX_ERROR."""
         return parse_tokens(exp.Condition, self.tokens, self.whole, self.dialect)
 
     def is_word(self, word: str) -> bool:
-        """True for one bare keyword."""
+        """Return True when the piece is just this keyword."""
         return len(self.tokens) == 1 and word_of(self.tokens[0]) == word
 
 
 def word_of(token: Token) -> str:
-    """A token in upper case; nothing for strings and quoted names."""
+    """Return a token in upper case; an empty text for strings and quoted names."""
     return "" if token.token_type in _NO_WORDS else str(token.text).upper()
 
 
 class Reader:
-    """Walks over the clauses of a piece; brackets and CASE ... END are stepped over as a whole."""
+    """Reads the clauses of a piece; steps over brackets and CASE ... END as a whole."""
 
     def __init__(self, piece: Piece) -> None:
         self.piece = piece
@@ -78,17 +78,17 @@ class Reader:
         return self.at >= len(self.tokens)
 
     def words(self, *wanted: str) -> bool:
-        """True when the next tokens are these keywords."""
+        """Return True when the next tokens are these keywords."""
         return self._after(wanted) is not None
 
     def take(self, *wanted: str) -> bool:
-        """Steps over these keywords if they come next."""
+        """Step over these keywords if they are next; return True if so."""
         after = self._after(wanted)
         self.at = self.at if after is None else after
         return after is not None
 
     def _after(self, wanted: tuple[str, ...]) -> int | None:
-        """The place after these keywords; sqlglot reads some pairs, such as ORDER BY, as one token."""
+        """Return the place after these keywords, if next. sqlglot reads some pairs, such as ORDER BY, as one token."""
         found: list[str] = []
         at = self.at
         while len(found) < len(wanted) and at < len(self.tokens):
@@ -97,13 +97,13 @@ class Reader:
         return at if tuple(found) == wanted else None
 
     def expect(self, *wanted: str) -> None:
-        """Steps over these keywords. Raises SYNTAX_ERROR when something else comes next."""
+        """Step over these keywords. Raise SYNTAX_ERROR when something else is next."""
         for word in wanted:
             if not self.take(word):
                 raise self.unexpected(word)
 
     def unexpected(self, wanted: str) -> TrinityError:
-        """SYNTAX_ERROR at the present place."""
+        """Return a SYNTAX_ERROR at the present place."""
         if self.done:
             last = self.tokens[-1]
             return TrinityError("SYNTAX_ERROR", f"Line {last.line}: {wanted} is expected after '{last.text}'.")
@@ -113,13 +113,13 @@ class Reader:
         return TrinityError("SYNTAX_ERROR", message)
 
     def refuse(self, words: Sequence[str], advice: str) -> None:
-        """Raises NOT_SUPPORTED, naming it, when one of these keywords comes next."""
+        """Raise NOT_SUPPORTED, naming it, when one of these keywords is next."""
         for phrase in words:
             if self.words(*phrase.split()):
                 raise TrinityError("NOT_SUPPORTED", f"{phrase} is not supported here; {advice}")
 
     def refuse_anywhere(self, words: Sequence[str], advice: str) -> None:
-        """Raises NOT_SUPPORTED when one of these keywords stands outside of brackets in what is left."""
+        """Raise NOT_SUPPORTED when the rest has one of these keywords outside of brackets."""
         before = self.at
         while not self.done:
             if not self._is_part_of_name():
@@ -128,7 +128,7 @@ class Reader:
         self.at = before
 
     def name(self, wanted: str = "a name") -> tuple[str, ...]:
-        """Steps over a dotted name. Raises SYNTAX_ERROR when there is none."""
+        """Step over a dotted name, and return it. Raise SYNTAX_ERROR when there is none."""
         parts: list[str] = []
         while not self.done:
             token = self.tokens[self.at]
@@ -143,7 +143,7 @@ class Reader:
         raise self.unexpected(wanted)
 
     def alias(self, *keywords: str) -> str | None:
-        """Steps over [AS] alias, unless one of the keywords comes next."""
+        """Step over [AS] alias, and return it, unless one of the keywords is next."""
         if self.take("AS"):
             (name,) = self.name("an alias")[:1]
             return name
@@ -156,10 +156,10 @@ class Reader:
         return token.token_type is not TokenType.IDENTIFIER and not str(token.text).replace("_", "a").isalnum()
 
     def until(self, *keywords: str, wanted: str) -> Piece:
-        """Text before the next of these keywords outside of brackets, or before the end.
+        """Return the piece up to the next of these keywords outside of brackets, or up to the end.
 
         Raises:
-            TrinityError: SYNTAX_ERROR when that is nothing.
+            TrinityError: SYNTAX_ERROR when it is empty.
         """
         start = self.at
         while not self.done and not self._is_one_of(keywords):
@@ -178,11 +178,11 @@ class Reader:
         return self.at > 0 and self.tokens[self.at - 1].token_type is TokenType.DOT
 
     def rest(self, wanted: str) -> Piece:
-        """All that is left. Raises SYNTAX_ERROR when that is nothing."""
+        """Return the rest. Raise SYNTAX_ERROR when it is empty."""
         return self.until(wanted=wanted)
 
     def inside(self, wanted: str) -> Piece:
-        """Text in the parentheses that open here, stepping over them. Raises SYNTAX_ERROR."""
+        """Return the piece within the parentheses that open here, and step over them. Raise SYNTAX_ERROR."""
         if self.done or self.tokens[self.at].token_type is not TokenType.L_PAREN:
             raise self.unexpected("'('")
         start = self.at + 1
@@ -194,11 +194,11 @@ class Reader:
         return Piece(self.piece.whole, self.piece.dialect, self.tokens[start : self.at - 1])
 
     def opens(self) -> bool:
-        """True when a parenthesis opens here."""
+        """Return True when a parenthesis opens here."""
         return not self.done and self.tokens[self.at].token_type is TokenType.L_PAREN
 
     def commas(self, wanted: str) -> list[Piece]:
-        """The rest, split at the commas outside of brackets. Raises SYNTAX_ERROR for an empty part."""
+        """Return the rest, split at the commas outside of brackets. Raise SYNTAX_ERROR for an empty part."""
         parts: list[Piece] = []
         while True:
             parts.append(self.until(",", wanted=wanted))
@@ -210,7 +210,7 @@ class Reader:
         return Piece(self.piece.whole, self.piece.dialect, self.tokens[start : self.at])
 
     def _step(self) -> bool:
-        """Over one token, or over all from an opening bracket or CASE to its end; False when that end is missing."""
+        """Step over one token, or from an opening bracket or CASE to its end; return False when that end is missing."""
         depth = 0
         while not self.done:
             depth += self._nesting(depth)

@@ -1,4 +1,4 @@
-"""MERGE, UPDATE and DELETE as written: clauses by name, expressions still text. No table has been looked at."""
+"""MERGE, UPDATE and DELETE as written: clauses parsed, expressions still text. Tables are not looked up."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class CommonTable:
 
     Attributes:
         name: its name.
-        columns: names for its columns, or none.
+        columns: names for its columns, or empty.
         body: the query.
-        recursive: whether it stands under WITH RECURSIVE.
+        recursive: True under WITH RECURSIVE.
     """
 
     name: str
@@ -35,9 +35,9 @@ class Clause:
     """One WHEN clause.
 
     Attributes:
-        when: which rows it is about.
+        when: the rows that it changes.
         operation: None for DO NOTHING.
-        condition: what follows AND.
+        condition: the condition after AND.
         columns: the assigned columns as written, qualifiers included; None for all of them in table order.
         values: one for each column; None for SET * and INSERT *.
     """
@@ -54,13 +54,13 @@ class RowChange:
     """One statement.
 
     Attributes:
-        statement: its word.
+        statement: its first word.
         target: parts of the target's name.
         alias: the target's alias.
         tables: the queries of a leading WITH.
-        source: what stands after USING or FROM.
+        source: the source after USING or FROM.
         on: the join condition of MERGE; the WHERE of UPDATE and DELETE.
-        clauses: the WHEN clauses; the one of UPDATE or DELETE.
+        clauses: the WHEN clauses; the only clause of UPDATE or DELETE.
     """
 
     statement: Literal["MERGE", "UPDATE", "DELETE"]
@@ -79,7 +79,7 @@ _AFTER_TARGET: Final = ("PARTITION", "TABLESAMPLE")
 
 
 def row_change_word(piece: Piece) -> str | None:
-    """MERGE, UPDATE, DELETE or TRUNCATE for a statement that is one, after its WITH; None for any other."""
+    """Return MERGE, UPDATE, DELETE or TRUNCATE for such a statement, also after a WITH; None for any other."""
     reader = Reader(piece)
     try:
         common_tables(reader)
@@ -89,7 +89,7 @@ def row_change_word(piece: Piece) -> str | None:
 
 
 def common_tables(reader: Reader) -> tuple[CommonTable, ...]:
-    """Steps over a leading WITH. Raises SYNTAX_ERROR."""
+    """Step over a leading WITH, and return its queries. Raise SYNTAX_ERROR."""
     if not reader.take("WITH"):
         return ()
     recursive = reader.take("RECURSIVE")
@@ -107,11 +107,11 @@ def common_tables(reader: Reader) -> tuple[CommonTable, ...]:
 
 
 def target(reader: Reader, *keywords: str) -> tuple[tuple[str, ...], str | None]:
-    """Steps over the target's name and alias.
+    """Step over the target's name and alias, and return them.
 
     Args:
-        reader: stands before the name.
-        keywords: what may follow, and is no alias.
+        reader: the reader, before the name.
+        keywords: keywords that may follow, and are no alias.
 
     Raises:
         TrinityError: NOT_SUPPORTED for time travel, a partition or a branch; SYNTAX_ERROR.
@@ -127,7 +127,7 @@ def target(reader: Reader, *keywords: str) -> tuple[tuple[str, ...], str | None]
 
 
 def assignments(piece: Piece) -> tuple[tuple[tuple[str, ...], ...], tuple[Piece, ...]]:
-    """Columns and values of ``a = 1, t.b = 2, (c, d) = (3, 4)``. Raises SYNTAX_ERROR, NOT_SUPPORTED."""
+    """Return columns and values of ``a = 1, t.b = 2, (c, d) = (3, 4)``. Raise SYNTAX_ERROR, NOT_SUPPORTED."""
     columns: list[tuple[str, ...]] = []
     values: list[Piece] = []
     for part in Reader(piece).commas("an assignment"):
@@ -144,7 +144,7 @@ def assignments(piece: Piece) -> tuple[tuple[tuple[str, ...], ...], tuple[Piece,
 
 
 def _row_assignment(reader: Reader) -> tuple[list[tuple[str, ...]], list[Piece]]:
-    """``(a, b) = (1, 2)``."""
+    """Return columns and values of ``(a, b) = (1, 2)``."""
     names = column_list(reader.inside("a column"))
     reader.expect("=")
     reader.take("ROW")
@@ -168,7 +168,7 @@ def _row_assignment(reader: Reader) -> tuple[list[tuple[str, ...]], list[Piece]]
 
 
 def column_list(piece: Piece) -> list[tuple[str, ...]]:
-    """The names of ``a, t.b``. Raises SYNTAX_ERROR."""
+    """Return the names of ``a, t.b``. Raise SYNTAX_ERROR."""
     found: list[tuple[str, ...]] = []
     for part in Reader(piece).commas("a column"):
         reader = Reader(part)

@@ -17,11 +17,11 @@ _ADVICE: Final = "the statement ends with its WHERE."
 
 
 def read_update(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
-    """UPDATE t [[AS] a] SET assignments [FROM source] [WHERE condition].
+    """Read UPDATE t [[AS] a] SET assignments [FROM source] [WHERE condition].
 
     Args:
-        reader: stands before UPDATE.
-        tables: the queries of a WITH that stands before.
+        reader: the reader, before UPDATE.
+        tables: the queries of a leading WITH.
 
     Raises:
         TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for RETURNING, LIMIT and the like.
@@ -37,7 +37,7 @@ def read_update(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
 
 
 def read_delete(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
-    """DELETE FROM t [[AS] a] [USING source] [WHERE condition]. Arguments and errors as for :func:`read_update`."""
+    """Read DELETE FROM t [[AS] a] [USING source] [WHERE condition]. Arguments and errors as of :func:`read_update`."""
     reader.expect("DELETE")
     reader.refuse_anywhere(_REFUSED, _ADVICE)
     reader.expect("FROM")
@@ -55,7 +55,7 @@ def _where(reader: Reader) -> Piece | None:
 
 
 def read_truncate(reader: Reader) -> tuple[str, ...]:
-    """The name in TRUNCATE [TABLE] t.
+    """Read TRUNCATE [TABLE] t, and return the name.
 
     Raises:
         TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for anything after the name.

@@ -1,4 +1,4 @@
-"""Queries that Spark can parse and sqlglot cannot: Spark's own parser says where the tables stand."""
+"""Queries that Spark can parse and sqlglot cannot: Spark's own parser finds the tables."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["FoundName", "names_by_spark"]
 
 FoundName = tuple[list[str], int, int, bool]
-"""(parts, first character, character after the last, whether the keyword TABLE stands before it)."""
+"""(parts, first character, character after the last, True if the keyword TABLE is before it)."""
 
 
 def names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[FoundName]:
-    """The table names of a query in Spark's dialect, but for names of its WITH queries.
+    """Return the table names of a query in Spark's dialect, except names of its WITH queries.
 
     Args:
-        session: its Spark parses.
+        session: the session whose Spark parses the query.
         text: the query.
-        refusal: what to raise when Spark cannot parse it either.
+        refusal: the error to raise when Spark cannot parse it either.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -54,7 +54,7 @@ def _name(tokens: list[Token], start: int) -> FoundName:
 
 
 def _relations(plan: Any, ctes: set[str]) -> Iterator[int]:
-    """First characters of the unresolved relations of a plan, those of subqueries and WITH queries included."""
+    """Yield first characters of the unresolved relations of a plan, with those of subqueries and WITH queries."""
     kind = plan.getClass().getSimpleName()
     if kind == "UnresolvedRelation":
         yield plan.origin().startIndex().get()

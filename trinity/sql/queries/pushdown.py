@@ -1,7 +1,7 @@
-"""Predicates on key and partition columns that may go below the fold (L9).
+"""Predicates on key and partition columns that may be applied before the fold (L9).
 
-Spark cannot push a filter through the full outer join of a merged read, so the WHERE of a query is looked at here.
-What is found is only a hint: the query keeps its WHERE.
+Spark cannot push a filter through the full outer join of a merged read. So predicates are taken from the query's WHERE
+here. They are only a hint: the query keeps its WHERE.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _OPERATORS: Final[dict[type[exp.Expr], str]] = {
 
 
 def key_predicate(node: exp.Table, definition: TableDefinition) -> str | None:
-    """The part of the query's WHERE that compares key and partition columns of this table with literals, as Spark SQL.
+    """Return the comparisons of this table's key and partition columns with literals in the query's WHERE.
 
     Args:
         node: the table's place in the tree of a query in Spark's dialect.
         definition: the table.
 
     Returns:
-        AND-ed comparisons over bare column names, or None.
+        Spark SQL of comparisons over bare column names, joined by AND; or None.
     """
     select = _plain_source(node)
     if select is None or not (definition.keyed or definition.partition_by):
@@ -51,7 +51,7 @@ def key_predicate(node: exp.Table, definition: TableDefinition) -> str | None:
 
 
 def _plain_source(node: exp.Table) -> exp.Select | None:
-    """The SELECT whose rows include this table's rows unchanged, or None."""
+    """Return the SELECT whose rows include this table's rows unchanged, or None."""
     holder = node.parent
     select = holder.parent if holder is not None else None
     alias = node.args.get("alias")
@@ -68,7 +68,7 @@ def _plain_source(node: exp.Table) -> exp.Select | None:
 
 
 def _null_extended(later: list[exp.Join]) -> bool:
-    """True when joins after a table can fill its columns with NULLs."""
+    """Return True when joins after a table can fill its columns with NULLs."""
     return any(j.side in ("RIGHT", "FULL") for j in later)
 
 
@@ -85,7 +85,7 @@ class _Columns:
         self.alone = alone
 
     def name(self, side: exp.Expr) -> str | None:
-        """The bare quoted name of such a column, or None for anything else."""
+        """Return the bare quoted name of such a column, or None for anything else."""
         if not isinstance(side, exp.Column) or side.args.get("db") or side.name.lower() not in self.known:
             return None
         mine = side.table.lower() == self.qualifier if side.table else self.alone
@@ -131,7 +131,7 @@ def _null_test(part: exp.Is | exp.Not, columns: _Columns) -> str | None:
 
 
 def _literal(value: exp.Expr) -> str | None:
-    """Spark's text of a literal, or None for anything whose text could be read in two ways."""
+    """Return Spark's text of a literal, or None for anything whose text is ambiguous."""
     if isinstance(value, exp.Paren):
         return _literal(value.this)
     if isinstance(value, exp.Neg):

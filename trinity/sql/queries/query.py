@@ -1,4 +1,4 @@
-"""Queries: Trinity's tables become merged reads, everything else is Spark's as the user wrote it."""
+"""Queries: Trinity's tables become merged reads; everything else goes to Spark as the user wrote it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ NO_VIEWS: Final[Mapping[str, DataFrame]] = {}
 
 
 def run_query(session: Session, statement: Statement) -> DataFrame:
-    """Runs any statement that Spark can run, over Trinity's tables and Spark's own.
+    """Run any statement that Spark can run, over Trinity's tables and Spark's own.
 
     Returns:
-        Spark's DataFrame, lazy for a query. It is pinned to the versions that were newest when it was made.
+        Spark's DataFrame, lazy for a query. It is pinned to the versions that were newest at this call.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, COLUMN_NOT_FOUND, TYPE_MISMATCH, SYNTAX_ERROR, ...
@@ -44,7 +44,7 @@ def run_query(session: Session, statement: Statement) -> DataFrame:
 
 
 def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tuple[Read, ...]]:
-    """The same, and Trinity's tables that it reads at their newest version."""
+    """Run a statement as :func:`run_query`; return also Trinity's tables that it reads at their newest version."""
     reads = Reads(session)
     try:
         text = reads.rewritten(statement.to_spark())
@@ -54,7 +54,7 @@ def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tup
 
 
 def explain(session: Session, statement: Statement) -> DataFrame:
-    """EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED] of a query: how Trinity's tables are read, then Spark's plan."""
+    """Run EXPLAIN [EXTENDED | CODEGEN | COST | FORMATTED] query: the plans of Trinity's reads, then Spark's plan."""
     from trinity.engine.spark.frames import local_frame
 
     first = explained(statement)[0]
@@ -73,7 +73,7 @@ def explain(session: Session, statement: Statement) -> DataFrame:
 
 
 def explained(statement: Statement) -> tuple[Token, ...]:
-    """The tokens of what EXPLAIN is about; the statement's own where nothing follows."""
+    """Return the tokens of the statement that EXPLAIN explains; all tokens where there is none."""
     tokens = statement.tokens
     modes = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
     first = 2 if len(tokens) > 2 and tokens[1].text.upper() in modes else 1
@@ -81,7 +81,7 @@ def explained(statement: Statement) -> tuple[Token, ...]:
 
 
 def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFrame:
-    """Runs a query in Spark's dialect that sqlglot refused with ``refusal``; raises it when Spark does so, too."""
+    """Run a query in Spark's dialect that sqlglot refused with ``refusal``; raise it when Spark refuses it, too."""
     reads = Reads(session)
     try:
         edits: list[Edit] = []
@@ -96,19 +96,19 @@ def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFram
 
 
 def run_text(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:
-    """Runs Spark SQL text as it is, with Spark's errors as Trinity's.
+    """Run Spark SQL text as it is, and raise Spark's errors as Trinity's.
 
     Args:
-        session: its Spark runs it.
+        session: the session whose Spark runs it.
         text: the statement.
-        views: views in it that are dropped before the rows are asked for, and their rows.
+        views: name -> rows of the views in it that are dropped before its rows are computed.
     """
     with pinned(session.spark):
         return run_as_set(session, text, views)
 
 
 def run_as_set(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:
-    """Runs Spark SQL text under the user's own settings, as SET and RESET must, which change them."""
+    """Run Spark SQL text under the user's own settings, which SET and RESET change."""
     from trinity.spark_names import PySparkException
 
     guard_statement(session, text)
@@ -122,9 +122,9 @@ def run_as_set(session: Session, text: str, views: Mapping[str, DataFrame] = NO_
 
 
 def _missing_table(session: Session, error: PySparkException) -> TrinityError | None:
-    """For a table that neither Trinity nor Spark knows: the error with Trinity's nearest name."""
+    """Return the error for a table that neither Trinity nor Spark has, with Trinity's nearest name; else None."""
     condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
-    if condition == "REQUIRES_SINGLE_PART_NAMESPACE":  # Spark took the catalog for a part of the schema
+    if condition == "REQUIRES_SINGLE_PART_NAMESPACE":  # Spark read the catalog as a part of the schema
         text = f"{parameters.get('namespace', '')}.`_`"
     elif condition.startswith("TABLE_OR_VIEW_NOT_FOUND"):
         text = parameters.get("relationName", "")

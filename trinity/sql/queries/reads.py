@@ -34,7 +34,7 @@ __all__ = ["Read", "Reads", "spelled_out"]
 
 
 def spelled_out(statement: Statement) -> Statement:
-    """A statement in Spark's dialect, its INs that are used as values three-valued, and its texts compared (K2).
+    """Return a statement in Spark's dialect with three-valued INs (M1), and comparisons that pad CHAR columns (K2).
 
     Raises:
         TrinityError: NOT_SUPPORTED as :func:`trinity.syntax.three_valued.three_valued`.
@@ -68,7 +68,7 @@ class Reads:
 
     Args:
         session: where names are resolved.
-        target: the table that the statement changes, with the version that its reads see, too.
+        target: the table that the statement changes, and the version of it that the statement reads.
     """
 
     def __init__(self, session: Session, target: tuple[Table, SplitSource] | None = None) -> None:
@@ -88,26 +88,26 @@ class Reads:
         return tuple(self._newest.values())
 
     def definition(self, table: Table) -> TableDefinition:
-        """A table as its newest rows will be read; it does not count as read for that."""
+        """Return a table's definition in the version that is read as newest; this does not count as a read."""
         return self._pinned(table, None, table.splits).definition
 
     def rewritten(self, statement: Statement) -> str:
-        """The text of a statement in Spark's dialect, every Trinity table and WITH query replaced by a view."""
+        """Return a statement's text in Spark's dialect, with a view for every Trinity table and WITH query."""
         statement = spelled_out(statement)
         return apply_edits(statement.text, self.edits(statement, self.references(statement)))
 
     def in_words(self) -> list[str]:
-        """The plan of each merged read."""
+        """Return the plan of each merged read as text."""
         from trinity.engine.reading.merged_read import explained_read
 
         return [explained_read(self.session, splits, where) for splits, where in self._merged]
 
     def references(self, statement: Statement) -> list[Reference]:
-        """The Trinity tables that a statement names."""
+        """Return the Trinity tables that a statement names."""
         return find_references(self.session, statement, self.common)
 
     def edits(self, statement: Statement, references: Sequence[Reference]) -> list[Edit]:
-        """The changes that :meth:`rewritten` makes, given :meth:`references`."""
+        """Return the edits that :meth:`rewritten` makes, given :meth:`references`."""
         tables = [_edit(r.start, r.end, self.view(r), r.alias) for r in references]
         return [*tables, *self._common_edits(statement), *column_edits(statement, references)]
 
@@ -121,7 +121,7 @@ class Reads:
                 yield _edit(identifier.meta["start"], identifier.meta["end"] + 1, view, identifier.name)
 
     def view(self, reference: Reference) -> str:
-        """The name of the view with this reference's rows."""
+        """Return the name of the view with this reference's rows."""
         travel = reference.travel
         if travel.changes is not None:
             return self.register(self._changes(reference.table, travel.changes))
@@ -129,11 +129,11 @@ class Reads:
         return self._view(reference.table, wanted, lambda: self._splits_of(reference), reference.node)
 
     def newest_view(self, table: Table) -> str:
-        """The name of the view with the newest rows of a table."""
+        """Return the name of the view with the newest rows of a table."""
         return self._view(table, None, table.splits, None)
 
     def register(self, rows: DataFrame) -> str:
-        """The name of a view with these rows."""
+        """Register a view with these rows, and return its name."""
         view = f"_trinity_read_{uuid.uuid4().hex}"
         rows.createOrReplaceTempView(view)
         self.views[view] = rows
@@ -164,7 +164,7 @@ class Reads:
             try:
                 with quiet():
                     return merged_read(self.session.spark, splits, where)
-            except PySparkException:  # a hint that does not fit the column's type: let the query itself say so
+            except PySparkException:  # the hint does not fit the column's type: the query itself raises the error
                 pass
         return merged_read(self.session.spark, splits)
 
@@ -200,7 +200,7 @@ class Reads:
         return Bound(int(edge.value), edge.inclusive)
 
     def _instant(self, text: str) -> dt.datetime:
-        """The time that an expression stands for."""
+        """Return the value of an expression as a time."""
         query = f"SELECT unix_micros(CAST({text} AS TIMESTAMP))"
         guard_statement(self.session, query)
         with spark_errors():
@@ -214,11 +214,11 @@ class Reads:
             raise TrinityError("INVALID_ARGUMENTS", message) from error
 
     def drop(self) -> None:
-        """Removes the views; what was made from them does not need them any more."""
+        """Drop the views; DataFrames made from them do not need them."""
         for view in self.views:
             self.session.spark.catalog.dropTempView(view)
 
 
 def _edit(start: int, end: int, view: str, alias: str) -> Edit:
-    # in parentheses, an alias (or sample, or pivot) of the user's own can follow without a change
+    # after parentheses the user's own alias, sample or pivot can follow unchanged
     return start, end, f"({view} AS {quoted(alias)})"

@@ -1,4 +1,4 @@
-"""Table references of a query: which of them are Trinity's, and where they stand in the text."""
+"""Table references of a query: the ones to Trinity's tables, with their places in the text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Edit = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Travel:
-    """A time travel clause: ``version`` is a number, ``timestamp`` SQL text; or the changes that are asked for."""
+    """A time travel clause: ``version`` is a number, ``timestamp`` SQL text; or a clause that reads changes."""
 
     version: int | None = None
     timestamp: str | None = None
@@ -47,10 +47,10 @@ class Reference:
     Attributes:
         node: sqlglot's table node.
         table: the table.
-        start, end: the characters of the name and its time travel clause.
-        alias: the name by which Spark shall know it, unless the query gives it an alias of its own.
-        aliased: whether the query does.
-        travel: the version that is asked for.
+        start, end: the first character of the name, and the one after its time travel clause.
+        alias: its alias for Spark, unless the query has one.
+        aliased: True if the query has one.
+        travel: the version or changes to read.
     """
 
     node: exp.Table
@@ -68,25 +68,25 @@ class Reference:
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
-    """The text with all edits made; they must not overlap."""
+    """Return the text with all edits made; they must not overlap."""
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
 
 
 def find_references(session: Session, statement: Statement, common: Container[str] = ()) -> list[Reference]:
-    """The references to Trinity tables, in the order of the text.
+    """Return the references to Trinity tables, in the order of the text.
 
-    CTE names and the caller's temp views come first, as in Spark; then tables of the current Trinity schema; what
-    is neither is left to Spark.
+    CTE names and the caller's temp views win, as in Spark; then come tables of the current Trinity schema. All other
+    names are left to Spark.
 
     Args:
         session: where names are resolved.
         statement: the query, or an expression with subqueries.
-        common: names, lower case, of WITH queries that stand before the statement.
+        common: names, lower case, of WITH queries before the statement.
 
     Raises:
-        TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a name in a Trinity catalog that is not there.
+        TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a missing table of a Trinity catalog named in full.
     """
     found: dict[int, Reference] = {}
     for node in statement.tree.find_all(exp.Table):
@@ -119,7 +119,7 @@ def _reference(statement: Statement, node: exp.Table, table: Table) -> Reference
 
 
 def _changes_of_call(session: Session, node: exp.Table) -> Reference | None:
-    """The reference that ``table_changes('t', …)`` is; None for any other node.
+    """Return the reference of ``table_changes('t', …)``; None for any other node.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, as Spark's own tables have no such function.
@@ -152,7 +152,7 @@ def _travel(name: TableName, version: exp.Version, clause: str) -> Travel:
 
 
 def is_inner_cte(node: exp.Table) -> bool:
-    """True when a one-part name means a WITH query that is visible where it stands."""
+    """Return True when a one-part name means a WITH query that is visible in its place."""
     child: exp.Expr = node
     parent = node.parent
     while parent is not None:
@@ -171,7 +171,7 @@ def _visible_ctes(parent: exp.Expr, child: exp.Expr) -> list[exp.Expr]:
 
 
 def resolve(session: Session, parts: Sequence[str]) -> Table | None:
-    """The Trinity table that a name in a query means, or None when the name is Spark's to resolve.
+    """Return the Trinity table that a name in a query means, or None for a name that Spark resolves.
 
     Raises:
         TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a missing table of a Trinity catalog named in full.
@@ -193,7 +193,7 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
 
 
 def _told_apart(references: list[Reference]) -> list[Reference]:
-    """Gives full names as aliases where tables of one FROM clause share their last part."""
+    """Use full names as aliases where tables of one FROM clause have the same last part."""
     seen: dict[tuple[int, str], set[tuple[str, str, str]]] = {}
     for r in references:
         if not r.aliased:
@@ -207,7 +207,7 @@ def _place(reference: Reference) -> tuple[int, str]:
 
 
 def column_edits(statement: Statement, references: Sequence[Reference]) -> Iterator[Edit]:
-    """Shortens column names that are qualified by schema or catalog to the table's alias."""
+    """Yield edits that shorten a column's qualifier with schema or catalog to the table's alias."""
     aliases = {a.name.lower() for a in statement.tree.find_all(exp.TableAlias) if a.this}
     for column in statement.tree.find_all(exp.Column):
         qualifiers = [q for q in (column.args.get(k) for k in ("catalog", "db", "table")) if q is not None]

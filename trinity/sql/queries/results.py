@@ -17,11 +17,11 @@ _COUNTS: Final = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "
 
 
 def counts(session: Session, *, updated: int = 0, deleted: int = 0, inserted: int = 0) -> DataFrame:
-    """One row of counts, all BIGINT, none NULL (M5)."""
+    """Return one row of counts, all BIGINT, none NULL (M5)."""
     row = (updated + deleted + inserted, updated, deleted, inserted)
     return local_frame(session.spark, dict.fromkeys(_COUNTS, "bigint"), [row])
 
 
 def nothing(session: Session) -> DataFrame:
-    """No rows and no columns, as Spark answers DDL."""
+    """Return no rows and no columns, as Spark does for DDL."""
     return session.spark.range(0).drop("id")
