@@ -1,4 +1,4 @@
-"""The journalled SQL rewriter: INSERT, UPDATE and DELETE become appends to a journal, SELECT sees the newest versions.
+"""The journalled SQL rewriter: INSERT, UPDATE and DELETE become appends to a journal, SELECT reads the newest versions.
 
 After Pivotal's ``calcite-sql-rewriter`` ("SQL rewriter"), without its defects and limitations.
 """

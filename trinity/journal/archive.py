@@ -1,7 +1,7 @@
-"""Archival: subsequent versions of superseded rows are filled in, and rows may be dropped after a retention.
+"""Archival: the subsequent versions of superseded rows are filled in, and old rows may be dropped.
 
-A row whose subsequent version is filled is never live, so reads stay right with and without it; rows that are dropped
-are missing only from reads of the past.
+A row with a subsequent version is never live, so reads are the same with and without it. Dropped rows are missing only
+from reads of the past.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["archive_statements"]
 
 
 def archive_statements(table: JournalTable, retention: str | None) -> list[tuple[str, list[Any]]]:
-    """The statements, on PostgreSQL, with their parameters.
+    """Return the statements, on PostgreSQL, with their parameters.
 
     Args:
         table: the table.
-        retention: drop versions that were superseded longer ago than this, and deletions as old: an interval such as
+        retention: drop versions that were superseded, and deletions, longer ago than this: an interval such as
             ``30 days`` for TIMESTAMP versions, a number of versions for BIGINT. None drops nothing.
 
     Raises:

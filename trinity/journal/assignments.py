@@ -14,7 +14,7 @@ __all__ = ["assignments"]
 
 
 def assignments(nodes: Iterable[exp.Expr], table: JournalTable, dialect: str) -> dict[str, exp.Expr]:
-    """Column -> new value, over the old row.
+    """Return column -> new value, over the old row.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME; NOT_SUPPORTED for a part of a column.
@@ -53,7 +53,7 @@ def _name(node: exp.Expr, table: JournalTable) -> str:
 
 
 def _parts(value: exp.Expr, count: int, table: JournalTable) -> list[exp.Expr]:
-    """``(1, 2)``, ``ROW(1, 2)`` or a subquery of several columns, as one expression for each."""
+    """Split ``(1, 2)``, ``ROW(1, 2)`` or a subquery of several columns into one expression for each column."""
     if isinstance(value, exp.Paren) and count == 1:
         return [value.this]
     if isinstance(value, (exp.Tuple, exp.Anonymous)) and len(value.expressions) == count:
@@ -67,7 +67,7 @@ def _parts(value: exp.Expr, count: int, table: JournalTable) -> list[exp.Expr]:
 
 
 def _only(query: exp.Query, index: int, count: int) -> exp.Expr:
-    """One column of a query of several."""
+    """Return one column of a query of several."""
     names = [trees.identifier(f"c{i}") for i in range(count)]
     return exp.Subquery(
         this=trees.select([trees.column(f"c{index}", "row_")], trees.derived(query.copy(), "row_", names))

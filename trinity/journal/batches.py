@@ -1,4 +1,4 @@
-"""Many lists of parameters for one INSERT: which statements take them as rows of one statement."""
+"""Many lists of parameters for one INSERT, as the rows of one statement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RowError(Exception):
     Attributes:
         row: its position, from 1.
         count: how many lists there are.
-        error: what it is, of Trinity or of a backend's driver.
+        error: the error, of Trinity or of a backend's driver.
     """
 
     def __init__(self, row: int, count: int, error: Exception) -> None:
@@ -29,7 +29,7 @@ class RowError(Exception):
 
     @staticmethod
     def place(row: int, count: int) -> str:
-        """The beginning of its message."""
+        """Return the beginning of its message."""
         return f"Row {row} of {count}: "
 
 
@@ -38,8 +38,8 @@ class Item:
     """One value of the row.
 
     Attributes:
-        text: as it was written.
-        tokens: of the text.
+        text: the text as written.
+        tokens: the tokens of the text.
         first: position of its first parameter.
         count: how many parameters it has.
     """
@@ -51,7 +51,7 @@ class Item:
 
     @property
     def bare(self) -> bool:
-        """True for a parameter and nothing else."""
+        """True for a lone parameter."""
         return self.count == 1 and len(self.tokens) == 1
 
     @property
@@ -65,7 +65,7 @@ class Item:
         return len(self.tokens) == 1 and self.tokens[0].token_type in _LITERALS
 
     def filled(self, values: Sequence[str], dialect: str) -> str:
-        """Its text with the values of the row's parameters in the place of each ``?``."""
+        """Return its text with the values of the row's parameters in place of each ``?``."""
         return number(self.text, dialect).filled(values[self.first : self.first + self.count])
 
 
@@ -74,9 +74,9 @@ class Batch:
     """``INSERT INTO target [(columns)] VALUES (items)``.
 
     Attributes:
-        target: the table as it was written.
+        target: the table as written.
         columns: the columns' names; empty without a list.
-        items: one for each value of the only row.
+        items: the values of the only row.
     """
 
     target: str
@@ -85,10 +85,10 @@ class Batch:
 
 
 def batch_of(sql: str, dialect: str) -> Batch | None:
-    """The statement when rows of parameters can stand in the place of its only row of VALUES.
+    """Return the statement if many rows of parameters can replace its only row of VALUES; else None.
 
-    None for any other statement, and for an INSERT with a query among its values, which is to see the rows that came
-    before. Raises SYNTAX_ERROR for a text that is not one statement.
+    An INSERT with a query among its values is no batch: the query has to see the rows before. Raise SYNTAX_ERROR for a
+    text that is not one statement.
     """
     tokens = list(number(sql, dialect).tokens)
     if [t.text.upper() for t in tokens[:2]] != ["INSERT", "INTO"]:
@@ -110,7 +110,7 @@ def batch_of(sql: str, dialect: str) -> Batch | None:
 
 
 def check_counts(rows: Sequence[Sequence[Any]], count: int) -> None:
-    """Raises RowError, INVALID_ARGUMENTS, for the first list of another length."""
+    """Raise RowError with INVALID_ARGUMENTS for the first list of another length."""
     if set(map(len, rows)) <= {count}:
         return
     for row, values in enumerate(rows, 1):
@@ -120,19 +120,19 @@ def check_counts(rows: Sequence[Sequence[Any]], count: int) -> None:
 
 
 def returns_rows() -> TrinityError:
-    """The error of executemany() with a statement that returns rows."""
+    """Return the error of executemany() with a statement that returns rows."""
     return TrinityError("INVALID_ARGUMENTS", "executemany() of a statement that returns rows; use execute().")
 
 
 def first_failing(count: int, attempt: Callable[[int], None]) -> RowError | None:
-    """The first row that fails, found by halves.
+    """Find the first row that fails, by binary search.
 
     Args:
-        count: how many rows there are.
-        attempt: raises when one of the first n rows fails; not for none.
+        count: the number of rows.
+        attempt: raises when one of the first n rows fails.
 
     Returns:
-        None when no row fails.
+        the error; None when no row fails.
     """
     error = failure(attempt, count)
     if error is None:
@@ -149,7 +149,7 @@ def first_failing(count: int, attempt: Callable[[int], None]) -> RowError | None
 
 
 def failure(attempt: Callable[[int], None], count: int) -> Exception | None:
-    """The error of an attempt with the first rows; None when it succeeds."""
+    """Return the error of an attempt with the first rows; None when it succeeds."""
     try:
         attempt(count)
     except Exception as error:
@@ -168,7 +168,7 @@ _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R
 _OF_QUERIES: Final = frozenset({
     TokenType.SELECT, TokenType.VALUES, TokenType.TABLE, TokenType.OVER, TokenType.DISTINCT, TokenType.ALL,
 })  # fmt: skip
-"""Words that mean something else in a row of VALUES than in a SELECT over rows."""
+"""Words whose meaning in a row of VALUES differs from that in a SELECT over rows."""
 
 
 def _is_word(token: Token) -> bool:
@@ -180,7 +180,7 @@ def _is_name(token: Token) -> bool:
 
 
 def _name_end(tokens: Sequence[Token], at: int) -> int:
-    """Index behind a dotted name that begins at a token."""
+    """Return the index after a dotted name that begins at a token."""
     while at < len(tokens) and _is_name(tokens[at]):
         at += 1
         if at >= len(tokens) or tokens[at].token_type is not TokenType.DOT:
@@ -190,7 +190,7 @@ def _name_end(tokens: Sequence[Token], at: int) -> int:
 
 
 def _closing(tokens: Sequence[Token], at: int) -> int:
-    """The token that closes what another opens; the number of tokens when none does."""
+    """Return the index of the token that closes an opening one; the number of tokens when none does."""
     depth = 0
     for place in range(at, len(tokens)):
         depth += (tokens[place].token_type in _OPENING) - (tokens[place].token_type in _CLOSING)
@@ -200,7 +200,7 @@ def _closing(tokens: Sequence[Token], at: int) -> int:
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The tokens between commas."""
+    """Split tokens at commas outside of brackets."""
     found: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -217,7 +217,7 @@ def _text(tokens: Sequence[Token], sql: str) -> str:
 
 
 def _names(tokens: Sequence[Token]) -> list[exp.Identifier] | None:
-    """The names of a column list; None when it is something else."""
+    """Return the names of a column list; None for anything else."""
     found = _split(tokens)
     if not all(len(name) == 1 and _is_name(name[0]) for name in found):
         return None
@@ -225,7 +225,7 @@ def _names(tokens: Sequence[Token]) -> list[exp.Identifier] | None:
 
 
 def _items(tokens: Sequence[Token], sql: str, dialect: str) -> tuple[Item, ...]:
-    """The values of a row; none when one of them cannot stand in a SELECT over rows."""
+    """Return the values of a row; empty when one of them cannot be used in a SELECT over rows."""
     found: list[Item] = []
     first = 0
     for item in _split(tokens):

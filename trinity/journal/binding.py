@@ -1,6 +1,6 @@
-"""Parameters: numbered before a statement is rewritten, bound by their number after it.
+"""Parameters: numbered before a statement is rewritten, bound by their number afterwards.
 
-A rewrite may repeat, reorder or drop parts of a statement, so the place of a ``?`` in the text says nothing afterwards.
+A rewrite may repeat, reorder or drop parts of a statement, so the order of the ``?`` in its text is lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOCKED_KEYS: Final = -1
 
 @dataclass(frozen=True)
 class Bound:
-    """SQL whose parameters are written ``$1``, ``$2``, ... and where their values come from.
+    """SQL with parameters ``$1``, ``$2``, ..., and the positions of their values.
 
     Attributes:
         sql: the text.
@@ -44,7 +44,7 @@ class Bound:
 
 
 def statements_in(text: str, dialect: str) -> tuple[list[str], str]:
-    """The statements of a text that are closed by a semicolon, and what follows the last one."""
+    """Return the statements of a text that end with a semicolon, and the text after the last one."""
     try:
         tokens = tokenize(text, dialect)
     except TrinityError:  # a string or comment goes on in the next line
@@ -62,14 +62,14 @@ def statements_in(text: str, dialect: str) -> tuple[list[str], str]:
 
 
 def locked_keys() -> exp.Expr:
-    """The hashes of the locked keys, as an array; NULL when the whole table is locked."""
+    """Return the array of the locked keys' hashes, NULL when the whole table is locked, as an expression."""
     return trees.cast(trees.parameter(LOCKED_KEYS + 1), "bigint[]")
 
 
 def bind(tree: exp.Expr, dialect: str) -> Bound:
-    """Generates the SQL; each occurrence of a parameter becomes one of its own, so that each has its own type.
+    """Generate the SQL; each occurrence becomes its own parameter, so that each has its own type.
 
-    The tree is used up: its parameters are numbered anew.
+    The tree's parameters are renumbered in place: do not use it afterwards.
     """
     order: list[int] = []
     for node in list(tree.find_all(exp.Parameter)):
@@ -79,10 +79,10 @@ def bind(tree: exp.Expr, dialect: str) -> Bound:
 
 
 def generated(tree: exp.Expr, dialect: str) -> str:
-    """The text of a tree that is not needed any more.
+    """Return the text of a tree, which must not be used afterwards.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for what sqlglot would leave out.
+        TrinityError: NOT_SUPPORTED for parts that sqlglot would leave out.
     """
     try:
         return tree.sql(dialect=as_written(dialect), comments=False, copy=False, unsupported_level=ErrorLevel.RAISE)

@@ -1,8 +1,8 @@
-"""The general form of a write: a list of changes, computed once, and appends that carry them out.
+"""The general form of a write: a list of changes, computed once, and appends made from it.
 
 ``_trinity_changed`` has a row for each row that the statement changes or inserts: the old values and version, the new
-values, and what happens. From it come the deletions (of deleted rows and of keys that rows move away from) and the new
-versions. A key that is vacated and filled by the same statement gets only the new version.
+values, and the kind of change. From it come the deletions (of deleted rows and of keys that rows move away from) and
+the new versions. A key that is vacated and filled by the same statement gets only the new version.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Changes:
         table: the target.
         alias: its name in the statement, under which ``base`` has its live rows with their version.
         base: a query without projections: FROM, joins, WHERE.
-        actions: what happens, the first whose condition holds.
-        again: whether a row is changed a second time, which is an error; over ``base``.
+        actions: the possible changes of a row; the first whose condition holds counts.
+        again: condition over ``base``, true where a row is changed a second time, which is an error.
     """
 
     table: JournalTable
@@ -60,7 +60,7 @@ class Changes:
     again: exp.Expr | None = None
 
     def written(self, lock: Lock, names: Names, returning: Sequence[exp.Expr] | None) -> Written:
-        """The statement: the list of changes, the appends, and a query for the count or RETURNING."""
+        """Build the statement: the list of changes, the appends, and a query for the count or RETURNING."""
         changed, vacated, filled = names.new("changed"), names.new("vacated"), names.new("filled")
         outside = self._outside(returning or ())
         members = [trees.cte(changed, self._changed(outside), materialized=True)]
@@ -104,7 +104,7 @@ class Changes:
         return query
 
     def _action_join(self) -> exp.Join:
-        """The number of the first action whose condition holds, as a column that other expressions can use."""
+        """Join the number of the first action whose condition holds, as a column for other expressions."""
         cases = [
             exp.If(this=a.when.copy() if a.when is not None else exp.true(), true=exp.Literal.number(i))
             for i, a in enumerate(self.actions)
@@ -114,7 +114,7 @@ class Changes:
         return exp.Join(this=exp.Lateral(this=exp.Subquery(this=chosen), alias=alias), kind="CROSS")
 
     def _new_value(self, column: str, action: exp.Expr | None) -> exp.Expr:
-        """The column's new value, evaluated only for rows of the action that it belongs to."""
+        """Return the column's new value, evaluated only for rows of its action."""
         kept = trees.column(column, self.alias)
         given = [
             (i, trees.bound(a.values[column].copy(), self.table.column(column)))
@@ -143,7 +143,7 @@ class Changes:
         return exp.and_(*typed, copy=False)
 
     def _vacated(self, changed: str) -> exp.Insert:
-        """The deletions: of deleted rows, and of keys that rows left and that no row took."""
+        """Append the deletions: of deleted rows, and of keys that rows left and that no row took."""
         count = len(self.table.written)
         left = exp.or_(
             exp.EQ(this=trees.column(_KIND, "c"), expression=exp.Literal.string("D")),
@@ -168,7 +168,7 @@ class Changes:
         return append(self.table, columns, query)
 
     def _filled(self, changed: str) -> exp.Insert:
-        """The new versions: of updated and of inserted rows."""
+        """Append the new versions: of updated and of inserted rows."""
         vacating = trees.select(
             [exp.Literal.number(1)],
             _aliased(changed, "o"),
@@ -197,7 +197,7 @@ class Changes:
     # -- RETURNING --------------------------------------------------------------------------------------
 
     def _outside(self, returning: Sequence[exp.Expr]) -> list[exp.Expr]:
-        """Columns of other tables that RETURNING reads; the list of changes carries them."""
+        """Return columns of other tables that RETURNING reads; the list of changes has them."""
         found: dict[str, exp.Expr] = {}
         for node in returning:
             if not of_target(node, self.table, self.alias):
@@ -209,7 +209,7 @@ class Changes:
     def _returned(
         self, returning: Sequence[exp.Expr], changed: str, filled: str | None, outside: Sequence[exp.Expr]
     ) -> exp.Query:
-        """New rows as they were stored, deleted ones as they were."""
+        """Return a query of the new rows as stored, and of deleted rows as they were."""
         names = {column.sql(): trees.column(f"out_{i}", "_trinity_c") for i, column in enumerate(outside)}
         wanted = [_substituted(e, names) for e in returning]
         queries: list[exp.Query] = []
@@ -237,7 +237,7 @@ class Changes:
 def _by_action(
     action: exp.Expr | None, values: Sequence[tuple[int, exp.Expr]], default: exp.Expr | None = None
 ) -> exp.Expr:
-    """The value that belongs to a row's action; the only one, when there is one action for all rows."""
+    """Return the value of a row's action; the only value when there is one action for all rows."""
     if action is None:
         return values[0][1]
     ifs = [exp.If(this=exp.EQ(this=action.copy(), expression=exp.Literal.number(i)), true=value) for i, value in values]
@@ -249,7 +249,7 @@ def _aliased(name: str, alias: str) -> exp.Table:
 
 
 def _substituted(node: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
-    """An expression of RETURNING over the stored row, with other tables' columns taken from the list of changes."""
+    """Return an expression of RETURNING over the stored row, with other tables' columns from the list of changes."""
     copy = node.copy()
     if not names:
         return copy

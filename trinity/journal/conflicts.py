@@ -1,4 +1,4 @@
-"""INSERT with ON CONFLICT: rows whose key is free are inserted, for others the live row is updated or left."""
+"""INSERT with ON CONFLICT: rows with a free key are inserted; for other rows the live row is updated, or stays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEW, _NTH = "excluded", "_trinity_nth"
 def insert_on_conflict(
     node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect: str, computed: Computed, names: Names
 ) -> Written:
-    """Rewrites INSERT … ON CONFLICT; references in its source have been replaced already."""
+    """Rewrite INSERT … ON CONFLICT; references in its source have been replaced already."""
     conflict: exp.OnConflict = node.args["conflict"]
     updating = "UPDATE" in conflict.args["action"].name.upper()
     columns = conflicting_key(conflict, table)
@@ -58,7 +58,7 @@ def insert_on_conflict(
 
 
 def conflicting_key(conflict: exp.OnConflict, table: JournalTable) -> tuple[str, ...] | None:
-    """The key that ON CONFLICT names, in the table's order; None when it names none."""
+    """Return the key that ON CONFLICT names, in the table's order; None when it names none."""
     if (constraint := conflict.args.get("constraint")) is not None:
         if trees.folded(constraint) in (f"{table.name}_pkey", f"{table.journal}_pkey"):
             return table.key
@@ -84,7 +84,7 @@ def conflicting_key(conflict: exp.OnConflict, table: JournalTable) -> tuple[str,
 
 
 def _numbered(source: exp.Expr, table: JournalTable, on: tuple[str, ...]) -> exp.Subquery:
-    """The new rows, each with its place among those of the same key."""
+    """Number the new rows within their key."""
     keys = [trees.cast(trees.column(c, "given"), table.column(c).declared) for c in on]
     nth = exp.Window(this=exp.RowNumber(), partition_by=keys)
     every = exp.Column(this=exp.Star(), table=trees.identifier("given"))
@@ -92,7 +92,7 @@ def _numbered(source: exp.Expr, table: JournalTable, on: tuple[str, ...]) -> exp
 
 
 def _live_join(table: JournalTable, alias: exp.Identifier, on: tuple[str, ...], dialect: str) -> exp.Join:
-    """The live row that a new row meets. For the key PostgreSQL pushes the condition into the lateral subquery."""
+    """Join the live row of a new row's key. PostgreSQL pushes a condition on the key into the lateral subquery."""
     rows = trees.derived(live_rows(table, dialect, versioned=True), "live")
     same = [
         exp.EQ(this=trees.column(c, "live"), expression=trees.cast(trees.column(c, _NEW), table.column(c).declared))
@@ -106,7 +106,7 @@ def _live_join(table: JournalTable, alias: exp.Identifier, on: tuple[str, ...], 
 
 
 def _other_unique(table: JournalTable, columns: tuple[str, ...] | None, dialect: str) -> list[exp.Expr]:
-    """Without named columns a conflict with any unique key counts."""
+    """Return the conditions that all unique keys are free, which count when ON CONFLICT names no columns."""
     if columns is not None:
         return []
     found: list[exp.Expr] = []

@@ -1,4 +1,4 @@
-"""Definitions: CREATE, ALTER, DROP and TRUNCATE of a journalled table land on its journal; views read live rows."""
+"""DDL: CREATE, ALTER, DROP and TRUNCATE of a journalled table apply to its journal; views read live rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["rewrite_ddl"]
 
 
 def rewrite_ddl(tree: exp.Expr, scopes: Scopes) -> exp.Expr | None:
-    """The statement to send; None when it is no definition.
+    """Rewrite a DDL statement; None for any other.
 
     Raises:
-        TrinityError: NOT_SUPPORTED, naming what a journal cannot hold.
+        TrinityError: NOT_SUPPORTED, naming what a journal cannot have.
     """
     if isinstance(tree, exp.Create):
         return _create(tree, scopes)
@@ -58,7 +58,7 @@ def _create(tree: exp.Create, scopes: Scopes) -> exp.Expr:
 
 
 def _add_merge_properties(tree: exp.Create, table: JournalTable) -> None:
-    """Properties that make a Trinity table a journal: watermark, tombstone, a compaction that keeps old versions."""
+    """Add properties that make a Trinity table a journal: watermark, tombstone, compactions that keep versions."""
     options = {"watermark-key": table.version, "tombstone-key": table.subsequent, "keep-versions": "true"}
     found = [exp.Property(this=exp.Literal.string(k), value=exp.Literal.string(v)) for k, v in options.items()]
     properties = tree.args.get("properties") or exp.Properties(expressions=[])
@@ -66,7 +66,7 @@ def _add_merge_properties(tree: exp.Create, table: JournalTable) -> None:
 
 
 def _journal_columns(schema: exp.Schema, table: JournalTable) -> list[exp.Expr]:
-    """The columns and checks of the table, the version columns, and the key with the version."""
+    """Return the columns and checks of the table, the version columns, and the key with the version."""
     found: list[exp.Expr] = []
     key: list[str] = []
     unique: list[tuple[str, ...]] = []
@@ -124,7 +124,7 @@ def _merged_version_columns(table: JournalTable) -> list[exp.Expr]:
 
 
 def _taken(node: exp.ColumnDef, kind: type[exp.Expr]) -> list[str]:
-    """Removes a constraint of a column; its name, if the column had it."""
+    """Remove a constraint of a column; return the column's name if it had the constraint."""
     constraints = list(node.args.get("constraints") or [])
     kept = [c for c in constraints if not isinstance(c.kind, kind)]
     node.set("constraints", kept)
@@ -153,7 +153,7 @@ def _check_column(node: exp.ColumnDef, table: JournalTable) -> None:
 
 
 def _allowed(node: exp.Expr, table: JournalTable) -> exp.Expr:
-    """Refuses constraints that old versions of rows would break."""
+    """Refuse constraints that old versions of rows would break."""
     if node.find(exp.Reference, exp.ForeignKey):
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -254,7 +254,7 @@ def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
 
 
 def _is_of_check(action: exp.Expr, table: JournalTable) -> bool:
-    """True for an action that adds a CHECK, which then holds for old versions too, or drops a constraint.
+    """Return True for an action that adds a CHECK, which then holds for old versions too, or drops a constraint.
 
     Raises:
         TrinityError: NOT_SUPPORTED for the journal's key, COLUMN_NOT_FOUND for a version column.
@@ -284,7 +284,7 @@ def _drop(tree: exp.Drop, scopes: Scopes) -> exp.Expr:
 
 
 def _truncate(tree: exp.TruncateTable, scopes: Scopes) -> exp.Expr:
-    """TRUNCATE of a journalled table empties its journal: its history goes as well."""
+    """Rewrite TRUNCATE, which empties the journal: its history is lost as well."""
     for node in list(tree.expressions):
         if (table := scopes.journalled(node)) is not None:
             node.replace(trees.journal(table))

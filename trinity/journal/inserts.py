@@ -20,7 +20,7 @@ _NEW, _OLD = "new", "old"
 
 
 def insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect: str, computed: Computed) -> Written:
-    """Rewrites an INSERT; references in its source have been replaced already."""
+    """Rewrite an INSERT; references in its source have been replaced already."""
     source = source_of(node, table, dialect, computed)
     key = [trees.column(k, _NEW) for k in table.key]
     lock = Lock(table)
@@ -42,7 +42,7 @@ def insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier, dialect
 
 
 def _newest(table: JournalTable, key: list[exp.Column]) -> exp.Join:
-    """The newest version of each new row's key, by a look into the index."""
+    """Join the newest version of each new row's key, by an index lookup."""
     rows = exp.Subquery(this=latest_of_key(table, key))
     lateral = exp.Lateral(this=rows, alias=exp.TableAlias(this=trees.identifier(_OLD)))
     return exp.Join(this=lateral, side="LEFT", on=exp.true())

@@ -1,4 +1,4 @@
-"""JDBC URLs, drivers and data sources, in the words of Python's PostgreSQL driver."""
+"""JDBC URLs, drivers and data sources, translated to parameters of Python's PostgreSQL driver."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _SERVER_TYPES: Final = {"any": "any", "primary": "primary", "master": "primary",
 
 
 def connection_options(url: str) -> dict[str, str]:
-    """The parameters for libpq of a ``jdbc:postgresql:`` URL.
+    """Return libpq's parameters for a ``jdbc:postgresql:`` URL.
 
     Args:
-        url: ``jdbc:postgresql://host:port/database?user=...``, several ``host:port`` with commas, ``//host/``,
+        url: ``jdbc:postgresql://host:port/database?user=...``, with several ``host:port`` and commas, ``//host/``,
             or ``jdbc:postgresql:database``.
 
     Raises:
@@ -64,7 +64,7 @@ def connection_options(url: str) -> dict[str, str]:
 
 def _hosts(text: str) -> dict[str, str]:
     found = [re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d+))?", part) for part in text.split(",")]
-    if "@" in text:  # as other databases' URLs have them
+    if "@" in text:  # the form of other databases' URLs
         raise TrinityError(
             "CONFIGURATION_INVALID",
             "jdbcUrl: user and password do not stand before the host; give jdbcUser and jdbcPassword.",

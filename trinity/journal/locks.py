@@ -1,8 +1,8 @@
-"""Keys that a statement is about to write, as a query that runs first, so that they can be locked.
+"""Locks of the keys that a statement is about to write: a query finds the keys before the statement runs.
 
-A key is locked by a 64-bit hash that PostgreSQL computes from its value and the journal's oid; equal keys have equal
-hashes, whatever they look like as text. Once the locks are held the statement runs in a snapshot of its own, and
-leaves alone rows whose key was not among them: they came to match after the statement began, as under READ COMMITTED.
+A key is locked by a 64-bit hash that PostgreSQL computes from its value and the journal's oid. Equal keys have equal
+hashes, even if their texts differ. Once the locks are held, the statement runs in its own snapshot. It skips rows whose
+key is not locked: they began to match after the statement began, as under READ COMMITTED.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Lock:
 
 
 def lock_of(table: JournalTable, source: exp.Select, key: Sequence[exp.Expr], read: Iterable[exp.Expr | None]) -> Lock:
-    """A lock of the keys that a query finds, or of the table when running it twice could find different ones.
+    """Return a lock of the keys that a query finds; or of the table, when a second run could find other keys.
 
     Args:
         table: the table.
@@ -54,7 +54,7 @@ def lock_of(table: JournalTable, source: exp.Select, key: Sequence[exp.Expr], re
 
 
 def key_hash(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
-    """The 64-bit hash by which a key is locked."""
+    """Return the 64-bit hash by which a key is locked."""
     values = [trees.cast(e.copy(), table.column(k).declared) for k, e in zip(table.key, key, strict=True)]
     name = trees.journal(table).sql(dialect="postgres")
     oid = trees.cast(trees.cast(exp.Literal.string(name), "regclass"), "bigint")
@@ -62,7 +62,7 @@ def key_hash(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def is_locked(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
-    """True when a key is among the locked ones."""
+    """Return a condition that is true when a key is locked."""
     among = exp.EQ(this=key_hash(table, key), expression=exp.Any(this=exp.Paren(this=locked_keys())))
     return exp.paren(exp.or_(exp.Is(this=locked_keys(), expression=exp.Null()), among, copy=False), copy=False)
 
@@ -76,11 +76,11 @@ _SAFE: Final = frozenset({
     "jsonb_build_object", "jsonb_array_elements", "json_build_object", "jsonb_exists", "array_position", "any",
     "all",
 })  # fmt: skip
-"""PostgreSQL's functions that give the same twice in a transaction and that sqlglot has no class for."""
+"""PostgreSQL's functions without a class in sqlglot whose result stays the same within a transaction."""
 
 
 def repeatable(part: exp.Expr) -> bool:
-    """True when evaluating an expression twice in a transaction gives the same, as far as its functions go."""
+    """Return True when an expression's functions give the same result each time within a transaction."""
     for node in part.walk():
         if isinstance(node, exp.Anonymous) and str(node.name).lower() not in _SAFE:
             return False

@@ -20,7 +20,7 @@ _PRESENT = "_trinity_source"
 
 
 def merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> Written:
-    """Rewrites a MERGE; references in its source and conditions have been replaced already."""
+    """Rewrite a MERGE; references in its source and conditions have been replaced already."""
     source = node.args["using"]
     name = source.args["alias"].this if source.args.get("alias") is not None else source.this
     if not isinstance(name, exp.Identifier):
@@ -75,7 +75,7 @@ def _action(when: exp.When, table: JournalTable, alias: exp.Identifier, source: 
 
 
 def _inserted(then: exp.Insert, table: JournalTable, source: exp.Identifier, dialect: str) -> dict[str, exp.Expr]:
-    """A value for each column: given, or the DEFAULT."""
+    """Return a value for each column: the given one, or the DEFAULT."""
     values = list(then.expression.expressions) if isinstance(then.expression, exp.Tuple) else []
     listed = isinstance(then.this, exp.Tuple) and then.expression is not None
     if listed:
@@ -93,7 +93,7 @@ def _inserted(then: exp.Insert, table: JournalTable, source: exp.Identifier, dia
 
 
 def _of_source(node: exp.Expr, source: exp.Identifier) -> exp.Expr:
-    """An expression in which an unqualified column is the source's; the target has no row there."""
+    """Qualify an expression's bare columns with the source; the target has no row there."""
     outside = node.walk(prune=lambda inner: isinstance(inner, exp.Query))
     for column in [found for found in outside if isinstance(found, exp.Column)]:
         if column.args.get("table") is None:
@@ -102,7 +102,7 @@ def _of_source(node: exp.Expr, source: exp.Identifier) -> exp.Expr:
 
 
 def key_of_source(on: exp.Expr, table: JournalTable, alias: exp.Identifier) -> list[exp.Expr] | None:
-    """The source's expressions that ON equates with the key; None when it does not do so for all of the key."""
+    """Return the source's expressions that ON equates with the key; None unless it does so for the whole key."""
     name = trees.folded(alias)
     found: dict[str, exp.Expr] = {}
     for part in on.flatten() if isinstance(on, exp.And) else [on]:
@@ -116,13 +116,13 @@ def key_of_source(on: exp.Expr, table: JournalTable, alias: exp.Identifier) -> l
 
 
 def _mentions(value: exp.Expr, name: str) -> bool:
-    """True when a column may belong to the target: one that is qualified by it, or not at all."""
+    """Return True when a column may be the target's: it is qualified with the target, or not at all."""
     columns = list(value.find_all(exp.Column))
     return any(c.args.get("table") is None or trees.folded(c.args["table"]) == name for c in columns)
 
 
 def _inserts_key(actions: list[Action], table: JournalTable, key: list[exp.Expr]) -> bool:
-    """True when the statement writes no other keys than those that ON equates: no key moves, and INSERT writes them."""
+    """Return True when the statement writes only keys that ON equates: UPDATE sets none, and INSERT writes those."""
     for action in actions:
         if action.kind == "U" and action.values.keys() & set(table.key):
             return False
@@ -137,13 +137,13 @@ def _only_locked(source: exp.Expr, name: exp.Identifier, table: JournalTable, ke
 
 
 def _marked(source: exp.Expr, name: exp.Identifier) -> exp.Subquery:
-    """The source with a column that tells its rows from those that a FULL JOIN adds."""
+    """Add a column to the source that marks its rows, which those added by a FULL JOIN lack."""
     every = exp.Column(this=exp.Star(), table=name.copy())
     return trees.derived(trees.select([every, exp.alias_(exp.true(), _PRESENT)], source), name)
 
 
 def _again(actions: list[Action], table: JournalTable, alias: exp.Identifier) -> exp.Expr:
-    """True when another source row changes the same target row."""
+    """Return a condition that is true when another source row changes the same target row."""
     changing = [i for i, a in enumerate(actions) if a.kind in "UD"]
     if not changing:
         return exp.false()

@@ -1,4 +1,4 @@
-"""The model: which tables are journalled, and where the backend is. Calcite's JSON, validated whole when it is read."""
+"""The model: the journalled tables, and the backend's address. Calcite's JSON, validated completely when read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trinity.secrets import keep, scrubbing
 __all__ = ["LoadedModel", "ModelSource", "load_model"]
 
 FACTORY: Final = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
-"""The ``factory`` that makes a schema journalled."""
+"""The ``factory`` of a journalled schema."""
 
 ModelSource = str | Path | Mapping[str, Any]
 """A path, ``inline:`` and JSON, or the model as a dict."""
@@ -44,7 +44,7 @@ class _Backend(_Part):
     jdbc_password: str | None = None
 
     def options(self) -> dict[str, str] | None:
-        """Libpq's parameters; None when nothing is given. ``dataSource`` wins over ``jdbcUrl``."""
+        """Return libpq's parameters; None when nothing is given. ``dataSource`` wins over ``jdbcUrl``."""
         if self.data_source is not None:
             _known("dataSource", self.data_source, DATA_SOURCES)
             return self._with_user({})
@@ -62,7 +62,7 @@ class _Backend(_Part):
 
 
 class _Operand(_Backend):
-    """The properties that are the rewriter's own."""
+    """The rewriter's own properties."""
 
     connection: str | None = None
     jdbc_schema: str | None = None
@@ -119,10 +119,10 @@ class _Model(_Part):
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model that was read and found right.
+    """A model that was read and validated.
 
     Attributes:
-        journal: its journalled tables, without the backend's columns as yet.
+        journal: its journalled tables, still without the backend's columns.
         options: libpq's parameters; None when the model names no backend.
     """
 
@@ -133,7 +133,7 @@ class LoadedModel:
 @scrubbing()
 @scrubbing()
 def load_model(source: ModelSource) -> LoadedModel:
-    """Reads and checks a model.
+    """Read and check a model.
 
     Args:
         source: path of a JSON file, ``inline:`` and the JSON itself, or a dict.
@@ -159,7 +159,7 @@ def load_model(source: ModelSource) -> LoadedModel:
 
 
 def _text(source: ModelSource) -> tuple[Any, str, Path]:
-    """The JSON value, what errors call the model, and the folder that relative paths start from."""
+    """Return the JSON value, the model's name in errors, and the folder that relative paths start from."""
     if isinstance(source, Mapping):
         return dict(source), "The model", Path()
     if isinstance(source, str) and source.startswith("inline:"):
@@ -196,7 +196,7 @@ def _validated(kind: type[_Kind], value: Any, label: str) -> _Kind:
 
 
 def _problem(error: Any, value: Any) -> str:
-    """One finding of pydantic: where (schema and table by name, property) and what."""
+    """Return the text of a finding of pydantic: its place (schema and table by name, property), and the problem."""
     place: list[str] = []
     for step in error["loc"]:
         value = value[step] if isinstance(value, (dict, list)) and _has(value, step) else None
@@ -218,7 +218,7 @@ def _has(value: Any, step: Any) -> bool:
 
 
 def _tables(schema: _Schema, label: str) -> list[JournalTable]:
-    """The schema's tables, after the checks that need more than one property."""
+    """Return the schema's tables, after the checks that need more than one property."""
     operand = schema.operand
     versions = (operand.journal_version_field, operand.journal_subsequent_version_field)
     where = f"schema '{schema.name}'"
@@ -262,7 +262,7 @@ def _check_columns(label: str, where: str, columns: _Names, versions: tuple[str,
 
 
 def _one_backend(model: _Model, folder: Path, label: str) -> dict[str, str] | None:
-    """The backend that all schemas share; a ``connection`` file wins over what stands beside it."""
+    """Return the backend that all schemas share; a ``connection`` file wins over properties beside it."""
     found: list[dict[str, str] | None] = []
     for schema in model.schemas:
         given: _Backend = schema.operand

@@ -14,18 +14,18 @@ from trinity.journal.tables import JournalTable
 __all__ = ["VERSION", "latest_of_key", "live_rows"]
 
 VERSION: Final = "_trinity_version"
-"""The version column's name inside of rewritten writes, so that users cannot name it."""
+"""The version column's name in rewritten writes, which users cannot use."""
 
 
 def live_rows(
     table: JournalTable, dialect: str, as_of: exp.Version | None = None, versioned: bool = False
 ) -> exp.Select:
-    """The rows that users see.
+    """Return a query of the rows that users see.
 
     Args:
         table: the table.
-        dialect: of the backend; PostgreSQL reads an index over key and version backwards, others use a window.
-        as_of: read the past: the newest versions that are not younger than this.
+        dialect: the backend's dialect; PostgreSQL reads an index over key and version backwards, others use a window.
+        as_of: time travel: read the newest versions up to this one.
         versioned: add the version as :data:`VERSION`.
 
     Raises:
@@ -34,7 +34,7 @@ def live_rows(
     wanted: list[exp.Expr] = [trees.column(c.name) for c in table.visible]
     if versioned:
         wanted.append(exp.alias_(trees.column(table.version), VERSION))
-    if table.merged:  # Trinity's tables are read merged: deleted keys are not there
+    if table.merged:  # reads of Trinity's tables are merged, without deleted keys
         return trees.select(wanted, _merged_source(table, as_of))
     alive = exp.Is(this=trees.column(table.subsequent), expression=exp.Null())
     past = _not_younger(table, as_of)
@@ -45,7 +45,7 @@ def live_rows(
 
 
 def latest_of_key(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Select:
-    """The newest version of one key, deleted or not, by a look into the index over key and version."""
+    """Return a query of a key's newest version, deleted or not, by a lookup in the index over key and version."""
     same = [
         exp.EQ(this=trees.column(k, "j"), expression=trees.cast(value, table.column(k).declared))
         for k, value in zip(table.key, key, strict=True)

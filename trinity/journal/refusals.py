@@ -1,4 +1,4 @@
-"""Statements that have to be looked at, and those refused because what they do cannot be seen."""
+"""Statements that name a journalled table, and those refused because their effect is unknown."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _HARMLESS: Final = frozenset({
 
 
 def bitmap_of(numbered: Numbered) -> tuple[str, ...]:
-    """The first words, in upper case."""
+    """Return the first words, in upper case."""
     return tuple(t.text.upper() for t in numbered.tokens[:6])
 
 
 def mentions(numbered: Numbered, model: JournalModel) -> bool:
-    """True when a journalled table's name stands anywhere in the statement, in strings too where these may be code."""
+    """Return True when a statement has a journalled table's name, also in strings where these may be code."""
     words = {w.lower() for w in model.words}
     if any(t.text.lower() in words for t in numbered.tokens if t.token_type is not TokenType.STRING):
         return True
@@ -44,10 +44,10 @@ def mentions(numbered: Numbered, model: JournalModel) -> bool:
 
 
 def check_unread(words: tuple[str, ...], model: JournalModel, numbered: Numbered) -> bool:
-    """True when a statement is passed on although a journalled name stands in it.
+    """Return True for a statement that touches no table, and is sent as it is; False for one to be rewritten.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for one that is not interpreted and may reach the table; SYNTAX_ERROR for none.
+        TrinityError: NOT_SUPPORTED for any other, which may reach the table; SYNTAX_ERROR for an unknown first word.
     """
     if words[0] in _READ:
         return False

@@ -1,4 +1,4 @@
-"""RETURNING: the rows as the statement left them, without the version columns."""
+"""RETURNING: the rows after the statement, without the version columns."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def expand(
     others: Sequence[exp.Expr] = (),
     others_first: bool = False,
 ) -> list[exp.Expr]:
-    """The expressions of RETURNING, with ``*`` written out: the target's columns, other tables as whole rows.
+    """Return the expressions of RETURNING, with ``*`` expanded: the target's columns, other tables as whole rows.
 
     Args:
         clause: the clause.
         table: the target.
         alias: the target's name in the statement.
         others: the other items of FROM, USING or a MERGE's source.
-        others_first: whether ``*`` shows them before the target, as in a MERGE.
+        others_first: True if ``*`` has them before the target, as in a MERGE.
 
     Raises:
         TrinityError: NOT_SUPPORTED for ``*`` over a join whose columns are merged, or over a table without a name.
@@ -49,7 +49,7 @@ def expand(
 
 
 def _row_of(name: exp.Identifier) -> exp.Expr:
-    """``(name).*``: PostgreSQL takes a table's name for the row as one value, which the list of changes can carry."""
+    """Return ``(name).*``: a table's name is its row as one value in PostgreSQL, which the list of changes can hold."""
     return exp.Dot(this=exp.Paren(this=exp.Column(this=name.copy())), expression=exp.Star())
 
 
@@ -68,7 +68,7 @@ def _names(others: Sequence[exp.Expr]) -> Iterator[exp.Identifier]:
 
 
 def of_target(node: exp.Expr, table: JournalTable, alias: exp.Identifier) -> bool:
-    """True when an expression of RETURNING reads nothing but the target's columns.
+    """Return True when an expression of RETURNING reads only the target's columns.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND for a version column, NOT_SUPPORTED for the whole row as one value.

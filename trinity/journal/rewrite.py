@@ -1,4 +1,4 @@
-"""The rewriter, a pure function on sqlglot's trees: from a statement on journalled tables to one on their journals."""
+"""The rewriter, a pure function: from a statement on journalled tables to one on their journals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Kind = Literal["plain", "query", "change", "ddl"]
 
 @dataclass(frozen=True)
 class KeyLock:
-    """A lock to take before the statement: on the keys whose hashes a query finds, or on the whole table."""
+    """A lock to take before the statement: of the keys whose hashes a query finds, or of the whole table."""
 
     table: JournalTable
     keys: Bound | None
@@ -44,7 +44,7 @@ class KeyLock:
 
 @dataclass(frozen=True)
 class UniqueCheck:
-    """A query that must find nothing after the statement: values of a unique key that two live rows have."""
+    """A query that must find nothing after the statement: values of a unique key in two live rows."""
 
     table: JournalTable
     columns: tuple[str, ...]
@@ -59,12 +59,12 @@ class Rewritten:
         sql: the statement; parameters are written ``$1``, ``$2``, ...
         parameters: position (from 0) of each one's value; see :class:`trinity.journal.binding.Bound`.
         count: how many parameters the original has.
-        kind: ``plain`` (no journalled table in it; sent as it was written), ``query``, ``change`` or ``ddl``.
-        locks: to take first.
-        computed: a query for values that are computed first, one row each; their positions follow the caller's.
-        counted: the result is one number, the count of changed rows.
-        returns: the statement returns rows: a query, or RETURNING.
-        checks: to run afterwards.
+        kind: ``plain`` (without journalled table, sent as written), ``query``, ``change`` or ``ddl``.
+        locks: locks to take before.
+        computed: a query for values to compute before, one row each; their positions follow the caller's.
+        counted: True when the result is one number, the count of changed rows.
+        returns: True when the statement returns rows: a query, or RETURNING.
+        checks: checks to run afterwards.
         table: the journalled table that is written, if one is.
     """
 
@@ -81,15 +81,15 @@ class Rewritten:
 
 
 def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritten:
-    """Rewrites one statement.
+    """Rewrite one statement.
 
     Args:
-        sql: the statement, parameters written ``?``; a trailing ``;`` is fine.
+        sql: the statement, parameters written ``?``; a trailing ``;`` is allowed.
         model: the journalled tables, with the columns of their journals.
         dialect: sqlglot's name of the backend's SQL.
 
     Returns:
-        the statement to send. One that names no journalled table is returned as it was written.
+        the statement to send; a statement without journalled table stays as written.
 
     Raises:
         TrinityError: SYNTAX_ERROR, COLUMN_NOT_FOUND, TABLE_NOT_FOUND, and NOT_SUPPORTED for a statement that would
@@ -115,7 +115,7 @@ def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritt
 
 
 def numbered_and_parsed(sql: str, dialect: str) -> tuple[Numbered, Callable[[], exp.Expr]]:
-    """A statement with its parameters numbered, and its tree for whoever wants it. Raises SYNTAX_ERROR."""
+    """Return a statement with numbered parameters, and a function that parses it. Raise SYNTAX_ERROR."""
     numbered = number(sql, dialect)
     return numbered, lambda: _parse(numbered.text, dialect)
 
@@ -133,7 +133,7 @@ def _parse(text: str, dialect: str) -> exp.Expr:
 
 
 def _explained(sql: str, numbered: Numbered, model: JournalModel, dialect: str) -> Rewritten:
-    """EXPLAIN [options] statement: the plan of what would be sent."""
+    """Rewrite EXPLAIN [options] statement: it explains the rewritten statement."""
     tokens = numbered.tokens
     at = 1
     if tokens[1].token_type is TokenType.L_PAREN:
@@ -153,13 +153,13 @@ _ORDERED_OTHERWISE: Final = frozenset({
     "joins", "laterals", "order", "limit", "offset", "fetch", "group", "having", "distinct", "windows", "qualify",
     "into",
 })  # fmt: skip
-"""Clauses of a SELECT that say how its rows come, or how many."""
+"""Clauses of a SELECT that decide the order of its rows, or their number."""
 
 _DML: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 
 
 class _Statement:
-    """One query or data-modifying statement while it is rewritten."""
+    """Rewrites one query or data-modifying statement."""
 
     def __init__(self, dialect: str, scopes: Scopes, count: int) -> None:
         self.dialect = dialect
@@ -206,7 +206,7 @@ class _Statement:
         return self._result(body, counted, None, changing)
 
     def _members(self, clause: exp.With) -> tuple[list[exp.CTE], frozenset[str]]:
-        """The members of a WITH that holds changes; those of a change come before it."""
+        """Return the rewritten members of a WITH with changes; the members of a change come before it."""
         names = [trees.folded(c.args["alias"].this) for c in clause.expressions]
         hidden = frozenset(names) if clause.args.get("recursive") else frozenset()
         members: list[exp.CTE] = []
@@ -223,7 +223,7 @@ class _Statement:
         return members, hidden
 
     def _modify(self, node: exp.Expr, hidden: frozenset[str]) -> Written | None:
-        """Rewrites INSERT, UPDATE, DELETE or MERGE; None when its target is an ordinary table."""
+        """Rewrite INSERT, UPDATE, DELETE or MERGE; None when its target is an ordinary table."""
         target = node.this.this if isinstance(node.this, exp.Schema) else node.this
         if not isinstance(target, exp.Table):
             raise TrinityError("NOT_SUPPORTED", f"{node.key.upper()} needs the name of a table as its target.")
@@ -251,9 +251,9 @@ class _Statement:
         return insert(node, table, alias, self.dialect, self.computed)
 
     def _in_key_order(self, tree: exp.Query, hidden: frozenset[str]) -> None:
-        """Orders a plain SELECT from one table by its key.
+        """Order a plain SELECT from one table by its key.
 
-        The journal's index is read backwards, so rows would come with the highest key first, which surprises people.
+        The journal's index is read backwards, so the highest key would come first, which surprises people.
         """
         source = tree.args["from_"].this if tree.args.get("from_") is not None else None
         if not isinstance(tree, exp.Select) or not isinstance(source, exp.Table) or source.args.get("joins"):
@@ -294,20 +294,20 @@ class _Statement:
         )
 
     def _lock(self, lock: Lock, changing: bool) -> KeyLock:
-        # what a change in WITH returns is not known before it has happened
+        # rows that a change in WITH returns are not known before
         keys = bind(lock.keys, self.dialect) if lock.keys is not None and not changing else None
         return KeyLock(lock.table, keys)
 
 
 def _names(tree: exp.Query) -> frozenset[str]:
-    """The names of a query's own CTEs."""
+    """Return the names of a query's own CTEs."""
     clause = tree.args.get("with_")
     members = clause.expressions if isinstance(clause, exp.With) else []
     return frozenset(trees.folded(c.args["alias"].this) for c in members)
 
 
 def _nested(node: exp.Expr, found: Written) -> exp.Expr:
-    """A change as a member of WITH, which may have a WITH of its own."""
+    """Return a change as a member of WITH, which may have its own WITH."""
     clause = node.args.get("with_")
     if clause is not None and found.members:
         raise TrinityError(

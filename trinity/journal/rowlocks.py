@@ -1,4 +1,4 @@
-"""SELECT … FOR UPDATE of one journalled table: the keys of its rows are locked, as by an UPDATE of them."""
+"""SELECT … FOR UPDATE of one journalled table: it locks the keys of its rows, as their UPDATE does."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NOT_WITH: Final = ("joins", "laterals", "group", "having", "distinct", "limit",
 
 
 def with_row_locks(tree: exp.Query, scopes: Scopes, replace: Callable[[], None]) -> Written | None:
-    """Takes FOR UPDATE out of a query; None when it has none.
+    """Rewrite a query with FOR UPDATE; None when it has none.
 
     Args:
         tree: the query.
         scopes: resolves its tables.
-        replace: replaces them.
+        replace: replaces its tables.
 
     Raises:
         TrinityError: NOT_SUPPORTED for NOWAIT, SKIP LOCKED, and more than one table.

@@ -1,4 +1,4 @@
-"""Finds the references to journalled tables in a statement, as SQL's scopes have it, and replaces them."""
+"""References to journalled tables in a statement, found by SQL's scopes, and replaced."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from trinity.journal.tables import JournalModel, JournalTable
 __all__ = ["Scopes"]
 
 _CARRIED: Final = ("joins", "laterals")
-"""Arguments that sqlglot hangs on a table in FROM, and that belong to the FROM clause."""
+"""Arguments of a table in FROM that belong to the FROM clause."""
 
 
 class Scopes:
     """Resolves and replaces table references of one statement.
 
     Attributes:
-        met: whether a reference meant a journalled table, or a schema that has another name on the backend.
+        met: True once a reference meant a journalled table, or a schema with another name on the backend.
     """
 
     def __init__(self, model: JournalModel, dialect: str) -> None:
@@ -31,7 +31,7 @@ class Scopes:
         self.met = False
 
     def find(self, table: exp.Table, hidden: frozenset[str] = frozenset()) -> JournalTable | None:
-        """The journalled table that a reference means; ``hidden`` are the names of CTEs that are in scope."""
+        """Return the journalled table that a reference means; ``hidden`` are the names of CTEs in scope."""
         if not isinstance(table.this, exp.Identifier):
             return None
         name, schema, catalog = (self._folded(p) if p is not None else "" for p in _parts(table))
@@ -42,7 +42,7 @@ class Scopes:
         return found
 
     def journalled(self, table: exp.Table, hidden: frozenset[str] = frozenset()) -> JournalTable | None:
-        """As :meth:`find`; the table must exist. Raises TABLE_NOT_FOUND."""
+        """Find as :meth:`find`; raise TABLE_NOT_FOUND when the journal does not exist."""
         found = self.find(table, hidden)
         if found is not None and not found.columns:
             raise TrinityError(
@@ -53,12 +53,12 @@ class Scopes:
         return found
 
     def replace(self, root: exp.Expr, hidden: frozenset[str] = frozenset(), target: exp.Expr | None = None) -> None:
-        """Replaces every journalled table below ``root`` by its live rows.
+        """Replace every journalled table below ``root`` by its live rows.
 
         Args:
             root: a query, or a statement.
-            hidden: names of CTEs that are in scope already.
-            target: a table that is written and stays.
+            hidden: names of CTEs in scope.
+            target: the written table, which stays.
         """
         stack: list[tuple[exp.Expr, frozenset[str]]] = [(root, hidden)]
         while stack:
@@ -74,7 +74,7 @@ class Scopes:
             stack.extend(self._children(node, names))
 
     def _folded(self, name: exp.Identifier) -> str:
-        """The name that an identifier means; on Spark in lower case, whether it is quoted or not."""
+        """Return the name that an identifier means; on Spark in lower case, quoted or not."""
         found = trees.folded(name)
         return found.lower() if self._dialect == "spark" else found
 
@@ -95,7 +95,7 @@ class Scopes:
         return inner
 
     def _rename_schema(self, table: exp.Table) -> exp.Table:
-        """``jdbcSchema`` may differ from the schema's name; then its ordinary tables are there too."""
+        """Rename the schema of an ordinary table to ``jdbcSchema`` where that differs."""
         schema = table.args.get("db")
         if isinstance(schema, exp.Identifier):
             name = self._folded(schema)
@@ -106,7 +106,7 @@ class Scopes:
         return table
 
     def _unqualify(self, column: exp.Column) -> None:
-        """``hr.depts.deptno`` is ``depts.deptno`` of the derived table."""
+        """Shorten ``hr.depts.deptno`` to ``depts.deptno``, of the derived table."""
         schema, table = column.args.get("db"), column.args.get("table")
         if (
             schema is not None
@@ -117,7 +117,7 @@ class Scopes:
             column.set("catalog", None)
 
     def _children(self, node: exp.Expr, hidden: frozenset[str]) -> Iterator[tuple[exp.Expr, frozenset[str]]]:
-        """The nodes below, each with the CTE names that it sees."""
+        """Yield the nodes below, each with the CTE names in its scope."""
         clause = node.args.get("with_")
         inner = hidden
         if isinstance(clause, exp.With):

@@ -1,4 +1,4 @@
-"""The rows that an INSERT brings: VALUES, a query or DEFAULT VALUES, as one derived table with typed columns."""
+"""The rows of an INSERT: VALUES, a query or DEFAULT VALUES, as one derived table with typed columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Computed:
     values: list[exp.Expr] = field(default_factory=list)
 
     def add(self, value: exp.Expr, to: JournalColumn) -> exp.Expr:
-        """Has a value computed; returns the parameter that stands for it."""
+        """Add a value to compute; return its parameter."""
         self.values.append(trees.cast(value, "text"))
         return trees.cast(trees.parameter(self.first + len(self.values) - 1), to.type)
 
@@ -38,9 +38,9 @@ class Source:
     """The rows of an INSERT.
 
     Attributes:
-        columns: the target's columns that they fill, in order.
+        columns: the target's columns that the rows fill, in order.
         rows: the query; its columns are in this order.
-        constant: whether they are VALUES whose keys are the same in every snapshot.
+        constant: True for VALUES whose keys are the same in every snapshot.
     """
 
     columns: tuple[JournalColumn, ...]
@@ -49,11 +49,11 @@ class Source:
 
     @property
     def is_long(self) -> bool:
-        """True for VALUES of more rows than keys are locked one by one."""
+        """True for VALUES of more rows than :data:`~trinity.journal.locks.MAX_KEYS`."""
         return isinstance(self.rows, exp.Values) and len(self.rows.expressions) > MAX_KEYS
 
     def as_table(self, alias: str) -> exp.Expr:
-        """The rows in FROM, under an alias, with the target's names for the columns. Long lists are not copied."""
+        """Return the rows for FROM, under an alias, with the target's column names. VALUES are not copied."""
         names = [trees.identifier(c.name) for c in self.columns]
         if isinstance(self.rows, exp.Values):
             self.rows.set("alias", exp.TableAlias(this=trees.identifier(alias), columns=names))
@@ -61,7 +61,7 @@ class Source:
         return trees.derived(self.rows, alias, names)
 
     def as_query(self, alias: str, insert: exp.Insert) -> exp.Select:
-        """A query over the rows, without projections, with the WITH of the statement."""
+        """Return a query over the rows, without projections, with the WITH of the statement."""
         found = trees.select([], self.as_table(alias))
         if (clause := insert.args.get("with_")) is not None:
             found.set("with_", clause.copy())
@@ -69,14 +69,14 @@ class Source:
 
 
 def source_of(insert: exp.Insert, table: JournalTable, dialect: str, computed: Computed, whole: bool = False) -> Source:
-    """The rows of an INSERT whose own references have been replaced already.
+    """Return the rows of an INSERT, whose references have been replaced already.
 
     Args:
         insert: the statement.
         table: its target.
-        dialect: of default expressions.
-        computed: takes the keys that cannot be computed twice.
-        whole: fill every column; else only those that are named, and the key.
+        dialect: the dialect of default expressions.
+        computed: collects the keys that cannot be computed twice.
+        whole: True to fill every column; else only the named ones, and the key.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, SYNTAX_ERROR.
@@ -96,7 +96,7 @@ def source_of(insert: exp.Insert, table: JournalTable, dialect: str, computed: C
 
 
 def _rest(columns: list[JournalColumn], table: JournalTable, whole: bool) -> list[JournalColumn]:
-    """The columns that the source does not have and that are filled with their defaults here."""
+    """Return the columns that the source lacks, and that are filled with their defaults here."""
     return [c for c in table.written if c not in columns and (whole or c.name in table.key)]
 
 
@@ -113,7 +113,7 @@ def _columns(insert: exp.Insert, table: JournalTable) -> list[JournalColumn]:
 
 
 def _fitting(insert: exp.Insert, columns: list[JournalColumn], width: int, table: JournalTable) -> list[JournalColumn]:
-    """The columns that rows of this width fill: without a list, the first ones."""
+    """Return the columns that rows of this width fill: without a list, the first ones."""
     listed = isinstance(insert.this, exp.Schema)
     if width > len(columns) or (listed and width < len(columns)):
         raise TrinityError(
@@ -151,7 +151,7 @@ def _values(
 
 
 def _lasting(value: exp.Expr) -> bool:
-    """True when a key's value is the same in every snapshot."""
+    """Return True when a key's value is the same in every snapshot."""
     return repeatable(value) and value.find(exp.Query) is None
 
 

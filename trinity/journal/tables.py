@@ -1,4 +1,4 @@
-"""Journalled tables as the rewriter knows them: names, keys, version columns, and the columns of the journal."""
+"""Journalled tables: names, keys, version columns, and the columns of the journal."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class JournalColumn:
     """One column of a journal table.
 
     Attributes:
-        name: as the backend spells it.
+        name: its name, as the backend spells it.
         type: the backend's type without length or precision: ``character varying``.
-        declared: the type with them: ``character varying(10)``.
+        declared: the type with length or precision: ``character varying(10)``.
         default: SQL text of the DEFAULT, or None.
-        generated: computed by the backend, so never written.
+        generated: True when the backend computes it; then it is never written.
     """
 
     name: str
@@ -44,13 +44,13 @@ class JournalTable:
         key: key columns.
         version: the version column (``journalVersionField``).
         subsequent: the subsequent version column (``journalSubsequentVersionField``).
-        version_type: what both hold.
+        version_type: the type of both.
         unique_keys: further column lists whose values are unique among live rows (``journalUniqueKeys``).
         columns: the journal's columns in order; empty while the journal does not exist.
-        guarded: a unique index over key and version exists, which writes rely on.
-        merged: the backend merges the versions itself: a Trinity table.
+        guarded: True when there is a unique index over key and version, which writes need.
+        merged: True for a Trinity table, whose versions the backend merges.
         catalog: the catalog or database that its schema is in (``jdbcCatalog``); empty for the current one.
-        versions_view: of a Trinity table: a view of all its stored versions, there while a statement needs it.
+        versions_view: of a Trinity table, the view of all its stored versions; it exists while a statement needs it.
     """
 
     schema: str
@@ -73,7 +73,7 @@ class JournalTable:
 
     @property
     def returned_view(self) -> str:
-        """View of the rows that a change of a Trinity table returns, there while a statement needs it."""
+        """View of the rows that a change of a Trinity table returns; it exists while a statement needs it."""
         return f"{self.versions_view}_returned"
 
     @property
@@ -92,8 +92,8 @@ class JournalTable:
         return self.column(self.version)
 
     def column(self, name: str) -> JournalColumn:
-        """A column of the journal, version columns included. Raises COLUMN_NOT_FOUND."""
-        name = name.lower() if self.merged else name  # as Spark has it (M10)
+        """Return a column of the journal, also a version column. Raise COLUMN_NOT_FOUND."""
+        name = name.lower() if self.merged else name  # as in Spark (M10)
         for column in self.columns:
             if column.name == name:
                 return column
@@ -104,7 +104,7 @@ class JournalTable:
         )
 
     def visible_column(self, name: str) -> JournalColumn:
-        """A column that users may name. Raises COLUMN_NOT_FOUND, for the version columns too."""
+        """Return a column that users may name. Raise COLUMN_NOT_FOUND, also for the version columns."""
         name = name.lower() if self.merged else name
         if name in (self.version, self.subsequent):
             raise TrinityError(
@@ -119,12 +119,12 @@ class JournalModel:
 
     Attributes:
         tables: the journalled tables.
-        default_schema: where an unqualified name is looked up first, if a schema has this name.
-        schemas: schema as users write it -> schema on the backend.
-        search_path: further schemas for unqualified names, as the backend has them.
-        relations: (schema, name) of the backend's ordinary relations that bear a journalled table's name. In its own
+        default_schema: the schema where an unqualified name is looked up first, if it exists.
+        schemas: schema in users' statements -> schema on the backend.
+        search_path: the backend's further schemas for unqualified names.
+        relations: (schema, name) of the backend's ordinary relations with a journalled table's name. In its own
             schema such a relation is hidden; in a schema earlier on the search path it is what the name means.
-        catalogs: names that may stand before a schema (``jdbcCatalog``).
+        catalogs: names that may qualify a schema (``jdbcCatalog``).
     """
 
     tables: tuple[JournalTable, ...]
@@ -135,7 +135,7 @@ class JournalModel:
     catalogs: frozenset[str] = frozenset()
 
     def find(self, schema: str, name: str) -> JournalTable | None:
-        """The journalled table of that name; ``schema`` is empty for an unqualified one."""
+        """Return the journalled table of that name; ``schema`` is empty for an unqualified one."""
         if schema:
             return self._exact(schema, name)
         path = (self.default_schema, *self.search_path) if self.default_schema in self.schemas else self.search_path
@@ -151,12 +151,12 @@ class JournalModel:
 
     @property
     def words(self) -> frozenset[str]:
-        """Names whose appearance in a statement means that it has to be looked at."""
+        """Names of tables and renamed schemas: a statement with one of them may need rewriting."""
         renamed = {user for user, backend in self.schemas.items() if user != backend}
         return frozenset({t.name for t in self.tables} | renamed)
 
     def with_columns(self, columns: Mapping[str, Mapping[str, str]]) -> JournalModel:
-        """This model with the columns of journal tables, for rewriting without a backend.
+        """Return this model with the columns of journal tables, for rewriting without a backend.
 
         Args:
             columns: ``schema.table`` -> column of the journal -> type, version columns included.

@@ -33,27 +33,27 @@ _RESERVED: Final = frozenset({
     "trailing", "true", "union", "unique", "user", "using", "variadic", "verbose", "when", "where", "window",
     "with",
 })  # fmt: skip
-"""PostgreSQL's reserved words, which a column's name has to be quoted for."""
+"""PostgreSQL's reserved words, which are quoted as names."""
 
 
 def folded(name: exp.Identifier) -> str:
-    """The name that an identifier means on PostgreSQL: unquoted ones are lower case."""
+    """Return the name that an identifier means on PostgreSQL: unquoted ones are lower case."""
     return str(name.name) if name.args.get("quoted") else str(name.name).lower()
 
 
 def identifier(name: str) -> exp.Identifier:
-    """An identifier that means exactly this name; quoted only where it has to be."""
+    """Return an identifier that means exactly this name; quoted only where needed."""
     return exp.Identifier(this=name, quoted=not _PLAIN.fullmatch(name) or name in _RESERVED)
 
 
 def column(name: str, table: str | exp.Identifier | None = None) -> exp.Column:
-    """A column reference."""
+    """Return a column reference."""
     source = identifier(table) if isinstance(table, str) else table.copy() if table is not None else None
     return exp.Column(this=identifier(name), table=source)
 
 
 def journal(table: JournalTable, alias: str | None = None) -> exp.Table:
-    """The journal as a table of the backend."""
+    """Return the journal as a table of the backend."""
     named = exp.TableAlias(this=identifier(alias)) if alias else None
     catalog = identifier(table.catalog) if table.catalog else None
     return exp.Table(this=identifier(table.journal), db=identifier(table.backend_schema), catalog=catalog, alias=named)
@@ -62,7 +62,7 @@ def journal(table: JournalTable, alias: str | None = None) -> exp.Table:
 def select(
     expressions: Sequence[exp.Expr], source: exp.Expr, where: Iterable[exp.Expr] = (), **clauses: exp.Expr
 ) -> exp.Select:
-    """``SELECT expressions FROM source WHERE all of where``."""
+    """Return ``SELECT expressions FROM source WHERE``, with all conditions of ``where``."""
     found = exp.Select(expressions=list(expressions), from_=exp.From(this=source), **clauses)
     conditions = list(where)
     if conditions:
@@ -71,31 +71,31 @@ def select(
 
 
 def derived(query: exp.Query, alias: exp.Identifier | str, columns: Sequence[exp.Identifier] = ()) -> exp.Subquery:
-    """A query in FROM under an alias, with a column list if one is given."""
+    """Return a query in FROM under an alias, with a column list if one is given."""
     name = identifier(alias) if isinstance(alias, str) else alias.copy()
     return exp.Subquery(this=query, alias=exp.TableAlias(this=name, columns=[c.copy() for c in columns]))
 
 
 def descending(value: exp.Expr) -> exp.Ordered:
-    """``value DESC``, with NULLs where PostgreSQL has them by itself: only so an index serves the order."""
+    """Return ``value DESC``, with NULLs first, PostgreSQL's default: only then an index gives the order."""
     return exp.Ordered(this=value, desc=True, nulls_first=True)
 
 
 def cte(name: str, query: exp.Expr, materialized: bool | None = None) -> exp.CTE:
-    """One member of a WITH."""
+    """Return a member of a WITH."""
     return exp.CTE(this=query, alias=exp.TableAlias(this=identifier(name)), materialized=materialized)
 
 
 def cast(value: exp.Expr, kind: str) -> exp.Cast:
-    """``CAST(value AS kind)`` for a type in the backend's own words."""
+    """Return ``CAST(value AS kind)`` for a type as the backend writes it."""
     return exp.Cast(this=value, to=exp.DataType(this=exp.DType.USERDEFINED, kind=kind))
 
 
 def bound(value: exp.Expr, to: JournalColumn) -> exp.Expr:
-    """A value for a column, from a place where PostgreSQL cannot see the column.
+    """Return a value for a column, typed for a subquery, where PostgreSQL does not know the column.
 
-    A bare literal, NULL or parameter has no type of its own; in a subquery it would become text. It is given the
-    column's type without its length, so that a text which is too long is refused and not cut off.
+    A bare literal, NULL or parameter has no type; in a subquery it would become text. It gets the column's type without
+    its length, so that a text which is too long is refused and not cut off.
     """
     inner = value.unnest() if isinstance(value, exp.Paren) else value
     untyped = isinstance(inner, (exp.Null, exp.Parameter, exp.Placeholder)) or (
@@ -105,22 +105,22 @@ def bound(value: exp.Expr, to: JournalColumn) -> exp.Expr:
 
 
 def row(values: Iterable[exp.Expr]) -> exp.Anonymous:
-    """``ROW(values)``."""
+    """Return ``ROW(values)``."""
     return exp.Anonymous(this="ROW", expressions=list(values))
 
 
 def equal(names: Iterable[str], left: str | exp.Identifier, right: str | exp.Identifier) -> exp.Expr:
-    """True when columns of these names are equal on both sides."""
+    """Return the condition that columns of these names are equal on both sides."""
     return exp.and_(*[exp.EQ(this=column(n, left), expression=column(n, right)) for n in names], copy=False)
 
 
 def parameter(number: int) -> exp.Parameter:
-    """The parameter with this number; see :mod:`trinity.journal.binding`."""
+    """Return the parameter with this number; see :mod:`trinity.journal.binding`."""
     return exp.Parameter(this=exp.Literal.number(number))
 
 
 def is_default(value: exp.Expr) -> bool:
-    """True for the keyword DEFAULT, which sqlglot takes for a variable or a column."""
+    """Return True for the keyword DEFAULT, which sqlglot reads as a variable or a column."""
     if isinstance(value, exp.Var):
         return str(value.name).upper() == "DEFAULT"
     return (
@@ -133,7 +133,7 @@ def is_default(value: exp.Expr) -> bool:
 
 
 def default_of(target: JournalColumn, dialect: str) -> exp.Expr:
-    """The DEFAULT of a column; NULL without one."""
+    """Return the DEFAULT of a column; NULL without one."""
     if target.default is None:
         return exp.Null()
     from sqlglot import parse_one
@@ -144,14 +144,14 @@ def default_of(target: JournalColumn, dialect: str) -> exp.Expr:
 
 
 def alias_name(table: exp.Table) -> exp.Identifier:
-    """The name under which a statement knows its table: the alias, or the name itself."""
+    """Return a table's name in its statement: the alias, or the name itself."""
     alias = table.args.get("alias")
     name: exp.Identifier = alias.this if alias is not None and alias.this is not None else table.this
     return name.copy()
 
 
 def table_named(text: str, dialect: str) -> exp.Table:
-    """The name of a table. Raises INVALID_ARGUMENTS for a text that is none."""
+    """Parse the name of a table. Raise INVALID_ARGUMENTS for any other text."""
     try:
         return exp.to_table(text, dialect=dialect)
     except (ValueError, SqlglotError) as error:

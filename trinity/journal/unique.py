@@ -1,4 +1,4 @@
-"""``journalUniqueKeys``: what must not be found after a statement."""
+"""``journalUniqueKeys``: queries that must find nothing after a statement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["unique_checks"]
 
 
 def unique_checks(table: JournalTable, dialect: str) -> Iterator[tuple[tuple[str, ...], exp.Query]]:
-    """For each unique key a query for values, as text, that two live rows share. NULLs are never equal."""
+    """Yield each unique key with a query for values, as text, that two live rows share. NULLs are never equal."""
     for columns in table.unique_keys:
         names: list[exp.Expr] = [trees.column(c) for c in columns]
         known = [exp.Not(this=exp.Is(this=n.copy(), expression=exp.Null())) for n in names]

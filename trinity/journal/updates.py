@@ -18,7 +18,7 @@ __all__ = ["delete", "update"]
 
 
 def update(node: exp.Update, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> Written:
-    """Rewrites an UPDATE; references to other tables have been replaced already."""
+    """Rewrite an UPDATE; references to other tables have been replaced already."""
     values = assignments(node.expressions, table, dialect)
     others = [node.args["from_"].this.copy()] if node.args.get("from_") is not None else []
     found = _found(node, table, alias, dialect, others)
@@ -40,7 +40,7 @@ def update(node: exp.Update, table: JournalTable, alias: exp.Identifier, dialect
 
 
 def delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier, dialect: str, names: Names) -> Written:
-    """Rewrites a DELETE; references to other tables have been replaced already."""
+    """Rewrite a DELETE; references to other tables have been replaced already."""
     others = [o.copy() for o in node.args.get("using") or []]
     found = _found(node, table, alias, dialect, others)
     lock = _lock(found, table, alias)
@@ -57,7 +57,7 @@ def delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier, dialect
 def _found(
     node: exp.Update | exp.Delete, table: JournalTable, alias: exp.Identifier, dialect: str, others: list[exp.Expr]
 ) -> exp.Select:
-    """The live rows that the statement selects, with the tables that it joins; each row once."""
+    """Return a query of the live rows that the statement selects, with the tables that it joins; each row once."""
     found = trees.select([], trees.derived(live_rows(table, dialect, versioned=True), alias))
     for other in others:
         found.append("joins", exp.Join(this=other, kind="CROSS"))
@@ -77,7 +77,7 @@ def _lock(found: exp.Select, table: JournalTable, alias: exp.Identifier) -> Lock
 def _returning(
     node: exp.Update | exp.Delete, table: JournalTable, alias: exp.Identifier, others: list[exp.Expr]
 ) -> list[exp.Expr] | None:
-    """RETURNING as the append's own; empty without one, None when it reads other tables."""
+    """Return RETURNING for the append itself; empty without one, None when it reads other tables."""
     if (clause := node.args.get("returning")) is None:
         return []
     found = expand(clause, table, alias, others)
@@ -110,7 +110,7 @@ def _general(
     action: Action,
     names: Names,
 ) -> Written:
-    """By way of a list of changes: for keys that move, and for RETURNING over other tables."""
+    """Rewrite by a list of changes: for changed keys, and for RETURNING over other tables."""
     base = found.copy()
     base.set("with_", None)
     if lock.keys is not None:

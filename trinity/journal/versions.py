@@ -1,7 +1,7 @@
-"""Versions of appends. All rows of a statement that write one key get the same one.
+"""Versions of appends. All rows of a statement with the same key get the same version.
 
-That is what refuses a second live row of a key: an INSERT of a key that is live asks for the version which the live row
-has, and two rows of one statement ask for the same; both meet the journal's unique index over key and version.
+This refuses a second live row of a key by the journal's unique index over key and version. An INSERT of a live key gets
+the live row's version, and two rows of one statement get the same one.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ __all__ = ["first_version", "inserted_version", "next_version", "once"]
 
 
 def first_version(table: JournalTable) -> exp.Expr:
-    """The version of a key that never existed: 1, or the statement's time."""
+    """Return the version of a key that never existed: 1, or the statement's time."""
     return exp.Literal.number(1) if table.version_type == "BIGINT" else _now(table)
 
 
 def next_version(table: JournalTable, newest: exp.Expr) -> exp.Expr:
-    """The version after a key's newest one.
+    """Return the version after a key's newest one.
 
-    Not CURRENT_TIMESTAMP: that is the transaction's start, so a second statement of a transaction would repeat a
-    version, and a transaction that began earlier would write a version that is never seen. Clocks that step back do
-    no harm.
+    CURRENT_TIMESTAMP would be wrong, as it is the transaction's start: a second statement would repeat a version, and a
+    transaction that began earlier would write a version that is never read. Clocks that step back do no harm.
     """
     if table.version_type == "BIGINT":
         return exp.Add(this=newest, expression=exp.Literal.number(1))
@@ -35,13 +34,13 @@ def next_version(table: JournalTable, newest: exp.Expr) -> exp.Expr:
 def inserted_version(
     table: JournalTable, version: exp.Expr, subsequent: exp.Expr, leaves: exp.Expr | None = None
 ) -> exp.Expr:
-    """The version of an inserted row.
+    """Return the version of an inserted row.
 
     Args:
         table: the table.
         version: newest version of its key; NULL for a new key.
         subsequent: that version's subsequent version; NULL for a live row.
-        leaves: whether the live row gives way in the same statement.
+        leaves: condition that the same statement deletes or moves the live row.
     """
     free: exp.Expr = exp.Not(this=exp.Is(this=subsequent, expression=exp.Null()))
     if leaves is not None:
@@ -51,9 +50,9 @@ def inserted_version(
 
 
 def once(value: exp.Expr, again: exp.Expr) -> exp.Expr:
-    """The value, or PostgreSQL's error 21000 (cardinality violation) where ``again`` holds.
+    """Return the value, which fails with PostgreSQL's error 21000 (cardinality violation) where ``again`` holds.
 
-    A subquery of two rows is the one expression that raises this error.
+    Only a subquery of two rows raises this error.
     """
     two = exp.Values(
         expressions=[exp.Tuple(expressions=[exp.Boolean(this=True)]), exp.Tuple(expressions=[exp.Boolean(this=False)])],

@@ -16,12 +16,12 @@ __all__ = ["Names", "Written", "append"]
 
 @dataclass
 class Names:
-    """Names for the CTEs of a statement that do not meet each other, nor a user's."""
+    """Unique names for the CTEs of a statement."""
 
     count: int = 0
 
     def new(self, what: str) -> str:
-        """The next name for a CTE that does ``what``."""
+        """Return the next name for a CTE that does ``what``."""
         self.count += 1
         return f"_trinity_{what}_{self.count}"
 
@@ -31,11 +31,11 @@ class Written:
     """One rewritten data-modifying statement.
 
     Attributes:
-        body: an INSERT into the journal, or a query over the members below.
-        lock: what to lock first.
+        body: an INSERT into the journal, or a query over ``members``.
+        lock: the lock to take before.
         members: further members for the outermost WITH, before the body.
-        counted: the body is a query of one value, the number of rows.
-        unique: the table whose unique keys have to be checked afterwards.
+        counted: True when the body is a query of one value, the number of rows.
+        unique: the table whose unique keys are checked afterwards, or None.
     """
 
     body: exp.Expr
@@ -53,7 +53,7 @@ def append(
     returning: Sequence[exp.Expr] = (),
     alias: exp.Identifier | None = None,
 ) -> exp.Insert:
-    """``INSERT INTO journal AS alias (columns) query RETURNING returning``."""
+    """Return ``INSERT INTO journal AS alias (columns) query RETURNING returning``."""
     target = trees.journal(table)
     if alias is not None:
         target.set("alias", exp.TableAlias(this=alias.copy()))
