@@ -1,1 +1,1 @@
-"""Backends, on which rewritten statements run: PostgreSQL, or Trinity's own tables."""
+"""Backends that run rewritten statements: PostgreSQL, or Trinity's own tables."""

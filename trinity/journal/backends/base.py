@@ -17,12 +17,12 @@ Described = tuple[str, Any, int | None, int | None, int | None, int | None, bool
 
 @dataclass(frozen=True)
 class Result:
-    """Rows and counts that a statement gave.
+    """The rows and the count of a statement.
 
     Attributes:
-        description: the columns; None when it returned no rows.
+        description: the columns; None for a statement without rows.
         rows: the rows.
-        rowcount: rows found or changed; -1 when that is not known.
+        rowcount: number of rows found or changed; -1 when it is not known.
     """
 
     description: Sequence[Described] | None
@@ -31,7 +31,7 @@ class Result:
 
 
 def one_by_one(backend: Backend, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
-    """Runs a statement once for each list of parameters, all with one ``txn``; the sum of the counts.
+    """Run a statement once for each list of parameters, all with one ``txn``; return the sum of the counts.
 
     Raises:
         RowError: a list fails, or the statement returns rows (INVALID_ARGUMENTS).
@@ -52,9 +52,9 @@ class Backend(Protocol):
     """Runs statements for one connection.
 
     Attributes:
-        name: what messages and prompts call it.
+        name: its name in messages and prompts.
         dialect: sqlglot's name of its SQL.
-        autocommit: whether each statement is its own transaction.
+        autocommit: True when each statement is its own transaction.
     """
 
     name: str
@@ -62,33 +62,33 @@ class Backend(Protocol):
     autocommit: bool
 
     def execute(self, sql: str, parameters: Sequence[Any], txn: TransactionId | None = None) -> Result:
-        """Runs one statement with ``?`` parameters; nothing is done when its ``txn`` is recorded already (L4)."""
+        """Run one statement with ``?`` parameters; do nothing when its ``txn`` is recorded already (L4)."""
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
-        """Runs one statement for each list of parameters, of which there is one at least; the sum of the counts.
+        """Run one statement for each list of parameters, at least one; return the sum of the counts.
 
         Raises:
             RowError: one of the lists fails.
-            TrinityError: INVALID_ARGUMENTS for a ``txn`` of what cannot be one commit.
+            TrinityError: INVALID_ARGUMENTS for a ``txn`` when the lists cannot be one commit.
         """
 
     def explain(self, sql: str) -> list[str]:
-        """The statements that :meth:`execute` would send, in order."""
+        """Return the statements that :meth:`execute` would send, in order."""
 
     def tables(self) -> list[tuple[str, str, str]]:
-        """(schema, name, kind) of the tables that users see."""
+        """Return (schema, name, kind) of the tables that users see."""
 
     def columns(self, table: str) -> list[tuple[str, str]]:
-        """(name, type) of a table's columns."""
+        """Return (name, type) of a table's columns."""
 
     def archive(self, table: str, retention: str | None) -> tuple[int, int]:
-        """Fills subsequent versions of old rows; (rows filled, rows dropped)."""
+        """Archive a journalled table; return (rows filled, rows dropped)."""
 
     def commit(self) -> None:
-        """Ends the transaction."""
+        """Commit the transaction."""
 
     def rollback(self) -> None:
-        """Takes the transaction back."""
+        """Roll back the transaction."""
 
     def close(self) -> None:
-        """Ends the connection; an open transaction is taken back."""
+        """Close the connection; an open transaction is rolled back."""

@@ -31,7 +31,7 @@ from trinity.syntax.parameters import number
 __all__ = ["PostgresBackend"]
 
 _REMEMBERED: Final = 500
-"""Rewritten statements that a connection keeps."""
+"""Most rewritten statements that a connection caches."""
 
 
 class PostgresBackend:
@@ -40,7 +40,7 @@ class PostgresBackend:
     Args:
         loaded: the model.
         options: libpq's parameters; they win over the model's.
-        autocommit: whether each statement is its own transaction.
+        autocommit: True when each statement is its own transaction.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID when the model does not fit the database.
@@ -58,7 +58,7 @@ class PostgresBackend:
             self._connection = psycopg.connect(
                 **self._options, autocommit=True, cursor_factory=psycopg.RawCursor, prepare_threshold=None
             )
-        except (OSError, TypeError, ValueError) as error:  # what psycopg itself makes of odd parameters
+        except (OSError, TypeError, ValueError) as error:  # psycopg's own errors for wrong parameters
             raise TrinityError(
                 "CONFIGURATION_INVALID",
                 f"There is no connecting with the parameters {', '.join(self._options)}: {error}.",
@@ -85,7 +85,7 @@ class PostgresBackend:
     # -- statements -------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[Any], txn: TransactionId | None = None) -> Result:
-        """Runs one statement. Raises TrinityError, NOT_SUPPORTED for a ``txn``; psycopg.Error."""
+        """Run one statement. Raise TrinityError, NOT_SUPPORTED for a ``txn``; psycopg.Error."""
         _refuse(txn)
         found = self._rewrite(sql)
         if len(parameters) != found.count:
@@ -102,10 +102,10 @@ class PostgresBackend:
         return result
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
-        """Runs a statement with many lists of parameters: INSERT, UPDATE, DELETE and MERGE for all of them, or none.
+        """Run a statement with many lists of parameters: INSERT, UPDATE, DELETE and MERGE for all of them, or none.
 
         Raises:
-            RowError: a list fails; which one is found by trying parts of them, each taken back.
+            RowError: a list fails; it is found by trials with some of them, which are rolled back.
             TrinityError, psycopg.Error: the statement or the transaction fails, whatever the lists; NOT_SUPPORTED for a
                 ``txn``.
         """
@@ -135,7 +135,7 @@ class PostgresBackend:
             raise row from error
 
     def _together(self, found: Rewritten, sql: str, rows: Sequence[Sequence[Any]]) -> int | None:
-        """Sends all lists at once; None where each is a statement of its own."""
+        """Send all lists at once; None where each needs its own statement."""
         if found.kind == "plain":
             first = self.execute(sql, rows[0])
             if first.description is not None:
@@ -149,9 +149,9 @@ class PostgresBackend:
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Takes back what an error leaves behind; a transaction that is open, or is opened here, goes on."""
+        """Roll back the context's statements on an error; the transaction around it, open or begun here, stays open."""
         if self._connection.info.transaction_status == TransactionStatus.IDLE and not self._connection.autocommit:
-            self._connection.execute("SHOW transaction_isolation")  # begins it, and sees nothing yet
+            self._connection.execute("SHOW transaction_isolation")  # begins it without a snapshot
         with self._connection.transaction():
             yield
 
@@ -174,7 +174,7 @@ class PostgresBackend:
         return found
 
     def _usable(self) -> bool:
-        """True when the catalog can be read: not in a transaction that has failed."""
+        """Return True when the catalog can be read: not in a failed transaction."""
         return self._connection.info.transaction_status != TransactionStatus.INERROR
 
     def _refresh(self) -> None:
@@ -184,7 +184,7 @@ class PostgresBackend:
         self._stale = False
 
     def _notice(self, found: Rewritten, sql: str) -> None:
-        """After definitions, and whatever changes what names mean, the catalog is read anew."""
+        """Mark the catalog as stale after DDL, and after other statements that change the meaning of names."""
         word = sql.lstrip("( \n\t")[:8].upper()
         if found.kind == "ddl" or word.startswith(
             ("CREATE", "ALTER", "DROP", "ROLLBACK", "ABORT", "SET", "RESET", "DISCARD")
@@ -194,7 +194,7 @@ class PostgresBackend:
 
     @contextlib.contextmanager
     def _one_transaction(self, always: bool = False) -> Iterator[None]:
-        """Several statements as one transaction, where autocommit would make one of each."""
+        """Run several statements as one transaction, where autocommit would make one of each."""
         status = self._connection.info.transaction_status
         if status == TransactionStatus.IDLE and (always or self._connection.autocommit):
             with self._connection.transaction():
@@ -235,7 +235,7 @@ class PostgresBackend:
                 fail(self._connection, "23505", f"Key ({', '.join(check.columns)}) of {check.table} is not unique.")
 
     def explain(self, sql: str) -> list[str]:
-        """The statements that would be sent, in order."""
+        """Return the statements that would be sent, in order."""
         found = self._rewrite(sql)
         sent = [found.computed.sql] if found.computed is not None else []
         for lock in found.locks:
@@ -245,7 +245,7 @@ class PostgresBackend:
     # -- the catalog ------------------------------------------------------------------------------------
 
     def tables(self) -> list[tuple[str, str, str]]:
-        """(schema, name, kind), journalled tables in place of what bears their names."""
+        """Return (schema, name, kind); journalled tables replace ordinary ones with their names."""
         self._refresh()
         hidden = {(t.backend_schema, t.name) for t in self._model.tables}
         text = """SELECT table_schema, table_name, table_type FROM information_schema.tables
@@ -256,7 +256,7 @@ class PostgresBackend:
         return sorted([*((r[0], r[1], r[2]) for r in plain), *found])
 
     def columns(self, table: str) -> list[tuple[str, str]]:
-        """(name, type) of a table's columns. Raises TABLE_NOT_FOUND."""
+        """Return (name, type) of a table's columns. Raise TABLE_NOT_FOUND."""
         found = self.execute(f"SELECT * FROM {table} LIMIT 0", ())
         return [(d[0], self._type_name(d[1])) for d in found.description or ()]
 
@@ -267,21 +267,21 @@ class PostgresBackend:
     # -- transactions -----------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        """Ends the transaction."""
+        """Commit the transaction."""
         self._connection.commit()
 
     def rollback(self) -> None:
-        """Takes the transaction back."""
+        """Roll back the transaction."""
         self._connection.rollback()
         self._stale = True
 
     def close(self) -> None:
-        """Ends the connection; the server takes an open transaction back."""
+        """Close the connection; the server rolls back an open transaction."""
         self._locks.close()
         self._connection.close()
 
     def archive(self, table: str, retention: str | None) -> tuple[int, int]:
-        """Fills subsequent versions of superseded rows and drops those that are older than the retention."""
+        """Fill subsequent versions of superseded rows, and drop those that are older than the retention."""
         named = trees.table_named(table, "postgres")
         found = Scopes(self._model, "postgres").find(named)
         if found is None or not found.columns:
@@ -304,7 +304,7 @@ def _refuse(txn: TransactionId | None) -> None:
 
 
 def _of_a_row(error: TrinityError | psycopg.Error) -> bool:
-    """True when one row may be the cause: not others' transactions, a lost connection, nor the statement itself."""
+    """Return True when one row may be the cause, and not another transaction, the connection or the statement."""
     if isinstance(error, (psycopg.OperationalError, psycopg.InternalError)):
         return False
     return isinstance(error, TrinityError) or not (error.sqlstate or "").startswith("42")
@@ -319,7 +319,7 @@ def _description(cursor: psycopg.Cursor[Any]) -> list[Described] | None:
 
 
 def _duplicate(error: psycopg.Error, table: JournalTable | None) -> psycopg.Error:
-    """A violation of the journal's key, in the words of the table that the user knows."""
+    """Return a violation of the journal's key as an error about the table that the user knows."""
     if table is None or error.diag.table_name != table.journal:
         return error
     found = re.match(

@@ -1,4 +1,4 @@
-"""Many rows of parameters for PostgreSQL: arrays of them, as the rows of an INSERT ... SELECT."""
+"""Many rows of parameters for PostgreSQL, as arrays: the rows of an INSERT ... SELECT."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _ELEMENTS: Final[Mapping[str, str]] = {
     "uuid": "uuid",
     "bytea": "bytea",
 }
-"""Type of a column -> type of the array's elements: without a length, so that what is too long is refused, not cut."""
+"""Type of a column -> type of the array's elements: without length, so that a long text is refused, not cut."""
 
 
 def as_query(sql: str, table: JournalTable, rows: Sequence[Sequence[Any]]) -> tuple[str, list[list[Any]]] | None:
-    """An INSERT of one row of VALUES as one of all rows.
+    """Turn an INSERT of one row of VALUES into one of all rows.
 
     Args:
         sql: the statement.
@@ -42,8 +42,8 @@ def as_query(sql: str, table: JournalTable, rows: Sequence[Sequence[Any]]) -> tu
         rows: its parameters.
 
     Returns:
-        the statement, and an array for each of its parameters; None when a value is an expression, or a column of a
-        type that is not known here.
+        the statement, and an array for each of its parameters; None when a value is an expression, or a column has a
+        type without array here.
     """
     batch = batch_of(sql, "postgres")
     columns = _columns(batch, table) if batch is not None else None
@@ -55,7 +55,7 @@ def as_query(sql: str, table: JournalTable, rows: Sequence[Sequence[Any]]) -> tu
     parameters: list[str] = []
     for item, column in zip(batch.items, columns, strict=True):
         if item.default:
-            continue  # a column that is left out takes its DEFAULT
+            continue  # a column that is left out gets its DEFAULT
         names.append(trees.identifier(column.name).sql(dialect="postgres"))
         if item.constant:
             values.append(item.text)
@@ -75,7 +75,7 @@ def as_query(sql: str, table: JournalTable, rows: Sequence[Sequence[Any]]) -> tu
 
 
 def _columns(batch: Batch, table: JournalTable) -> list[JournalColumn] | None:
-    """The column that each item fills; None where the statement itself has to say what is wrong."""
+    """Return the column that each item fills; None for a wrong statement, which then raises its own error."""
     if not batch.columns:
         found = list(table.visible)[: len(batch.items)]
     else:
@@ -87,7 +87,7 @@ def _columns(batch: Batch, table: JournalTable) -> list[JournalColumn] | None:
 
 
 def _of_one_class(values: Sequence[Any]) -> list[Any] | None:
-    """The values as psycopg makes an array of them; None where only a statement for each says what they mean."""
+    """Return the values as a list that psycopg makes an array of; None when their classes differ."""
     classes = set(map(type, values)) - {type(None)}
     if classes == {int, Decimal}:
         return [v if v is None else Decimal(v) for v in values]

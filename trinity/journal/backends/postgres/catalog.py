@@ -45,7 +45,7 @@ _PATH: Final = "SELECT current_schemas(true)::text[]"
 
 
 def described(model: JournalModel, connection: psycopg.Connection[Any]) -> JournalModel:
-    """The model with what the backend knows of its tables, checked.
+    """Add the tables' columns and indexes in the backend to the model, and check that it fits.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID, naming the table and the property that does not fit.

@@ -1,9 +1,9 @@
-"""Locks on keys of journalled tables, as PostgreSQL's advisory locks, held to the end of the transaction.
+"""Locks on keys of journalled tables: PostgreSQL's advisory locks, held to the end of the transaction.
 
-Who writes up to a thousand keys locks the table in shared mode and each key by itself; who writes more locks the
-table alone. A transaction that reads from an older snapshot than its locks must not write over what it cannot see:
-under REPEATABLE READ and SERIALIZABLE a second connection looks whether the locked keys have newer versions, and the
-statement fails as PostgreSQL's own UPDATE does.
+A statement that writes up to a thousand keys locks the table in shared mode, and each key. One that writes more locks
+the table exclusively. A transaction whose snapshot is older than its locks must not overwrite versions that it cannot
+see. So under REPEATABLE READ and SERIALIZABLE a second connection checks whether the locked keys have newer versions;
+the statement then fails as PostgreSQL's own UPDATE does.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Locks:
     """Takes locks for one connection.
 
     Args:
-        connection: whose transaction holds them.
-        options: how to open the connection that looks past a snapshot.
+        connection: the connection whose transaction holds them.
+        options: parameters of the second connection, which is outside the transaction's snapshot.
     """
 
     def __init__(self, connection: psycopg.Connection[Any], options: Mapping[str, Any]) -> None:
@@ -47,12 +47,12 @@ class Locks:
         self._witness: psycopg.Connection[Any] | None = None
 
     def close(self) -> None:
-        """Closes the second connection."""
+        """Close the second connection."""
         if self._witness is not None:
             self._witness.close()
 
     def take(self, locks: Sequence[KeyLock], parameters: Sequence[Any]) -> list[int] | None:
-        """Takes all locks of a statement, tables in one order, keys in one order.
+        """Take all locks of a statement, tables and keys always in the same order.
 
         Returns:
             the hashes of the locked keys of the only table; None when whole tables are locked.
@@ -69,12 +69,12 @@ class Locks:
         return locked
 
     def take_table(self, table: JournalTable) -> None:
-        """Locks a whole table."""
+        """Lock a whole table."""
         [(level, _)] = self._run(_TABLE, [_CLASS, _name(table)])
         self._check_snapshot(table, None, level)
 
     def explain(self, lock: KeyLock) -> list[str]:
-        """The statements that :meth:`take` sends."""
+        """Return the statements that :meth:`take` sends."""
         return [_TABLE] if lock.keys is None else [lock.keys.sql, _KEYS]
 
     def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -87,7 +87,7 @@ class Locks:
         return sorted({h for (h,) in found}) if len(found) <= MAX_KEYS else None
 
     def _check_snapshot(self, table: JournalTable, hashes: list[int] | None, level: str) -> None:
-        """Fails a transaction whose snapshot is older than a committed version of what it has locked."""
+        """Fail a transaction whose snapshot is older than a committed version of the locked rows."""
         if level in ("read committed", "read uncommitted"):
             return
         if self._witness is None:
@@ -101,7 +101,7 @@ class Locks:
 
 
 def fail(connection: psycopg.Connection[Any], state: str, message: str) -> NoReturn:
-    """Has the server raise an error, so that the transaction fails as it does with an error of its own."""
+    """Let the server raise an error, so that the transaction fails as with the server's own error."""
     text = message.replace("'", "''").replace("$", "").replace("%", "%%")
     connection.cursor().execute(f"DO $fail$ BEGIN RAISE EXCEPTION '{text}' USING ERRCODE = '{state}'; END $fail$")
     raise AssertionError("the server raises")

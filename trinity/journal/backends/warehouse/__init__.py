@@ -1,1 +1,1 @@
-"""Journals that Trinity stores."""
+"""Journals in Trinity tables."""

@@ -1,4 +1,4 @@
-"""Parameters of many rows as Arrow data, typed as :mod:`trinity.syntax.parameters` types each value."""
+"""Parameters of many rows as Arrow data, with the types of :mod:`trinity.syntax.parameters`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EXACT: Final = {
     "boolean": bool, "integer": int, "double": float, "decimal": Decimal, "text": str, "binary": bytes,
     "timestamp": dt.datetime, "date": dt.date, "time": dt.time,
 }  # fmt: skip
-"""Kind -> the class that Arrow takes as it is."""
+"""Kind -> the class that Arrow converts directly."""
 _TYPES: Final = {
     "boolean": pa.bool_(), "double": pa.float64(), "text": pa.string(), "binary": pa.binary(), "date": pa.date32(),
     "time": pa.time64("us"), "void": pa.null(),
@@ -44,20 +44,20 @@ _PROMOTED: Final = (
     ({"integer", "decimal", "double"}, "double"),
     ({"date", "timestamp"}, "timestamp"),
 )
-"""Kinds that a list of VALUES brings to one type, and its kind."""
+"""Kinds with a common type in VALUES, and that type's kind."""
 
 _DIGITS: Final = 38
 """Digits of Spark's widest DECIMAL."""
 
 
 def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.DataType | None = None) -> pa.Array:
-    """One parameter's values.
+    """Return the values of one parameter as an array.
 
     Args:
-        values: of all rows.
+        values: its values in all rows.
         parameter: its number, from 1, for messages.
-        timezone: what a datetime without zone means beside others that have one.
-        wanted: a DECIMAL that is preferred where it holds all the values; to find one takes Arrow longer.
+        timezone: zone of datetimes without zone, beside others with one.
+        wanted: a DECIMAL to be used if it holds all values; without it Arrow searches one, which is slower.
 
     Raises:
         TrinityError: TYPE_MISMATCH for a value that has no counterpart in SQL, for values of several types that have
@@ -81,7 +81,7 @@ def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.Da
 
 def _kind(found: type, values: Sequence[Any]) -> str:
     kind = next((name for types, name in _KINDS if issubclass(found, types)), None)
-    if kind in (None, "time"):  # a time of a zone has no counterpart either
+    if kind in (None, "time"):  # a time with a zone has no counterpart either
         for value in values:
             if type(value) is found:
                 literal(value)  # raises
@@ -101,7 +101,7 @@ def _common(kinds: set[str], parameter: int) -> str:
 
 
 def _array(values: Sequence[Any], kind: str, wanted: pa.DataType | None) -> pa.Array:
-    """Values that all are of the kind's own class."""
+    """Return an array of values that all have the kind's own class."""
     if kind == "integer":
         try:
             return pa.array(values, pa.int64())
@@ -113,7 +113,7 @@ def _array(values: Sequence[Any], kind: str, wanted: pa.DataType | None) -> pa.A
 
 
 def _unified(values: Sequence[Any], kind: str, parameter: int) -> list[Any]:
-    """Values of several classes, or of derived ones, as those of one."""
+    """Convert values of several or derived classes to the kind's own class."""
     convert: dict[str, Callable[[Any], Any]] = {
         "integer": int,
         "double": lambda v: _double(v, parameter),
@@ -126,7 +126,7 @@ def _unified(values: Sequence[Any], kind: str, parameter: int) -> list[Any]:
 
 
 def _double(value: float | Decimal, parameter: int) -> float:
-    """The value, unless digits would get lost that an INSERT of it alone keeps."""
+    """Convert a value to a float; refuse one that loses digits, which an INSERT of it alone would keep."""
     found = float(value)
     if type(value) is not float and math.isfinite(found):
         exact = int(found) == value if isinstance(value, int) else Decimal(repr(found)) == value
@@ -140,7 +140,7 @@ def _double(value: float | Decimal, parameter: int) -> float:
 
 
 def _decimals(values: Sequence[Decimal | None], wanted: pa.DataType | None) -> pa.Array:
-    """With the digits before and behind the point that the values need, or that are wanted and suffice."""
+    """Return an array of the wanted DECIMAL if it holds all values; else of the narrowest one that does."""
     if wanted is not None and pa.types.is_decimal128(wanted):
         with contextlib.suppress(pa.ArrowInvalid, TypeError):
             return pa.array(values, wanted)
@@ -161,7 +161,7 @@ def _decimals(values: Sequence[Decimal | None], wanted: pa.DataType | None) -> p
 
 
 def _timestamps(values: Sequence[dt.date | None], timezone: str) -> pa.Array:
-    """Clocks when no value has a zone, else instants; a date is its midnight."""
+    """Return TIMESTAMP_NTZ when no value has a zone, else instants; a date is its midnight."""
     moments = [v if v is None or isinstance(v, dt.datetime) else dt.datetime(v.year, v.month, v.day) for v in values]
     if all(m is None or m.tzinfo is None for m in moments):
         return pa.array(moments, pa.timestamp("us"))
@@ -170,6 +170,6 @@ def _timestamps(values: Sequence[dt.date | None], timezone: str) -> pa.Array:
 
 
 def _instant(moment: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
-    if moment.tzinfo is None:  # the first of two, and past a gap, as Spark has it
+    if moment.tzinfo is None:  # as in Spark: the first of two, and after a gap
         moment = moment.replace(tzinfo=zone, fold=0)
     return moment.astimezone(dt.UTC)

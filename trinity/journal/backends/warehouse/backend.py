@@ -1,4 +1,4 @@
-"""Trinity tables of a warehouse: each statement its own transaction, with the engine's conflict handling."""
+"""Trinity tables of a warehouse: each statement is its own transaction, with the engine's conflict handling."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class WarehouseBackend:
     """One session over a warehouse.
 
     Args:
-        warehouse: its folder.
-        loaded: a model of journalled tables that are Trinity tables: ``jdbcCatalog`` is their catalog.
+        warehouse: the warehouse's folder or URI.
+        loaded: a model whose journals are Trinity tables; ``jdbcCatalog`` is their catalog.
         options: further arguments of :func:`trinity.connect`.
 
     Raises:
@@ -57,7 +57,7 @@ class WarehouseBackend:
 
     @property
     def autocommit(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     @autocommit.setter
@@ -68,7 +68,7 @@ class WarehouseBackend:
     # -- the model --------------------------------------------------------------------------------------
 
     def _described(self) -> JournalModel:
-        """The model with the tables' columns; names in lower case, since Spark's match in any (M10)."""
+        """Add the tables' columns to the model; names in lower case, since Spark ignores case (M10)."""
         return JournalModel(
             tuple(self._described_table(t) for t in self._given.tables),
             self._given.default_schema.lower(),
@@ -112,7 +112,7 @@ class WarehouseBackend:
     # -- statements -------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[Any], txn: TransactionId | None = None) -> Result:
-        """Runs one statement; ``txn`` as of :meth:`trinity.Session.sql`. Raises TrinityError."""
+        """Run one statement; ``txn`` as of :meth:`trinity.Session.sql`. Raise TrinityError."""
         text = with_literals(sql, parameters)
         found = self._rewrite(text)
         if found.changes is not None:
@@ -123,10 +123,10 @@ class WarehouseBackend:
         return result
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]], txn: TransactionId | None = None) -> int:
-        """Runs a statement with many lists of parameters; an INSERT of one row of VALUES stores them in one commit.
+        """Run a statement with many lists of parameters; an INSERT of one row of VALUES stores them in one commit.
 
         Raises:
-            RowError: a list fails. Of such an INSERT nothing is stored then; of others what came before is.
+            RowError: a list fails. Such an INSERT then stores nothing; of other statements the lists before are stored.
             TrinityError: storing failed for another reason; INVALID_ARGUMENTS for a ``txn`` of several commits.
         """
         check_counts(rows, number(sql, self.dialect).count)
@@ -145,7 +145,7 @@ class WarehouseBackend:
         return one_by_one(self, sql, rows, txn)
 
     def _insert_many(self, batch: Batch, rows: Sequence[Sequence[Any]], txn: TransactionId | None) -> int | None:
-        """Stores the rows of an INSERT at once; None where it has to be run row by row."""
+        """Store the rows of an INSERT at once; None when it has to be run row by row."""
         named = exp.to_table(batch.target, dialect=self.dialect)
         journalled = Scopes(self._model, self.dialect).find(named)
         if journalled is None:
@@ -164,7 +164,7 @@ class WarehouseBackend:
         except TrinityError as error:
             if error.code not in ("TABLE_NOT_FOUND", "COLUMN_NOT_FOUND"):
                 raise
-            self._model = self._described()  # another connection may have made or changed the table
+            self._model = self._described()  # another connection may have created or changed the table
             return rewrite_merged(text, self._model)
 
     def _change(self, found: Merged, table: JournalTable, txn: TransactionId | None) -> Result:
@@ -175,13 +175,13 @@ class WarehouseBackend:
         return run_change(found, table, stored, txn)
 
     def explain(self, sql: str) -> list[str]:
-        """The statement that would be sent."""
+        """Return the statement that would be sent."""
         return [self._rewrite(sql).sql]
 
     # -- the catalog ------------------------------------------------------------------------------------
 
     def tables(self) -> list[tuple[str, str, str]]:
-        """(catalog.schema, name, kind)."""
+        """Return (catalog.schema, name, kind) of all tables."""
         self._model = self._described()
         found = [(t.schema, t.name, "JOURNALLED TABLE") for t in self._model.tables if t.columns]
         for catalog, connector in self.session.catalogs.items():
@@ -190,28 +190,28 @@ class WarehouseBackend:
         return sorted(found)
 
     def columns(self, table: str) -> list[tuple[str, str]]:
-        """(name, type) of a table's columns. Raises TABLE_NOT_FOUND."""
+        """Return (name, type) of a table's columns. Raise TABLE_NOT_FOUND."""
         found = self.session.sql(self._rewrite(f"SELECT * FROM {table}").sql)
         return [(f.name, f.dataType.simpleString()) for f in found.schema.fields]
 
     # -- transactions -----------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        """Nothing to do: statements commit themselves."""
+        """Do nothing: statements commit themselves."""
 
     def rollback(self) -> None:
-        """Raises NOT_SUPPORTED."""
+        """Raise NOT_SUPPORTED."""
         raise TrinityError("NOT_SUPPORTED", "On Trinity tables every statement is its own transaction; none is open.")
 
     def close(self) -> None:
-        """Releases the session."""
+        """Close the session."""
         self.session.close()
 
     def archive(self, table: str, retention: str | None) -> tuple[int, int]:
-        """Keeps the newest versions alone, from now on, and deletions for the retention: a duration.
+        """Drop all but the newest versions, and deletions older than the retention, a duration.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND; INVALID_ARGUMENTS without a retention, or for one that is no duration.
+            TrinityError: TABLE_NOT_FOUND; INVALID_ARGUMENTS for a missing or invalid retention.
         """
         found = Scopes(self._model, self.dialect).find(trees.table_named(table, self.dialect))
         stored = self._stored(found) if found is not None else None
@@ -235,7 +235,7 @@ def _row_versions(table: Table) -> int:
 
 
 def _check(table: JournalTable, properties: Mapping[str, str], types: Mapping[str, str], key: Sequence[str]) -> None:
-    """Raises CONFIGURATION_INVALID for a table that is no journal of this model."""
+    """Raise CONFIGURATION_INVALID for a table that is no journal of this model."""
     where = f"Model: schema '{table.schema}', table '{table.name}'"
     wanted = {"watermark-key": table.version, "tombstone-key": table.subsequent}
     for option, column in wanted.items():

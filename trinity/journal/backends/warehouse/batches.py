@@ -1,4 +1,4 @@
-"""Many rows of parameters into a Trinity table: Arrow data that is appended in the process, by one commit."""
+"""Many rows of parameters for a Trinity table: Arrow data, appended in the process by one commit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Rows:
 
     Attributes:
         batch: the statement.
-        table: where they go.
+        table: the table that takes them.
         targets: the columns that they fill, one for each value of the statement's row.
         values: the rows.
     """
@@ -50,14 +50,14 @@ class Rows:
     values: Sequence[Sequence[Any]]
 
     def stored(self, store: Callable[[pa.Table], int], check: Callable[[pa.Table], None]) -> int | None:
-        """Stores them all, or none.
+        """Store all rows, or none.
 
         Args:
-            store: stores data at once, or raises; gives the number of rows.
-            check: raises when some row of the data cannot be stored, and stores nothing.
+            store: stores data at once, or raises; returns the number of rows.
+            check: raises when a row of the data cannot be stored; stores nothing.
 
         Returns:
-            how many; None when the statement means something else as a query over rows, or fails without any.
+            the number of rows; None when a query over rows is not the same, or the statement fails without any row.
 
         Raises:
             RowError: a row cannot be stored.
@@ -79,7 +79,7 @@ class Rows:
             raise found from error
 
     def data(self, count: int) -> pa.Table:
-        """The first rows, a column for each target. Raises TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
+        """Return the first rows, a column for each target. Raise TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
         parameters = self._parameters(self.values[:count])
         if self._as_they_are(parameters):
             return self._in_process(parameters, count)
@@ -99,7 +99,7 @@ class Rows:
         ]
 
     def _as_they_are(self, parameters: Sequence[pa.Array]) -> bool:
-        """True when the columns take the parameters without Spark, as an INSERT would."""
+        """Return True when Spark is not needed: ingest stores the parameters as an INSERT would."""
         return all(
             item.default or (item.bare and _exact(parameters[item.first], column))
             for item, column in zip(self.batch.items, self.targets, strict=True)
@@ -115,7 +115,7 @@ class Rows:
         return pa.Table.from_arrays(arrays, names=[c.name for c in self.targets])
 
     def _by_spark(self, parameters: Sequence[pa.Array]) -> pa.Table:
-        """Rows as Spark evaluates the expressions, and what columns round of numbers and times (M6)."""
+        """Let Spark evaluate the expressions, and round numbers and times for their columns (M6)."""
         from trinity.engine.values.assignment import assigned_rows
         from trinity.sql.queries.query import run_query
         from trinity.syntax.parse import parse
@@ -141,7 +141,7 @@ class Rows:
 def append_rows(
     table: Table, batch: Batch, values: Sequence[Sequence[Any]], txn: TransactionId | None = None
 ) -> int | None:
-    """Appends rows to a table in one commit, unless its ``txn`` is recorded; see :meth:`Rows.stored`."""
+    """Append rows to a table in one commit, unless its ``txn`` is recorded; see :meth:`Rows.stored`."""
     definition = table.definition
 
     def store(data: pa.Table) -> int:
@@ -152,7 +152,7 @@ def append_rows(
 
 
 def _rows(table: Table, visible: Sequence[Column], batch: Batch, values: Sequence[Sequence[Any]]) -> Rows | None:
-    """The rows with the columns that they fill; None when the statement lists other columns or another number."""
+    """Return the rows with the columns that they fill; None when the statement's columns or their number are wrong."""
     known = {c.name.lower(): c for c in visible}
     targets = [known.get(c.name.lower()) for c in batch.columns] or list(visible)
     found = tuple(c for c in targets if c is not None)
@@ -162,7 +162,7 @@ def _rows(table: Table, visible: Sequence[Column], batch: Batch, values: Sequenc
 
 @contextmanager
 def rows_view(session: Session, data: pa.Table) -> Iterator[str]:
-    """A temporary view of Arrow data, while a statement needs it."""
+    """Register a temporary view of Arrow data within the context, and yield its name."""
     view = f"_trinity_rows_{uuid.uuid4().hex}"
     arrow_frame(session.spark, data).createOrReplaceTempView(view)
     try:
@@ -176,7 +176,7 @@ def _repeated(column: Column, defaults: Mapping[str, Any], count: int) -> pa.Arr
 
 
 def _exact(array: pa.Array, column: Column) -> bool:
-    """True when ingest and INSERT make the same of the values: neither refuses them for what the other would round."""
+    """Return True when ingest and INSERT store the same values: ingest refuses none that INSERT would round."""
     if pa.types.is_null(array.type):
         return True
     source, target = parse_type(type_text(array.type)), parse_type(column.type)
@@ -208,14 +208,14 @@ def insert_journalled(
     values: Sequence[Sequence[Any]],
     execute: Callable[[str], int],
 ) -> int | None:
-    """Inserts rows into a journalled table by one MERGE of its journal; see :meth:`Rows.stored`.
+    """Insert rows into a journalled table by one MERGE of its journal; see :meth:`Rows.stored`.
 
     Args:
-        journal: where its rows are.
+        journal: the table that stores its rows.
         table: the journalled table.
         batch: the statement.
         values: the rows.
-        execute: runs an INSERT and gives its count.
+        execute: runs an INSERT, and returns its count.
     """
     names = [c.name for c in table.visible]
     visible = [c for c in journal.definition.visible if c.name.lower() in names]
@@ -239,13 +239,13 @@ def insert_journalled(
 
 
 def _versioned(data: pa.Table, table: JournalTable) -> pa.Table:
-    """The rows as versions that can be stored."""
+    """Add a version to the rows, so that they can be checked as the journal's."""
     first = pa.scalar(0, pa.int64()).cast(arrow_type(table.version_column.type))
     return data.append_column(table.version, pa.repeat(first, data.num_rows))
 
 
 def _check_key(journal: Table, keys: pa.Table, table: JournalTable) -> None:
-    """Raises CONSTRAINT_VIOLATION for a key that is live, or that two rows have; NULLs are never equal."""
+    """Raise CONSTRAINT_VIOLATION for a key that is live, or that two rows have; NULLs are never equal."""
     seen: set[tuple[Any, ...]] = set()
     for values in zip(*(column.to_pylist() for column in keys.columns), strict=True):
         if values in seen and None not in values:

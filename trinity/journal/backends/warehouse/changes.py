@@ -1,4 +1,4 @@
-"""One change of a journal that Trinity stores: one commit, and the rows that it returns."""
+"""A change of a journal in a Trinity table: one commit, and the rows that it returns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _INSTANT: Final = re.compile(r'"(type|elementType|keyType|valueType)":"timestamp
 
 
 def described(rows: DataFrame) -> Result:
-    """The rows of a query, or the count of a change."""
+    """Return the rows of a query, or the count of a change."""
     if not rows.columns:
         return Result(None, iter(()), -1)
     if rows.columns[0] == _COUNT:
@@ -50,9 +50,9 @@ def _fetched(rows: DataFrame) -> Result:
 
 
 def _with_clocks(rows: DataFrame) -> DataFrame:
-    """The rows with their instants as clocks of the session's zone, in which naive parameters are taken.
+    """Return the rows with instants as datetimes without zone, in the session's zone, as parameters are read.
 
-    Pyspark by itself gives those of the process's zone.
+    PySpark would return them in the process's zone.
     """
     from trinity.spark_names import StructType
 
@@ -64,7 +64,7 @@ def _with_clocks(rows: DataFrame) -> DataFrame:
 
 
 def run_change(found: Merged, table: JournalTable, stored: Table, txn: TransactionId | None = None) -> Result:
-    """Runs a change.
+    """Run a change.
 
     Args:
         found: the rewritten statement.
@@ -73,11 +73,10 @@ def run_change(found: Merged, table: JournalTable, stored: Table, txn: Transacti
         txn: as of :meth:`trinity.Table.upsert`.
 
     Returns:
-        the count, or what RETURNING asks for, read from the rows that the commit has appended.
+        the count; or the rows of RETURNING, read from those that the commit has appended.
 
     Raises:
-        TrinityError: what :func:`trinity.sql.changing.dml.changed` raises; what RETURNING names is looked up before
-            anything is written.
+        TrinityError: as :func:`trinity.sql.changing.dml.changed`; errors of RETURNING come before anything is written.
     """
     text, tokens = only_one(found.sql)
     piece = dml.row_change(text, "spark", tokens)
@@ -96,7 +95,7 @@ def run_change(found: Merged, table: JournalTable, stored: Table, txn: Transacti
 
 @contextmanager
 def _versions(table: JournalTable, stored: Table, splits: SplitSource) -> Iterator[Sequence[TableHandle]]:
-    """The view of all stored versions, from which keys that come to life get theirs; the journal as it was pinned."""
+    """Register the view of all stored versions within the context; inserted keys need it. Yield the pinned journal."""
     spark = stored.session.spark
     row_versions(spark, splits).createOrReplaceTempView(table.versions_view)
     try:

@@ -1,4 +1,4 @@
-"""INSERT into a journal that Trinity stores: a MERGE, which refuses keys that are live or come twice (M4)."""
+"""INSERT into a journal in a Trinity table: a MERGE, which refuses live keys and keys given twice (M4)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ __all__ = ["insert", "inserting", "on_conflict"]
 
 _NEW: Final = "new"
 _PROPOSED: Final = "excluded"
-"""PostgreSQL's name for the row that ON CONFLICT has in hand."""
+"""PostgreSQL's name for the new row in ON CONFLICT."""
 _PLACE, _NTH = "_trinity_place", "_trinity_nth"
 
 
 def insert(node: exp.Insert, table: JournalTable) -> exp.Merge:
-    """INSERT without ON CONFLICT: matches nothing. Raises COLUMN_NOT_FOUND, CONSTRAINT_VIOLATION, NOT_SUPPORTED."""
+    """Rewrite INSERT without ON CONFLICT, as a MERGE ON FALSE.
+
+    Raises:
+        TrinityError: COLUMN_NOT_FOUND, CONSTRAINT_VIOLATION, DUPLICATE_COLUMN_NAME, SYNTAX_ERROR.
+    """
     columns = _columns(node, table)
     given = trees.derived(_query(node, columns, table), _NEW, [trees.identifier(c.name) for c in columns])
     when = exp.When(matched=False, then=_row(_NEW, columns, table))
@@ -30,10 +34,10 @@ def insert(node: exp.Insert, table: JournalTable) -> exp.Merge:
 
 
 def on_conflict(node: exp.Insert, table: JournalTable) -> tuple[exp.Merge, exp.Update | None]:
-    """INSERT … ON CONFLICT: rows whose key is free are inserted, for others the live row is updated or left.
+    """Rewrite INSERT … ON CONFLICT: rows with a free key are inserted; for others the live row is updated, or stays.
 
     Returns:
-        the MERGE, and what it does to live rows: SET, to which versions have to be added still; None for DO NOTHING.
+        the MERGE, and its UPDATE of live rows, still without version; None for DO NOTHING.
 
     Raises:
         TrinityError: as :func:`insert`; SYNTAX_ERROR, INVALID_ARGUMENTS for columns that are no key.
@@ -64,7 +68,7 @@ def on_conflict(node: exp.Insert, table: JournalTable) -> tuple[exp.Merge, exp.U
 
 
 def inserting(columns: Sequence[str], values: Sequence[exp.Expr]) -> exp.Insert:
-    """``INSERT (columns) VALUES (values)`` of a WHEN clause."""
+    """Return ``INSERT (columns) VALUES (values)`` of a WHEN clause."""
     return exp.Insert(
         this=exp.Tuple(expressions=[trees.column(c) for c in columns]), expression=exp.Tuple(expressions=list(values))
     )
@@ -76,7 +80,7 @@ def _target(node: exp.Insert) -> exp.Table:
 
 
 def _columns(node: exp.Insert, table: JournalTable) -> list[JournalColumn]:
-    """The columns that are filled, the key's among them."""
+    """Return the columns that are filled, the key's among them."""
     if not isinstance(node.this, exp.Schema):
         return list(table.visible)
     columns = [table.visible_column(trees.folded(c)) for c in node.this.expressions]
@@ -89,7 +93,7 @@ def _columns(node: exp.Insert, table: JournalTable) -> list[JournalColumn]:
 
 
 def _query(node: exp.Insert, columns: Sequence[JournalColumn], table: JournalTable) -> exp.Query:
-    """The rows as a query, DEFAULT spelled out."""
+    """Return the rows as a query, with the expression of each DEFAULT."""
     source = node.expression
     query = source.unnest() if isinstance(source, exp.Subquery) else source
     if isinstance(query, exp.Values):
@@ -106,14 +110,14 @@ def _query(node: exp.Insert, columns: Sequence[JournalColumn], table: JournalTab
 
 
 def _row(source: str, columns: Sequence[JournalColumn], table: JournalTable) -> exp.Insert:
-    """A new row with its version, which comes last."""
+    """Return a new row with its version, which is last."""
     version = after(table, newest_of(table, [trees.column(k, source) for k in table.key]))
     values = [*(trees.column(c.name, source) for c in columns), version]
     return inserting([*(c.name for c in columns), table.version], values)
 
 
 def _is_live(table: JournalTable, columns: tuple[str, ...]) -> exp.Exists:
-    """True when a live row has the proposed values of a unique key."""
+    """Return a condition that is true when a live row has the new row's values of a unique key."""
     same = trees.equal(columns, "other", _PROPOSED)
     return exp.Exists(this=trees.select([exp.Literal.number(1)], trees.journal(table, "other"), [same]))
 
@@ -121,7 +125,7 @@ def _is_live(table: JournalTable, columns: tuple[str, ...]) -> exp.Exists:
 def _proposed(
     query: exp.Query, columns: Sequence[JournalColumn], table: JournalTable, on: tuple[str, ...]
 ) -> exp.Subquery:
-    """The rows with all columns, and the place of each among those with the same values of ``on``."""
+    """Return the rows with all columns, each numbered among those with the same values of ``on``."""
     names = [c.name for c in columns]
     values = [
         trees.column(c.name, "given")
@@ -142,7 +146,7 @@ def _proposed(
 
 
 def _once(version: exp.Expr, twice: exp.Expr, table: JournalTable) -> exp.Expr:
-    """The version of a new row, or an error for a second one of its key."""
+    """Return the version of a new row, which fails for a second row of its key."""
     message = (
         f"MERGE_TARGET_ROW_MULTIPLE_MATCHES: INSERT INTO {table}: ON CONFLICT DO UPDATE would change a row a second "
         "time; give each key once."

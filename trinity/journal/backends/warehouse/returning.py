@@ -1,4 +1,4 @@
-"""RETURNING of a change in a journal that Trinity stores: a query over the rows that its commit has appended."""
+"""RETURNING of a change in a Trinity table's journal: a query over the rows that its commit has appended."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Returning:
     """RETURNING of one change.
 
     Attributes:
-        query: over the table's ``returned_view``.
-        rows: a condition: which appended rows that view has. A key that a row left has one that is not returned.
+        query: the query over the table's ``returned_view``.
+        rows: condition of the appended rows in that view, without the deletion of a key that a row left.
     """
 
     query: str
@@ -29,7 +29,7 @@ class Returning:
 
 
 def returning_of(tree: exp.DML, table: JournalTable, alias: exp.Identifier) -> Returning | None:
-    """The RETURNING of a statement whose references have been replaced already; None without one.
+    """Return the RETURNING of a statement, whose references have been replaced already; None without one.
 
     Args:
         tree: INSERT, UPDATE, DELETE or MERGE.

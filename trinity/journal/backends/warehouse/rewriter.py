@@ -1,7 +1,7 @@
-"""The rewriter for journals that Trinity stores.
+"""The rewriter for journals in Trinity tables.
 
-They are ``deduplicate`` tables whose watermark is the version and whose tombstone is the subsequent version. They are
-read merged already, and an append is an UPDATE or a MERGE of the journal itself.
+They are ``deduplicate`` tables, whose watermark is the version, and whose tombstone is the subsequent version. Their
+reads are merged, and an append is an UPDATE or a MERGE of the journal itself.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Merged:
     """A rewritten statement, as it is sent to Trinity.
 
     Attributes:
-        sql: the statement, in Spark's SQL; as it was written when it names no journalled table.
+        sql: the statement, in Spark's SQL; as written when it names no journalled table.
         changes: the journalled table that it changes.
-        fills: keys may come to life in that table, so its ``versions_view`` has to be there.
-        returning: what it returns of the rows that it has appended.
-        defines: the statement changes a definition.
+        fills: True when it may insert keys, which needs the table's ``versions_view``.
+        returning: its RETURNING, or None.
+        defines: True for DDL.
     """
 
     sql: str
@@ -48,7 +48,7 @@ class Merged:
 
 
 def rewrite_merged(sql: str, model: JournalModel) -> Merged:
-    """Rewrites one statement without parameters.
+    """Rewrite one statement without parameters.
 
     Raises:
         TrinityError: as :func:`trinity.journal.rewrite.rewrite`.
@@ -120,7 +120,7 @@ def _insert(node: exp.Insert, table: JournalTable, alias: exp.Identifier) -> exp
 
 
 def _set_version(node: exp.Update, table: JournalTable, alias: exp.Identifier) -> bool:
-    """Adds the next version to SET; whether a key column is SET, so that rows may come to keys with a history."""
+    """Add the next version to SET; return True when SET has a key column, so that rows may get a key with history."""
     values = assignments(_bare(node.expressions, alias), table, "spark")
     own = trees.column(table.version, alias)
     moves = bool(values.keys() & set(table.key))
@@ -134,7 +134,7 @@ def _set_version(node: exp.Update, table: JournalTable, alias: exp.Identifier) -
 
 
 def _bare(nodes: Sequence[exp.Expr], alias: exp.Identifier) -> list[exp.Expr]:
-    """Assignments as the standard has them: Spark allows ``SET t.column = value`` as well."""
+    """Return assignments with bare columns, as in the standard: Spark allows ``SET t.column = value`` as well."""
     found = [n.copy() for n in nodes]
     for node in found:
         column = node.this if isinstance(node, exp.EQ) else None
@@ -154,7 +154,7 @@ def _deleting(table: JournalTable, alias: exp.Identifier) -> list[exp.Expr]:
 
 
 def _delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier) -> exp.Update:
-    """DELETE as an UPDATE of both version columns; USING becomes EXISTS, since a row may meet several others."""
+    """Turn DELETE into an UPDATE of both version columns; USING becomes EXISTS, as several rows may match one."""
     where = node.args.get("where")
     condition = where.this if where is not None else None
     using = node.args.get("using") or []
@@ -172,7 +172,7 @@ def _delete(node: exp.Delete, table: JournalTable, alias: exp.Identifier) -> exp
 
 
 def _merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier) -> None:
-    """Adds versions to each clause; DELETE becomes an UPDATE of both version columns."""
+    """Add versions to each clause; DELETE becomes an UPDATE of both version columns."""
     for when in node.args["whens"].expressions:
         then = when.args["then"]
         if isinstance(then, exp.Update):
@@ -185,7 +185,7 @@ def _merge(node: exp.Merge, table: JournalTable, alias: exp.Identifier) -> None:
 
 
 def _spell_star(then: exp.Update, table: JournalTable, node: exp.Merge, alias: exp.Identifier) -> None:
-    """``UPDATE SET *``: all columns, from those of the source; a key that ON equates stays."""
+    """Expand ``UPDATE SET *`` to all columns, with the source's values; a key that ON equates stays."""
     if not isinstance(then.expressions[0], exp.Star):
         return
     stays = set(table.key) if key_of_source(node.args["on"], table, alias) is not None else set()

@@ -1,4 +1,4 @@
-"""Versions of journals that Trinity stores: what an append gets, as Spark's SQL."""
+"""Versions of appends to journals in Trinity tables, as Spark's SQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["after", "newest_of"]
 
 
 def after(table: JournalTable, newest: exp.Expr) -> exp.Expr:
-    """The version after this one; NULL counts as none."""
+    """Return the version after this one; the first one after NULL."""
     if table.version_type == "BIGINT":
         known = exp.Coalesce(this=newest, expressions=[exp.Literal.number(0)])
         return exp.Add(this=known, expression=exp.Literal.number(1))
@@ -22,7 +22,7 @@ def after(table: JournalTable, newest: exp.Expr) -> exp.Expr:
 
 
 def newest_of(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
-    """The newest stored version of a key, deleted or not."""
+    """Return the newest stored version of a key, deleted or not."""
     same = [exp.EQ(this=trees.column(k, "v"), expression=e.copy()) for k, e in zip(table.key, key, strict=True)]
     source = exp.Table(this=trees.identifier(table.versions_view), alias=exp.TableAlias(this=trees.identifier("v")))
     return exp.Subquery(this=trees.select([exp.Max(this=trees.column(table.version, "v"))], source, same))
