@@ -1,4 +1,4 @@
-"""The place where Spark looks for ``format("trinity")``: it imports the modules ``pyspark_*`` that are installed."""
+"""The data source of ``format("trinity")``: Spark imports all installed modules ``pyspark_*`` to find it."""
 
 from trinity.datasource.source import TrinityDataSource as DefaultSource
 

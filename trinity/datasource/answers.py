@@ -1,4 +1,4 @@
-"""Answers of the driver's process about tables: their columns, how far they are, the files of a batch."""
+"""Answers of the driver's process about tables: their columns, their newest offsets, the files of a batch."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ __all__ = ["Tables", "answer"]
 
 
 class Aside(Protocol):
-    """The external tables of a session, as the data source sees them."""
+    """The external tables of a session, as the data source uses them."""
 
     def aside(self, name: TableName) -> str | None:
-        """A folder for what is kept about a table that is not Trinity's."""
+        """Return the folder for files about an external table, or None."""
         ...
 
 
 class Tables(Protocol):
-    """A session, as the data source sees it."""
+    """A session, as the data source uses it."""
 
     @property
     def external(self) -> Aside:
@@ -50,20 +50,21 @@ class Tables(Protocol):
         ...
 
     def table(self, name: str) -> Target:
-        """The table of a name, as :meth:`trinity.Session.table`."""
+        """Return the table of a name, as :meth:`trinity.Session.table`."""
         ...
 
 
 def answer(sessions: Callable[[], Sequence[Tables]], question: Mapping[str, Any]) -> Any:
-    """The answer to a question, as JSON.
+    """Answer a question, as JSON.
 
     Args:
-        sessions: gives the open ones, the newest first.
-        question: ``ask`` what, about which ``table``, and what else that needs.
+        sessions: returns the open sessions, the newest first.
+        question: ``ask``, the kind of question; ``table``, the table's name; and further fields of that kind.
 
     Raises:
-        TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND; INVALID_ARGUMENTS where the name means
-            different tables in different sessions; what answering raises.
+        TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND; CONFIGURATION_INVALID without an open
+            session; INVALID_ARGUMENTS where the name means different tables in different sessions; and the errors of
+            the kind of question.
     """
     session, table = _found(sessions, question["table"])
     if question["ask"] in _OF_FILES:
@@ -77,7 +78,7 @@ def _found(sessions: Callable[[], Sequence[Tables]], name: str) -> tuple[Tables,
     found, missing = _looked_up(sessions(), name)
     if len(found) > 1:
         found, missing = {}, None
-        gc.collect()  # of sessions that were never closed and are used no more
+        gc.collect()  # removes sessions that are not used any more, and were never closed
         found, missing = _looked_up(sessions(), name)
     if len(found) > 1:
         raise TrinityError(
@@ -94,7 +95,7 @@ def _found(sessions: Callable[[], Sequence[Tables]], name: str) -> tuple[Tables,
 
 
 def _looked_up(sessions: Sequence[Tables], name: str) -> tuple[dict[str, tuple[Tables, Target]], TrinityError | None]:
-    """The tables of a name by their places, and the error of a session that has none."""
+    """Return the tables of a name by their locations, and the error of a session that has none."""
     found: dict[str, tuple[Tables, Target]] = {}
     missing: TrinityError | None = None
     for session in sessions:
@@ -107,7 +108,7 @@ def _looked_up(sessions: Sequence[Tables], name: str) -> tuple[dict[str, tuple[T
 
 
 def _columns(table: Target, question: Mapping[str, Any]) -> Any:
-    """The columns of a version, or of the newest, and which that is."""
+    """Return the columns of a version, or of the newest one, and the version."""
     at = question["at"]
     splits = table.splits(version_at(table, at) if isinstance(at, str) else at)
     check_names(table, splits.definition)
@@ -125,7 +126,7 @@ def _milliseconds(table: Target, question: Mapping[str, Any]) -> int:
 
 
 def _offset(table: Target, question: Mapping[str, Any]) -> Any:
-    """The newest offset that a stream can come to from where it is."""
+    """Return the newest offset that a stream can reach from its present one."""
     start = Offset.from_dict(question["start"])
     splits = table.splits()
     _check_id(table, splits.definition, start)
@@ -134,7 +135,7 @@ def _offset(table: Target, question: Mapping[str, Any]) -> Any:
         return start.to_dict()
     most = question["most"]
     all_now = (most is not None or not question["begun"]) and reads_all_now(table.session.spark)
-    if all_now and not question["begun"]:  # Spark asks before it says where the checkpoint is
+    if all_now and not question["begun"]:  # Spark asks before it gives the checkpoint's offset
         behind = [HistoryEntry(splits.version, splits.timestamp_ms, "", commit=splits.commit)]
     else:
         behind = commits_behind(str(table.name), _history(table), start)[: None if all_now else most]
@@ -144,12 +145,12 @@ def _offset(table: Target, question: Mapping[str, Any]) -> Any:
 
 
 def _alike(table: Target, behind: list[HistoryEntry], question: Mapping[str, Any]) -> list[HistoryEntry]:
-    """The commits up to the first behind which the columns are other than the stream's.
+    """Return the commits before the first one with other columns than the stream's.
 
-    Older versions than that of its columns are read in these, whatever they had.
+    Versions that are not newer than the one of the stream's columns are read with these, whatever columns they had.
 
     Raises:
-        TrinityError: NOT_SUPPORTED where that is the first one of all.
+        TrinityError: NOT_SUPPORTED when the first commit has other columns.
     """
 
     def differ(entry: HistoryEntry) -> list[str]:
@@ -173,7 +174,7 @@ def _alike(table: Target, behind: list[HistoryEntry], question: Mapping[str, Any
 
 
 def _batch(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
-    """The files of a micro-batch, made now where they are not there yet."""
+    """Return the files of a micro-batch; write those that do not exist yet."""
     start, end = Offset.from_dict(question["start"]), Offset.from_dict(question["end"])
     definition = table.definition
     for offset in (start, end):
@@ -181,13 +182,13 @@ def _batch(table: Target, place: str | None, question: Mapping[str, Any]) -> Any
     history = _history(table)
     found = batch(str(table.name), history, start, end)
     if found.rows is not None and changelog_producer(definition.properties) is ChangelogProducer.FULL_COMPACTION:
-        # the changes that follow are those since then (C6)
+        # the changes of later batches begin after that version (C6)
         found = replace(found, rows=round_before(table, history, found.rows.version))
     return _files(table, place, history, found)
 
 
 def _read(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
-    """The files of the rows of a version; or, with where they begin, of the changes up to it."""
+    """Return the files of the rows of a version; or, if ``start`` is given, of the changes from it to that version."""
     start, end, history = question["start"], question["end"], _history(table)
     if start is None:
         rows = next((entry for entry in history if entry.version == end), None)
@@ -200,7 +201,7 @@ def _read(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
 
 def _files(table: Target, place: str | None, history: list[HistoryEntry], found: Batch) -> list[dict[str, Any]]:
     parts: list[tuple[HistoryEntry, KeptChanges]] = []
-    if place is not None:  # of a table that nobody vacuums
+    if place is not None:  # an external table's, which no vacuum removes
         prune(table, history, int(time.time() * 1000) - _KEPT_MS, place)
     if found.rows is not None:
         parts.append((found.rows, stored_rows(table, found.rows, place)))
@@ -223,7 +224,7 @@ def _files(table: Target, place: str | None, history: list[HistoryEntry], found:
 
 
 def _store(file: str) -> str | None:
-    """The way to a file's bucket, for the workers; None on a disk."""
+    """Return how workers reach a file's bucket; None on a disk."""
     location = Location.of(file)
     return None if location.on_disk else to_learn(location)
 
@@ -250,6 +251,6 @@ _OF_FILES: Final[Mapping[str, Callable[[Target, str | None, Mapping[str, Any]], 
     "batch": _batch,
     "read": _read,
 }
-"""Answers with files, which need a folder for those of a table that is not Trinity's."""
+"""Answers with files, which need a folder for those of an external table."""
 _KEPT_MS: Final = 7 * 24 * 3600 * 1000
-"""Milliseconds for which files stay there that no version needs."""
+"""Milliseconds for which files in that folder stay that no version needs."""

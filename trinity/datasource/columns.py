@@ -1,4 +1,4 @@
-"""Columns of a table and of a stream of it: how they are told to each other, and whether they are still alike."""
+"""Columns of a table and of a stream of it: as JSON between processes, and compared with each other."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ __all__ = ["as_json", "columns_of", "differences", "shown_columns"]
 
 
 def as_json(columns: Iterable[Column]) -> list[dict[str, Any]]:
-    """Columns as JSON: name, type and field id, which tell them from others."""
+    """Return columns as JSON: name, type and field id, which identify them."""
     return [{"name": column.name, "type": column.type, "field_id": column.field_id} for column in columns]
 
 
 def columns_of(found: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """The columns that :func:`as_json` told."""
+    """Return the columns that :func:`as_json` wrote."""
     return tuple(Column(**column) for column in found)
 
 
 def shown_columns(table: str, columns: Sequence[Column], schema: StructType) -> list[Column]:
-    """The columns that a DataFrame's are made of.
+    """Return the table's columns for a DataFrame's schema.
 
     Args:
         table: the table's name, for messages.
         columns: its columns.
-        schema: the DataFrame's.
+        schema: the DataFrame's schema.
 
     Raises:
-        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH for a schema of the caller's that does not fit.
+        TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH for a caller's schema that does not fit.
     """
     known = {column.name.lower(): column for column in (*CHANGE_COLUMNS, *columns)}
     found = []
@@ -55,12 +55,12 @@ def shown_columns(table: str, columns: Sequence[Column], schema: StructType) -> 
 
 
 def differences(old: Iterable[Column], new: Iterable[Column], *, chosen: bool) -> list[str]:
-    """The differences between columns, for a message; none where a stream may go on.
+    """Return the differences between columns, for a message; empty when a stream may go on.
 
     Args:
         old: the stream's columns.
-        new: the table's.
-        chosen: True where new columns are none, as the stream's were chosen.
+        new: the table's columns.
+        chosen: True when the caller chose the stream's columns: then added columns are no difference.
     """
     before, after = ({column.identity: column for column in columns} for columns in (old, new))
     gone = [f"'{column.name}' was dropped" for key, column in before.items() if key not in after]

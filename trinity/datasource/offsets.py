@@ -1,7 +1,7 @@
-"""Offsets of a stream of changes, and the commits that lie between two of them. Pure: no Spark, no files.
+"""Offsets of a stream of changes, and the commits between two of them. Pure: no Spark, no files.
 
-An offset is JSON in Spark's checkpoint. A new stream begins at a symbol and not at a version: Spark asks for it again
-when the first batch is repeated, and what the batch has must not depend on when it was asked.
+An offset is JSON in Spark's checkpoint. A new stream begins at a symbolic offset and not at a version: Spark asks for
+it again when the first batch is repeated, and the batch must not depend on the time of that call.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _REMEDY: Final = "Begin a new checkpoint: without startingVersion it starts with
 
 @dataclass(frozen=True)
 class Offset:
-    """A place in a table's history: what is before it, a stream has read; or where one begins.
+    """A place in a table's history up to which a stream has read; or the place where a new stream begins.
 
     Attributes:
-        version: the newest version that it has read; of a beginning at a version the first that it is to read.
-        table: the id of the table, which tells it from others that have had the name; empty where there is none.
-        begins: ``rows`` for the table's rows and then what changes, ``latest`` for what changes from now on,
-            ``version``, ``timestamp``; None once something was read.
+        version: the newest version that was read; of a beginning at a version, the first one to read.
+        table: the id of the table, which other tables of its name do not have; empty where there is none.
+        begins: ``rows`` for the table's rows and then its changes, ``latest`` for changes from now on, ``version`` and
+            ``timestamp`` for changes from there; None once something was read.
         timestamp_ms: of a beginning at a time, milliseconds since the epoch.
         commit: as of :class:`Reached`; empty in the checkpoints of older releases too.
     """
@@ -43,16 +43,16 @@ class Offset:
 
     @classmethod
     def behind(cls, found: HistoryEntry, table: str) -> Offset:
-        """Return the offset behind a commit of the table with an id."""
+        """Return the offset after a commit of the table with this id."""
         return cls(found.version, table, commit=Reached.of(found).commit)
 
     def check(self, name: str, found: HistoryEntry | SplitSource) -> None:
-        """Check that the commit of this version is the one that the stream has read. Raises INVALID_ARGUMENTS."""
+        """Check that the commit of this version is the one that the stream has read. Raise INVALID_ARGUMENTS."""
         if self.begins is None and self.version is not None:
             Reached(self.version, self.commit).check(name, found, "the stream", _REMEDY)
 
     def to_dict(self) -> dict[str, Any]:
-        """The offset as JSON. Spark compares its text, so that the order of its fields is always the same."""
+        """Return the offset as JSON. Spark compares its text, so the order of its fields is always the same."""
         fields = (
             ("begins", self.begins),
             ("version", self.version),
@@ -63,7 +63,7 @@ class Offset:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Offset:
-        """The offset that :meth:`to_dict` gave. Raises INVALID_ARGUMENTS for what is none."""
+        """Return the offset that :meth:`to_dict` wrote. Raise INVALID_ARGUMENTS for anything else."""
         version, begins, at = data.get("version"), data.get("begins"), data.get("timestamp_ms")
         fits = all(value is None or type(value) is int for value in (version, at))
         needed = {"version": version, "timestamp": at, None: version}.get(begins, 0)
@@ -79,8 +79,8 @@ class Batch:
     """The rows and changes between two offsets.
 
     Attributes:
-        rows: the commit whose rows a new stream begins with.
-        changes: the commits whose changes come, in their order.
+        rows: the commit with whose rows a new stream begins.
+        changes: the commits whose changes follow, in their order.
     """
 
     rows: HistoryEntry | None = None
@@ -88,17 +88,17 @@ class Batch:
 
 
 def batch(name: str, history: Sequence[HistoryEntry], start: Offset, end: Offset) -> Batch:
-    """The content of a batch: the same whenever it is asked for, as long as it can be read.
+    """Return the content of a batch, which is always the same as long as it can be read.
 
     Args:
         name: the table's, for messages.
         history: the readable commits, oldest first.
-        start: where the batch before it ended.
-        end: where it ends itself.
+        start: the end of the batch before.
+        end: the end of this batch.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for versions that were vacuumed, naming the oldest readable one, or that the
-            table has never had, or has lost as it was put back to an earlier state.
+        TrinityError: INVALID_ARGUMENTS for versions that were vacuumed, naming the oldest readable one; that the
+            table has never had; or that it lost when it was restored to an earlier one.
     """
     if start == end or start.begins == "latest":
         return Batch()
@@ -112,7 +112,7 @@ def batch(name: str, history: Sequence[HistoryEntry], start: Offset, end: Offset
 
 
 def commits_behind(name: str, history: Sequence[HistoryEntry], start: Offset) -> list[HistoryEntry]:
-    """The commits whose changes are still to come; of a stream that begins with the rows, or later ones, the newest.
+    """Return the commits whose changes are still to be read; for the beginnings ``rows`` and ``latest`` the newest.
 
     Arguments and errors as for :func:`batch`.
     """

@@ -1,4 +1,4 @@
-"""Options of the data source, as ``spark.readStream.option`` and ``spark.read.option`` take them."""
+"""Options of the data source, for ``spark.readStream.option`` and ``spark.read.option``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _APART: Final = (
     ("startingTimestamp", "versionAsOf"),
     ("startingTimestamp", "timestampAsOf"),
 )
-"""Options of which one is given at most."""
+"""Pairs of options that exclude each other."""
 
 Moment = int | str
 """A version, or a time as ISO text."""
@@ -31,18 +31,18 @@ Moment = int | str
 
 @dataclass(frozen=True)
 class Options:
-    """The table, and what is read of it.
+    """The options: the table, and what is read of it.
 
     Attributes:
         table: the table's name, as :meth:`trinity.Session.table` takes it.
-        start: the first version, or time, whose changes are read; ``latest`` for what changes from now on; None for the
+        start: the first version, or time, whose changes are read; ``latest`` for changes from now on; None for the
             rows.
-        end: the last one of a batch; None for the newest.
+        end: the last version, or time, of a batch's changes; None for the newest.
         at: the version, or time, whose rows a batch reads; None for the newest.
-        most: versions of one micro-batch; None for all that there are.
-        follow: True to go on with the columns that a stream has when those of its table change.
-        changes: False to leave out the columns that tell what changed.
-        given: names of the options, as they are written here.
+        most: most versions of one micro-batch; None for all.
+        follow: True to go on with the stream's columns when the table's change.
+        changes: False to leave out the change columns.
+        given: names of the given options, in canonical spelling.
     """
 
     table: str
@@ -56,11 +56,11 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Options:
-        """The options that were given, in any case.
+        """Parse the given options, whose names ignore case.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for an unknown one, a value that is none, two that exclude each other, and
-                where the table is missing.
+            TrinityError: INVALID_ARGUMENTS for an unknown option, an invalid value, two options that exclude each
+                other, and a missing table.
         """
         values = {_known(name): value.strip() for name, value in given.items()}
         if not values.get("table"):
@@ -82,11 +82,11 @@ class Options:
         )
 
     def for_stream(self) -> Options:
-        """The same. Raises INVALID_ARGUMENTS for an option that only a batch has."""
+        """Return these options. Raise INVALID_ARGUMENTS for an option that only a batch has."""
         return self._only(_BATCH, "spark.readStream has no option {}; it is one of spark.read.")
 
     def for_batch(self) -> Options:
-        """The same. Raises INVALID_ARGUMENTS for an option that only a stream has, or that needs another."""
+        """Return these options. Raise INVALID_ARGUMENTS for an option that only a stream has, or that needs another."""
         if self.start == "latest":
             raise TrinityError("INVALID_ARGUMENTS", "startingVersion=latest: a batch has no changes yet to come.")
         if self.end is not None and self.start is None:
@@ -102,10 +102,10 @@ class Options:
         return self
 
     def beginning(self, milliseconds: Callable[[str], int]) -> Offset:
-        """The offset at which a new stream begins.
+        """Return the offset at which a new stream begins.
 
         Args:
-            milliseconds: since the epoch, of a time as ISO text.
+            milliseconds: converts a time as ISO text to milliseconds since the epoch.
         """
         if self.start is None:
             return Offset(begins="rows")

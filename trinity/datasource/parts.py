@@ -1,4 +1,4 @@
-"""Parts of a batch: files, and the columns that tell what changed. Light, as planning processes live for a moment."""
+"""Parts of a batch: files, and the change columns. Few imports, since planning processes are short-lived."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CHANGE_COLUMNS: Final = (
     Column("_commit_version", "bigint"),
     Column("_commit_timestamp", "timestamp"),
 )
-"""The columns that a row of changes has behind the table's columns, named as in :meth:`trinity.Table.changes`."""
+"""The change columns, which follow the table's columns, named as in :meth:`trinity.Table.changes`."""
 _AT_ONCE: Final = 16 * 1024 * 1024
-"""Bytes of small files that one task reads."""
+"""Most bytes of small files that one task reads."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class SourceFile:
         path: its path.
         bytes: its size.
         columns: the table's columns in it.
-        version: the version that all its rows belong to.
-        timestamp_ms: when that was committed, milliseconds since the epoch.
-        rows: True for rows of the version, which count as inserted; False for changes, each of which says what it is.
+        version: the version of all its rows.
+        timestamp_ms: when the version was committed, in milliseconds since the epoch.
+        rows: True for rows of the version, which count as inserted; False for changes, each with its type.
         store: how the file's bucket is reached, for :func:`~trinity.storage.learn_options`; None on a disk. Workers
-            that read a source have nothing of the environment that Spark gives to those of functions.
+            that read a data source lack the environment that Spark gives to those of functions.
     """
 
     path: str
@@ -45,7 +45,7 @@ class SourceFile:
 
 
 def grouped(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
-    """The files of each task, in their order: large ones by themselves, small ones together."""
+    """Return the files of each task, in their order: large files alone, small ones together."""
     found: list[list[SourceFile]] = []
     room = 0
     for file in files:

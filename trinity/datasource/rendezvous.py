@@ -1,7 +1,7 @@
-"""The meeting of Spark's planning processes with the driver's process, over a socket that only its user can open.
+"""The connection of Spark's planning processes with the driver's process: a socket that only its user can open.
 
-The socket is in a folder that nobody else may enter (mode 0700). A link in a folder of Spark's own, which Spark names
-to every process that it starts, says where. What goes over it is JSON: a line with a question, and one with its answer.
+The socket is in a folder that only its user can enter (mode 0700). Spark gives its local folders to every process that
+it starts; a link in one of them points to the socket. Messages are JSON: a line with a question, one with its answer.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["ask", "offer", "withdraw"]
 
 _LINK: Final = "trinity-driver-"
-"""Beginning of the link's name; the id of the driver's process follows."""
+"""Prefix of the link's name, before the id of the driver's process."""
 _FOLDERS: Final = "SPARK_LOCAL_DIRS"
-"""The variable in which Spark names its folders to the processes that it starts, with commas between."""
+"""The environment variable with Spark's local folders, separated by commas, in the processes that it starts."""
 _log: Final = logger(__name__)
 
 
@@ -53,7 +53,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """A thread for each connection; none of them keeps the process from its end."""
+    """A server with a daemon thread for each connection: none keeps the process from ending."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -66,15 +66,16 @@ _lock: Final = threading.Lock()
 _sessions: Final[list[weakref.ref[Tables]]] = []
 """The open sessions of this process, the newest last."""
 _place: Path | None = None
-"""The socket of this process, once there is one."""
+"""The socket of this process; None before the first session."""
 _linked: Final[set[str]] = set()
-"""The Spark applications that have been told of it."""
+"""The Spark applications that have a link to it."""
 
 
 def offer(session: Tables) -> None:
-    """Has the data source find the tables of a session, until that is withdrawn or forgotten.
+    """Let the data source find the tables of a session, until it is withdrawn or garbage-collected.
 
-    The Spark of this process is told of it, if there is one; a session whose Spark cannot be told works without.
+    The Spark of this process, if there is one, gets a link to the socket. Where that fails the session works without
+    the data source.
     """
     context = running_context()
     with _lock:
@@ -90,7 +91,7 @@ def offer(session: Tables) -> None:
 
 
 def withdraw(session: Tables) -> None:
-    """Has the data source find the tables of a session no longer."""
+    """Hide the tables of a session from the data source."""
     with _lock:
         _forget(session)
 
@@ -108,7 +109,7 @@ def _open_sessions() -> list[Tables]:
 def _socket() -> Path:
     global _place
     if _place is None:
-        folder = tempfile.mkdtemp(prefix="trinity-")  # for its owner alone, and short enough for a socket's name
+        folder = tempfile.mkdtemp(prefix="trinity-")  # only its owner can enter it; short enough for a socket's name
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         server = _Server(f"{folder}/socket", _Handler)
         threading.Thread(target=server.serve_forever, name="trinity data source", daemon=True).start()
@@ -119,24 +120,25 @@ def _socket() -> Path:
 def _link(jvm: Any, place: Path) -> None:
     folder = str(jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager().localDirsString()[0])
     link = Path(folder, f"{_LINK}{os.getpid()}")
-    link.unlink(missing_ok=True)  # of a process that is gone, and had this one's id
+    link.unlink(missing_ok=True)  # of an ended process with the same id
     link.symlink_to(place)
 
 
 def ask(question: Mapping[str, Any]) -> Any:
-    """The answer of the driver's process, to one that Spark has started for it.
+    """Ask the driver's process, from a process that its Spark has started, and return the answer.
 
-    Where several processes share one Spark, it is that of the first that knows the table.
+    If several processes share one Spark, the first one that has the table answers.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID where no process with a session is found; what answering raises there.
+        TrinityError: CONFIGURATION_INVALID when no process with a session is found; and as
+            :func:`trinity.datasource.answers.answer`.
     """
     unknown: TrinityError | None = None
     for place in _places():
         try:
             found = _asked(place, json.dumps(question).encode() + b"\n")
         except (ConnectionError, FileNotFoundError):
-            continue  # of a process that is gone
+            continue  # the process has ended
         if "error" not in found:
             return found["answer"]
         error = TrinityError(found["error"]["code"], found["error"]["message"])
@@ -163,7 +165,7 @@ def _asked(place: str, question: bytes) -> dict[str, Any]:
 
 
 def _places() -> Iterator[str]:
-    """The sockets of this user's processes, by their links."""
+    """Yield the sockets of this user's processes, found by their links."""
     for folder in filter(None, os.environ.get(_FOLDERS, "").split(",")):
         for link in sorted(Path(folder).glob(f"{_LINK}*")):
             if link.lstat().st_uid == os.getuid():

@@ -1,4 +1,4 @@
-"""Files of changes as pages of Arrow, in the columns of a stream. Runs in Spark's Python workers."""
+"""Files of changes as Arrow pages with the columns of a stream. Runs in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["pages"]
 
 
 def pages(files: Iterable[SourceFile], columns: Sequence[Column], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of files.
+    """Yield the rows of files.
 
     Args:
         files: the files.
-        columns: the stream's, those of :data:`CHANGE_COLUMNS` among them.
-        schema: a field for each of them.
+        columns: the stream's columns, those of :data:`CHANGE_COLUMNS` among them.
+        schema: a field for each column.
 
     Raises:
-        TrinityError: BAD_DATA for a file that is gone; NUMERIC_VALUE_OUT_OF_RANGE for a value of a column that has
-            become wider than the stream's.
+        TrinityError: BAD_DATA for a missing file; NUMERIC_VALUE_OUT_OF_RANGE for a value of a column that has become
+            wider than the stream's.
     """
     for file in files:
         if file.store is not None:

@@ -1,4 +1,4 @@
-"""The data source itself, in pyspark's words. Spark calls it in processes of its own."""
+"""The data source, with PySpark's interface. Spark calls it in separate processes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["TrinityDataSource"]
 
 _PAUSE_S: Final = 0.2
-"""Seconds between two looks at a table that has nothing new: Spark itself would look a hundred times a second."""
+"""Seconds between two checks of an unchanged table: Spark itself would check a hundred times a second."""
 
 
 class TrinityDataSource(DataSource):
-    """Tables of Trinity's, by name."""
+    """The data source of Trinity tables, which are given by name."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
@@ -36,23 +36,23 @@ class TrinityDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "trinity"
 
     def schema(self) -> StructType:
-        """The table's columns, and those that tell what changed."""
+        """Return the table's columns and the change columns."""
         from trinity.spark_names import StructType
 
         self._inferred = found = self._table()
         return StructType.fromJson(found["schema"])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The reader of a batch."""
+        """Return the reader of a batch."""
         found = self._inferred or self._table()
         return _BatchReader(self._given.for_batch(), found["version"], _Files(found, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - pyspark's name
-        """The reader of a stream."""
+        """Return the reader of a stream."""
         found = self._inferred or self._table()
         return _StreamReader(self._given.for_stream(), found["version"], _Files(found, schema, self._inferred is None))
 
@@ -73,12 +73,12 @@ class _Part(InputPartition):
 
 
 class _Files:
-    """Reads the files of parts, in the columns of a DataFrame.
+    """Reads the files of parts, with the columns of a DataFrame.
 
     Args:
         found: the table's columns.
-        schema: the DataFrame's.
-        chosen: whether the caller chose these, so that further ones of the table are not missed.
+        schema: the DataFrame's schema.
+        chosen: True when the caller chose the schema: then further columns of the table do not matter.
     """
 
     def __init__(self, found: Mapping[str, Any], schema: StructType, chosen: bool = False) -> None:
@@ -87,16 +87,16 @@ class _Files:
         self._schema = schema
 
     def read(self, part: _Part) -> Iterator[pa.RecordBatch]:
-        """The rows of a part."""
+        """Return the rows of a part."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        from trinity.datasource.rows import pages  # in workers: a planning process has no use for it
+        from trinity.datasource.rows import pages  # only workers need it
 
         return translated(pages(part.files, self.columns, to_arrow_schema(self._schema)))
 
 
 class _BatchReader(DataSourceReader):
-    """Reads the rows of a version, or the changes of some."""
+    """Reads the rows of a version, or the changes of several."""
 
     def __init__(self, options: Options, version: int, files: _Files) -> None:
         self._options = options
@@ -104,12 +104,12 @@ class _BatchReader(DataSourceReader):
         self._files = files
 
     def partitions(self) -> list[InputPartition]:
-        """The parts, whose files are made now if they are not there."""
+        """Return the parts; files that do not exist yet are written."""
         question = {"ask": "read", "table": self._options.table, "start": self._options.start, "end": self._version}
         return _parts(ask(question))
 
     def read(self, partition: _Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """The rows of a part; there may be none at all."""
+        """Return the rows of a part; Spark passes None when there are no parts."""
         return self._files.read(partition) if partition is not None else iter(())
 
 
@@ -124,14 +124,14 @@ class _StreamReader(DataSourceStreamReader):
         self._looked = 0.0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
-        """The offset at which a new stream begins."""
+        """Return the offset at which a new stream begins."""
         return self._options.beginning(self._milliseconds).to_dict()
 
     def _milliseconds(self, timestamp: str) -> int:
         return int(ask({"ask": "milliseconds", "table": self._options.table, "timestamp": timestamp}))
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
-        """The newest offset that it can come to."""
+        """Return the newest offset that the stream can reach."""
         at = (self._at or self._options.beginning(self._milliseconds)).to_dict()
         pause = self._looked + _PAUSE_S - time.monotonic()
         if pause > 0:
@@ -151,14 +151,14 @@ class _StreamReader(DataSourceStreamReader):
         return found
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The parts of a batch. Spark asks for that of an offset alone, too, to say where a query goes on."""
+        """Return the parts of a batch. Spark also calls it with equal offsets, to pass where a query goes on."""
         self._at = Offset.from_dict(end)
         if start == end:
             return []
         return _parts(ask({"ask": "batch", "table": self._options.table, "start": start, "end": end}))
 
     def read(self, partition: _Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """The rows of a part."""
+        """Return the rows of a part."""
         return self._files.read(partition)
 
 

@@ -1,4 +1,4 @@
-"""The merged rows of a version as files beside the changes, for workers that read files and fold nothing."""
+"""The merged rows of a version as files beside the changes, for workers, which read files and do not fold."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["stored_rows"]
 
 
 def stored_rows(table: Target, entry: HistoryEntry, place: str | None) -> KeptChanges:
-    """The rows of a version, in files that the next vacuum takes away.
+    """Return the rows of a version, in files that the next vacuum removes; write them if they do not exist yet.
 
     Args:
         table: the table.
         entry: the version.
-        place: the folder for its changes; that of the table by default, which an external one has not.
+        place: the folder for the changes; None for the table's own, which an external table lacks.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that cannot be read; NOT_SUPPORTED for an external table without a
-            place; what reading and writing files raises.
+            place; and as reading and writing files.
     """
     from trinity.calls.spark import spark_errors
 

@@ -1,4 +1,4 @@
-"""Triggers of the streaming queries that run. Spark does not tell a data source which one its query has."""
+"""Triggers of the running streaming queries. Spark does not tell a data source the trigger of its query."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ _ONCE: Final = ("AvailableNowTrigger", "OneTimeTrigger")
 
 
 def reads_all_now(spark: SparkSession) -> bool:
-    """True while any query runs that is to end when it has read what is there: Spark gives it one batch to do so."""
+    """Return True while a query runs that ends once all present data is read: it has one batch to read it."""
     state: Any = spark._jsparkSession.sharedState()
     return any(str(query.trigger().toString()) in _ONCE for query in list(state.activeStreamingQueries().values()))

@@ -1,4 +1,4 @@
-"""External and federated tables: tables that others wrote become Trinity tables by naming their keys (U7)."""
+"""External and federated tables: tables of other writers become Trinity tables when their keys are named (U7)."""
 
 from trinity.external.tables import ExternalTables
 

@@ -81,7 +81,7 @@ class ExternalConnector(Connector):
     Args:
         inner: the connector of its format, or of its catalog.
         table: the table's handle.
-        registration: what is registered of it.
+        registration: its registration.
     """
 
     def __init__(self, inner: Connector, table: TableHandle, registration: Registration) -> None:

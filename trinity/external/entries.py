@@ -1,4 +1,4 @@
-"""JSON files of a registry: of several who add or remove one of a name at once one does it, in a bucket, too."""
+"""JSON files of a registry: of concurrent calls that add or remove the same file one succeeds, also in a bucket."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from trinity.storage import AlreadyExists, Entry, ObjectStore
 __all__ = ["SUFFIX", "Entries", "entries_of"]
 
 SUFFIX: Final = ".json"
-"""End of every file's name."""
+"""Suffix of every file's name."""
 _GONE: Final = 32
-"""The most bytes of an object that says that there is no file any more."""
+"""Most bytes of an object that marks a file as removed."""
 
 
 class Entries(Protocol):
-    """The files below a location, by names with one ``.`` before their :data:`SUFFIX`."""
+    """The files below a location, whose names end with :data:`SUFFIX`, and have no other ``.``."""
 
     def get(self, file: str) -> bytes:
-        """A file's bytes. Raises FileNotFoundError."""
+        """Return a file's bytes. Raise FileNotFoundError."""
 
     def add(self, file: str, data: bytes) -> None:
-        """Puts a file that is not there. Raises AlreadyExists."""
+        """Put a new file. Raise AlreadyExists."""
 
     def replace(self, file: str, data: bytes) -> None:
-        """Gives a file other bytes."""
+        """Replace a file's bytes."""
 
     def remove(self, file: str) -> bool:
-        """Removes a file; False where there is none, or another one removes it at this moment."""
+        """Remove a file; return False when it does not exist, or a concurrent call removes it."""
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, in no order."""
+        """Return the names of the files in a folder, in any order."""
 
 
 def entries_of(store: ObjectStore) -> Entries:
-    """The files of a store."""
+    """Return the files of a store."""
     return _OnDisk(store) if store.on_disk else _InBucket(store)
 
 
@@ -57,7 +57,7 @@ class _OnDisk:
     def remove(self, file: str) -> bool:
         taken = f"{file.rpartition('/')[0]}/.{uuid.uuid4().hex}"
         try:
-            self._store.move(file, taken)  # of several who take it one gets it
+            self._store.move(file, taken)  # of concurrent moves one succeeds
         except FileNotFoundError:
             return False
         self._store.delete([taken])
@@ -68,9 +68,10 @@ class _OnDisk:
 
 
 class _InBucket:
-    """A file is a row of objects of which the last one counts: a deletion would tell nobody whose it was.
+    """The files in a bucket: each is a series of objects, of which the last one counts.
 
-    ``t.json`` is the first one, ``t.json.0000000001`` the next. One of 32 bytes at most says that there is no file.
+    ``t.json`` is the first object, ``t.json.0000000001`` the next. One of at most 32 bytes marks the file as removed:
+    after the deletion of an object no caller could know whether the deletion was its own.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -98,9 +99,9 @@ class _InBucket:
         return [name for name, last in self._rows(folder).items() if _is_file(last)]
 
     def _put_behind(self, file: str, data: bytes) -> bool:
-        """Puts what follows a file; False where there is none."""
+        """Put the next object of a file; return False when the file does not exist."""
         while _is_file(last := self._last(file)):
-            with suppress(AlreadyExists):  # another one has changed or removed it
+            with suppress(AlreadyExists):  # a concurrent call has changed or removed it
                 self._store.put_if_absent(_next(file, last), data)
                 return True
         return False
@@ -110,7 +111,7 @@ class _InBucket:
         return self._rows(folder).get(name)
 
     def _rows(self, folder: str) -> dict[str, Entry]:
-        """File -> the last of its objects: they are listed in the order of their numbers."""
+        """Return file -> the last of its objects, which are listed in the order of their numbers."""
         found = ((entry.path.rpartition("/")[2], entry) for entry in self._store.list(folder))
         return {name.partition(SUFFIX)[0] + SUFFIX: entry for name, entry in found if SUFFIX in name}
 
@@ -120,7 +121,7 @@ def _is_file(last: Entry | None) -> TypeGuard[Entry]:
 
 
 def _marked(data: bytes) -> bytes:
-    """The file with an ``id`` of its own: of two who put the same nobody could tell who was first."""
+    """Add a unique ``id`` to a file: two callers that put the same bytes could not tell which one was first."""
     return json.dumps({**json.loads(data), "id": uuid.uuid4().hex}).encode()
 
 

@@ -1,6 +1,6 @@
-"""The registry: what external and federated tables are registered as, one JSON file for each.
+"""The registry of external and federated tables: one JSON file for each.
 
-A file is put if absent, so that two processes cannot take one name (:mod:`trinity.external.entries`).
+A file is put if absent, so that two processes cannot register the same name (:mod:`trinity.external.entries`).
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ __all__ = ["Registration", "Registry"]
 FOLDER: Final = "_trinity/external"
 _ASIDE: Final = "_trinity/aside"
 _BESIDE: Final = ("name", "id")
-"""What a file may have beside the registration."""
+"""Keys of a file that are not the registration's."""
 _MOST: Final = 200
-"""Letters of a file's or folder's name, so that a disk takes it with what is added to it."""
+"""Most characters of a file's or folder's name, so that file systems allow it with its suffixes."""
 _DIGEST: Final = "%-"
-"""The beginning of the digest of a longer name, and of no quoted text."""
+"""Prefix of the digest of a longer name; no quoted text begins so."""
 
 
 @dataclass(frozen=True)
 class Registration:
-    """Entry of a table in a registry.
+    """The entry of a table in a registry.
 
     Attributes:
         connector: name of the format: ``delta``.
-        location: absolute folder or URI; None for a table of the catalog that its name says (a federated one).
-        primary_key: key columns; empty for a plain table, or where the table's own properties name them.
+        location: absolute folder or URI; None for a table of the catalog in its name (a federated one).
+        primary_key: key columns; empty for a plain table, or when the table's own properties name them.
         properties: table properties in canonical spelling.
     """
 
@@ -50,11 +50,11 @@ class Registration:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def define(self, own: TableDefinition) -> TableDefinition:
-        """The table's own definition with the registered key and properties.
+        """Add the registered key and properties to the table's own definition.
 
         Raises:
-            TrinityError: INVALID_TABLE_PROPERTY where the table's own properties say something else, and what a
-                CREATE TABLE with this key and these options would raise.
+            TrinityError: INVALID_TABLE_PROPERTY where the table's own properties differ; and as a CREATE TABLE with
+                this key and these options.
         """
         key = own.with_key(self.primary_key).primary_key
         given = self.properties
@@ -79,7 +79,7 @@ class Registry:
     """The registrations in one warehouse.
 
     Args:
-        warehouse: its folder.
+        warehouse: the warehouse's folder or URI.
     """
 
     def __init__(self, warehouse: str) -> None:
@@ -87,7 +87,7 @@ class Registry:
         self._entries = entries_of(self._store)
 
     def get(self, name: TableName) -> Registration | None:
-        """The entry of a name. Raises BAD_DATA naming a damaged file."""
+        """Return the entry of a name, or None. Raise BAD_DATA naming a damaged file."""
         try:
             said = json.loads(self._entries.get(_file(name)))
             data = {key: value for key, value in said.items() if key not in _BESIDE}
@@ -102,7 +102,7 @@ class Registry:
             ) from error
 
     def add(self, name: TableName, registration: Registration) -> None:
-        """Registers a table. Raises TABLE_ALREADY_EXISTS."""
+        """Register a table. Raise TABLE_ALREADY_EXISTS."""
         try:
             self._entries.add(_file(name), _encode(name, registration))
         except AlreadyExists as taken:
@@ -111,30 +111,30 @@ class Registry:
             ) from taken
 
     def change(self, name: TableName, registration: Registration) -> None:
-        """Replaces a registration, whole or not at all."""
+        """Replace a registration atomically."""
         self._entries.replace(_file(name), _encode(name, registration))
 
     def remove(self, name: TableName) -> bool:
-        """Forget a table, whose files stay; False where another one has forgotten it since."""
+        """Forget a table, whose files stay; return False when a concurrent call has forgotten it."""
         return self._entries.remove(_file(name))
 
     def aside(self, name: TableName) -> str:
-        """A folder of the warehouse for what is kept about a table, and must not lie among its files."""
+        """Return the folder of the warehouse for files about a table that must not be among its own files."""
         return self._store.path("/".join((_ASIDE, *map(_quoted, name.parts))))
 
     def tables(self, catalog: str, schema: str) -> list[str]:
-        """Names that are registered in a schema, sorted."""
+        """Return the names that are registered in a schema, sorted."""
         folder = _folder(catalog, schema)
         return sorted(self._name(f"{folder}/{file}") for file in self._entries.names(folder))
 
     def _name(self, file: str) -> str:
-        """The table's name, by its file."""
+        """Return the table's name, given its file."""
         stem = file.rpartition("/")[2].removesuffix(SUFFIX)
         if not stem.startswith(_DIGEST):
             return unquote(stem)
         try:
             return str(json.loads(self._entries.get(file))["name"])
-        except (OSError, TrinityError, ValueError, KeyError, TypeError):  # damaged: its reader says so
+        except (OSError, TrinityError, ValueError, KeyError, TypeError):  # damaged: get() raises the error
             return stem
 
 

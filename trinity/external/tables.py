@@ -1,4 +1,4 @@
-"""The registered tables of a session: making, finding and forgetting them."""
+"""The registered tables of a session: they are registered, found and forgotten here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ExternalTables:
 
     Args:
         catalogs: the session's catalogs.
-        warehouse: the session's folder, which holds the registry; without one each catalog's own folder does.
+        warehouse: the session's warehouse, which has the registry; if None, each catalog's own warehouse has one.
     """
 
     def __init__(self, catalogs: Catalogs, warehouse: str | None) -> None:
@@ -32,18 +32,18 @@ class ExternalTables:
         self._warehouse = warehouse
 
     def find(self, name: TableName) -> tuple[TableHandle, Connector] | None:
-        """The handle and connector of a registered table, or None."""
+        """Return the handle and connector of a registered table, or None."""
         registry = self._registry(name.catalog)
         found = registry.get(name) if registry else None
         return self._open(name, found) if found else None
 
     def names(self, catalog: str, schema: str) -> list[str]:
-        """Names that are registered in a schema, sorted."""
+        """Return the names that are registered in a schema, sorted."""
         registry = self._registry(catalog)
         return registry.tables(catalog, schema) if registry else []
 
     def format_name(self, name: TableName) -> str | None:
-        """The connector of a registered table, or None."""
+        """Return the format of a registered table, or None."""
         registry = self._registry(name.catalog)
         found = registry.get(name) if registry else None
         return found.connector if found else None
@@ -56,7 +56,7 @@ class ExternalTables:
         properties: Properties,
         judge: Callable[[TableDefinition], None],
     ) -> tuple[TableHandle, Connector]:
-        """Registers a table after a look at it, unless ``judge`` refuses it.
+        """Read a table's definition and register the table, unless ``judge`` raises an error for the definition.
 
         Other arguments and errors as for ``Session.register``.
         """
@@ -76,7 +76,7 @@ class ExternalTables:
         splits = made.metadata.get_splits(handle)  # the options fit the columns, and the files can be read
         judge(splits.definition)
         registry.add(name, registration)
-        try:  # of those who make and register a table of one name at once, each looks behind its own step
+        try:  # the name may have been created meanwhile: each side checks for the other after its own step
             if location is not None and self._catalogs[name.catalog].metadata.get_table(name.schema, name.table):
                 raise table_taken(str(name))
         except TrinityError:
@@ -85,7 +85,7 @@ class ExternalTables:
         return opened
 
     def change_properties(self, name: TableName, properties: Mapping[str, str]) -> None:
-        """Sets properties of a registered table. Raises NOT_SUPPORTED for one that is not registered."""
+        """Set properties of a registered table. Raise NOT_SUPPORTED for any other table."""
         registry = self._registry(name.catalog)
         found = registry.get(name) if registry else None
         if registry is None or found is None:
@@ -93,14 +93,14 @@ class ExternalTables:
         registry.change(name, replace(found, properties={**found.properties, **properties}))
 
     def forget(self, name: TableName) -> bool:
-        """Forgets a registered table, whose files stay; False when there is none."""
+        """Forget a registered table, whose files stay; return False when there is none."""
         registry = self._registry(name.catalog)
         if registry is None or registry.get(name) is None:
             return False
         return registry.remove(name)
 
     def aside(self, name: TableName) -> str | None:
-        """A folder for what is kept about a table that is not Trinity's; None where there is no warehouse on a disk."""
+        """Return the folder for files about an external table; None without a warehouse."""
         registry = self._registry(name.catalog)
         return registry.aside(name) if registry else None
 
@@ -117,7 +117,7 @@ class ExternalTables:
         return handle, ExternalConnector(inner, handle, registration)
 
     def _catalog_of(self, name: TableName, connector: str) -> str:
-        """The catalog whose connector reads the table: the one of its name, or another of the same format."""
+        """Return the catalog whose connector reads the table: the one in its name, or another of the same format."""
         formats = {catalog: self._catalogs.format_name(catalog) for catalog in self._catalogs}
         for catalog in (name.catalog, *formats):
             if formats[catalog] == connector:
