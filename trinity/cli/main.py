@@ -26,7 +26,7 @@ app = typer.Typer(
     help="One merge semantics over Parquet, Delta and Iceberg tables.",
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_show_locals=False,  # options are among them (N4)
+    pretty_exceptions_show_locals=False,  # they include options (N4)
 )
 
 Warehouse = Annotated[
@@ -212,7 +212,7 @@ def _print(rows: DataFrame, limit: int) -> None:
 
 @contextmanager
 def _opened(warehouse: str) -> Iterator[Session]:
-    """A session on a warehouse that has to be there: what only reads would take one that is mistyped for empty.
+    """Open a session on a warehouse that must exist: to a read, a mistyped one would look empty.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID naming it; and as ``trinity.connect``.
@@ -231,7 +231,7 @@ def _opened(warehouse: str) -> Iterator[Session]:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Tells what goes wrong in a line, and exits with 2."""
+    """Print an error in one line, and exit with 2."""
     try:
         yield
     except (typer.Exit, BrokenPipeError):

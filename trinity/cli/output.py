@@ -1,4 +1,4 @@
-"""Results on the terminal: the table that sqlline draws, CSV, JSON."""
+"""Results on the terminal: a table as in sqlline, CSV, JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _Rows = Sequence[Sequence[Any]]
 
 
 def write_rows(to: TextIO, kind: Format, columns: Sequence[str], rows: _Rows) -> None:
-    """Writes a result.
+    """Write a result.
 
     Args:
-        to: where.
+        to: the output.
         kind: ``table``; ``csv`` with a header, NULL as an empty field; ``json``: one array of objects.
-        columns: the names.
+        columns: the columns' names.
         rows: the values.
     """
     FORMATS[kind](to, columns, rows)

@@ -23,7 +23,7 @@ from trinity.journal.binding import statements_in
 __all__ = ["Shell", "interactive"]
 
 _PROMPT: Final = re.compile(r"(sqlline|\d+: [^>]*|(\. )+)> ?")
-"""The prompt of sqlline before a line, so that a session can be pasted."""
+"""Pattern of sqlline's prompt before a line, so that a session can be pasted."""
 
 _HELP: Final = """\
 !connect MODEL | WAREHOUSE | jdbc:calcite:model=MODEL   open another connection
@@ -42,12 +42,12 @@ class Shell:
     """Runs lines of input.
 
     Args:
-        out: where results go.
-        kind: their format.
-        console: where progress and errors go.
+        out: the output of results.
+        kind: the format of results.
+        console: the output of progress and errors.
 
     Attributes:
-        failed: whether a statement or command has failed.
+        failed: True once a statement or command has failed.
     """
 
     def __init__(self, out: TextIO, kind: Format, console: Console) -> None:
@@ -76,7 +76,7 @@ class Shell:
     # -- connections ------------------------------------------------------------------------------------
 
     def connect(self, model: str | None, warehouse: str | None) -> None:
-        """Opens a connection in the place of the one there is; each statement is its own transaction, as in sqlline.
+        """Open a connection in place of the present one; each statement is its own transaction, as in sqlline.
 
         Raises:
             Error: as :func:`trinity.dbapi.connect`.
@@ -86,7 +86,7 @@ class Shell:
         self._warehouse = warehouse or self._warehouse
 
     def close(self) -> None:
-        """Closes the connection, if there is one."""
+        """Close the connection, if there is one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -110,17 +110,17 @@ class Shell:
         return self.connect(None, place) if Path(place).is_dir() else self._connect_model(place)
 
     def _connect_model(self, model: str) -> None:
-        """A model that names no backend is one of tables in the warehouse that was connected to last."""
+        """Connect a model; one that names no backend is for the warehouse of the last connection."""
         self.connect(model, self._warehouse if load_model(model).options is None else None)
 
     # -- input ------------------------------------------------------------------------------------------
 
     def run(self, lines: Iterable[str], stop: bool) -> None:
-        """Runs lines; a statement ends with a semicolon or with the input.
+        """Run lines; a statement ends with a semicolon or with the input.
 
         Args:
             lines: the input.
-            stop: whether the first failure ends it.
+            stop: True to stop at the first failure.
         """
         for item in self._items(lines):
             if item in ("!quit", "!exit", "!q"):
@@ -130,7 +130,7 @@ class Shell:
                 break
 
     def _items(self, lines: Iterable[str]) -> Iterator[str]:
-        """Commands, one a line, and statements, over as many lines as they take."""
+        """Yield commands, of one line each, and statements, of any number of lines."""
         for line in lines:
             text = _PROMPT.sub("", line, count=1) if _PROMPT.match(line) else line
             if not self._pending and text.lstrip().startswith("!"):
@@ -156,7 +156,7 @@ class Shell:
     def _try(self, item: str) -> None:
         try:
             self._command(item) if item.startswith("!") else self._statement(item)
-        except BrokenPipeError:  # nobody reads on
+        except BrokenPipeError:  # the reader of the output has ended
             raise
         except Exception as error:
             self.failed = True
@@ -191,7 +191,7 @@ class Shell:
             self._say(f"No rows affected{took}")
 
     def _progress(self) -> Progress:
-        """A spinner with the time that has gone by; on a terminal only, and gone when the statement is done."""
+        """Return a spinner with the elapsed time, only on a terminal; it disappears after the statement."""
         columns = SpinnerColumn(), TextColumn("running"), TimeElapsedColumn()
         shown = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
         shown.add_task("running", total=None)
@@ -201,7 +201,7 @@ class Shell:
         write_rows(self._out, self._kind, columns, list(rows))
 
     def _say(self, text: str) -> None:
-        """A remark: beside a table, but not into data."""
+        """Write a remark: after a table to the output, after CSV and JSON to the console."""
         if self._kind == "table":
             self._out.write(text + "\n")
         else:
@@ -226,7 +226,7 @@ class Shell:
 
 
 def interactive(shell: Shell) -> Iterator[str]:
-    """Lines that a person types, with line editing and history where Python has them."""
+    """Yield typed lines, with line editing and history where Python has them."""
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - input() uses it once it is loaded
     while True:

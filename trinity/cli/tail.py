@@ -1,4 +1,4 @@
-"""``trinity tail``: a table's changes, printed as they come."""
+"""``trinity tail``: a table's changes, printed as they are committed."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["followed", "print_changes"]
 _READER: Final = "tail"
 _REMEDY: Final = "Begin behind a version of history(), by --after."
 _AT_ONCE: Final = 1000
-"""Rows that are laid out as one table."""
+"""Most rows of one printed table."""
 
 
 def followed(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[DataFrame]:
-    """The changes since a version, a DataFrame each time that there are newer commits.
+    """Yield the changes since a version, a DataFrame each time that there are newer commits.
 
     Args:
         table: the table.
         after: the version.
-        wait: called when all changes were given; False ends it.
+        wait: called after each check for changes; False ends the iteration.
     """
     reached = Reached(after)
     while True:
@@ -60,7 +60,7 @@ def _check(table: Table, reached: Reached, found: HistoryEntry | SplitSource) ->
 
 
 def _in_order(table: Table, changes: DataFrame) -> DataFrame:
-    """Changes by version, then by key, a row before its update before the one after it."""
+    """Sort changes by version, then by key, a preimage before its postimage."""
     key = map(quoted, table.definition.primary_key)
     facts = ["_commit_version", "_commit_timestamp", "_change_type"]
     rest = [quoted(name) for name in changes.columns if name not in facts]
@@ -68,12 +68,12 @@ def _in_order(table: Table, changes: DataFrame) -> DataFrame:
 
 
 def print_changes(changes: DataFrame, to: TextIO, *, lines: bool) -> int:
-    """Prints changes, and returns how many.
+    """Print changes, and return their number.
 
     Args:
-        changes: their rows.
-        to: where they go.
-        lines: True for an object of JSON in each line, False for tables.
+        changes: the rows of changes.
+        to: the output.
+        lines: True for a JSON object in each line, False for tables.
     """
     count = 0
     rows = changes.toLocalIterator()

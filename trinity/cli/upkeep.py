@@ -1,4 +1,4 @@
-"""``trinity health`` and ``trinity maintain``: the state of tables, and what was done for them."""
+"""``trinity health`` and ``trinity maintain``: the state of tables, and their maintenance, printed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["print_health", "print_upkeep"]
 
 
 def print_health(table: str, health: Health, console: Console) -> None:
-    """Prints the state of a table as a small table, and what to do in a line."""
+    """Print the state of a table as a small table, and the advice in a line."""
     shown = Table("tier", "files", "rows", "bytes", title=Text(f"{table}, version {health.version}"))
     for name, size in (("base", health.base), ("log", health.log), ("sidecar", health.sidecar)):
         shown.add_row(
@@ -31,7 +31,7 @@ def print_health(table: str, health: Health, console: Console) -> None:
 
 
 def print_upkeep(done: Sequence[Upkeep], console: Console) -> None:
-    """Prints what was done for each table."""
+    """Print the maintenance of each table."""
     shown = Table("table", "compaction", "vacuumed", "error")
     for kept in done:
         removed = "" if kept.vacuumed is None else f"{kept.vacuumed.files} files, {decimal(kept.vacuumed.bytes)}"

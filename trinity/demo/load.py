@@ -1,4 +1,4 @@
-"""Loads the change stream into one table per format, and measures it."""
+"""Loading of the change stream into one table per format, and its measures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trinity.table import Table
 __all__ = ["STAGES", "Figures", "create_tables", "load", "measure", "stage_of", "table_of"]
 
 STAGES: Final = ("log", "resolved", "compacted")
-"""States that a table goes through once it is loaded."""
+"""States of a table, in their order."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Figures:
 
 
 def table_of(session: Session, catalog: str) -> Table:
-    """The demo's table in one catalog."""
+    """Return the demo's table in a catalog."""
     return session.table(f"{catalog}.default.flights")
 
 
 def stage_of(table: Table) -> str:
-    """One of :data:`STAGES`: where the table is."""
+    """Return the table's present stage, one of :data:`STAGES`."""
     files = table.splits().files
     if not files or any(f.tier.value == "log" for f in files):
         return "log"
@@ -53,7 +53,7 @@ def stage_of(table: Table) -> str:
 
 
 def create_tables(session: Session, catalogs: Sequence[str]) -> None:
-    """Makes the tables that are not there yet."""
+    """Create the tables that do not exist yet."""
     columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     for catalog in catalogs:
         session.sql(
@@ -64,9 +64,9 @@ def create_tables(session: Session, catalogs: Sequence[str]) -> None:
 
 
 def load(table: Table, batches: Sequence[pa.Table], advance: Callable[[], None]) -> list[float]:
-    """Upserts the micro-batches, one commit each; those that an earlier run committed are skipped (L4).
+    """Upsert the micro-batches, one commit each; those that an earlier run committed are skipped (L4).
 
-    After half of them the table is resolved, which gives it a base: what comes then has rows there to change.
+    After half of them the table is resolved, which gives it a base: later batches then change rows of the base.
 
     Returns:
         seconds of each commit that was made.
@@ -84,7 +84,7 @@ def load(table: Table, batches: Sequence[pa.Table], advance: Callable[[], None])
 
 
 def measure(table: Table) -> tuple[Figures, Answers]:
-    """The figures and the answers of the table as it is now."""
+    """Return the figures and the answers of the table's present version."""
     files = table.splits().files
     log = sum(f.rows for f in files if f.tier.value == "log")
     found, took = answers_of(table)

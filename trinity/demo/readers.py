@@ -1,4 +1,4 @@
-"""Engines that know nothing of Trinity, reading the demo's tables; buckets are reached as the environment says."""
+"""Engines without Trinity that read the demo's tables; buckets are reached by the environment's settings."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Reader:
     """Another engine's way to read a table.
 
     Attributes:
-        catalog: the table's.
-        name: the engine's.
-        read: reads it.
+        catalog: the table's catalog.
+        name: the engine's name.
+        read: reads the table.
         merged: stages of the table in which it sees the merged rows.
-        in_buckets: False for one that reads files of a disk alone.
+        in_buckets: False for an engine that reads only files of a disk.
     """
 
     catalog: str
@@ -41,7 +41,7 @@ class Reader:
 
 
 def look(session: Session, reader: Reader) -> Seen | None:
-    """The reader's result now; None when its package is not installed, or the table is where it does not read."""
+    """Return the reader's result; None when its package is not installed, or it cannot read the table's store."""
     if not (reader.in_buckets or _location(session, reader.catalog).on_disk):
         return None
     try:
@@ -51,7 +51,7 @@ def look(session: Session, reader: Reader) -> Seen | None:
 
 
 def _files(session: Session, catalog: str = "parquet") -> list[str]:
-    """The data files, as ``table.log()`` lists them."""
+    """Return the data files that ``table.log()`` lists, without the sidecar."""
     rows = table_of(session, catalog).log().where("_tier <> 'sidecar'").select("_file").distinct().collect()
     return sorted(r[0] for r in rows)
 
@@ -116,7 +116,7 @@ def _polars(session: Session) -> Seen:
 
 
 def _iceberg_settings(session: Session) -> dict[str, str]:
-    """The settings by which Spark's Iceberg runtime opens the catalog."""
+    """Return the settings for the catalog in Spark's Iceberg runtime."""
     settings: dict[str, str] = session.catalogs["iceberg"].spark_catalog_settings("iceberg")  # type: ignore[attr-defined]
     return settings
 

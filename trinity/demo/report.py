@@ -1,4 +1,4 @@
-"""The demo's report: one HTML file with its plots inside, no script and nothing to download."""
+"""The demo's report: one HTML file with its plot, without scripts or downloads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LABELS: Final = 210
 
 
 def write_report(findings: Findings, target: Path) -> Path:
-    """Writes the report, whole or not at all; returns its path."""
+    """Write the report atomically, and return its path."""
     wrong = findings.differences()
     counted = (
         f"{findings.delivered:,} changes to the {findings.truth.live + findings.truth.cancelled:,} flights that were "
@@ -92,7 +92,7 @@ def _table(head: list[str], rows: list[list[str]], text_columns: int = 1) -> str
 
 
 def _delay_plot(findings: Findings) -> str:
-    """Bars around zero, latest airline first, each with its value."""
+    """Draw bars around zero, the airline with the largest mean delay first, each with its value."""
     found = findings.formats["parquet"].answers[-1]
     means = {carrier: found.mean_delay(carrier) for carrier in found.ranking}
     low, high = min(0.0, *means.values()), max(0.0, *means.values())

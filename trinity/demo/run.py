@@ -1,4 +1,4 @@
-"""Runs the demo from the source to the report."""
+"""The run of the demo, from the source to the report."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ CATALOGS: Final = ("parquet", "delta", "iceberg")
 
 
 def run_demo(output: Path, batches: int = 12, console: Console | None = None, warehouse: str | None = None) -> Findings:
-    """Loads the flights into three formats, checks the answers, and writes ``output/report.html``.
+    """Load the flights into three formats, check the answers, and write ``output/report.html``.
 
-    May be killed at any moment and run again with the same ``batches``: what is committed is not repeated.
+    May be killed at any moment and run again with the same ``batches``: committed batches are not repeated.
 
     Args:
         output: folder for the source and the report.
         batches: number of micro-batches.
-        console: where to print.
-        warehouse: where the tables are: a folder, by default in ``output``, or ``s3://bucket/path``, which is reached
-            as the environment says; the names of Iceberg's tables are then in a file of ``output``.
+        console: the output of progress and results.
+        warehouse: place of the tables: a folder, by default in ``output``, or ``s3://bucket/path``, which is reached by
+            the environment's settings; Iceberg's catalog is then a file in ``output``.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID when a package is missing; NOT_SUPPORTED for a place in another object
-            store; whatever the tables raise.
+            store; and errors of the tables.
     """
     console = console or Console()
     started = time.perf_counter()
@@ -77,7 +77,7 @@ def run_demo(output: Path, batches: int = 12, console: Console | None = None, wa
 
 
 def _catalogs(place: Location, output: Path) -> dict[str, dict[str, str]]:
-    """The catalogs that a warehouse does not have by itself."""
+    """Return the catalogs that a warehouse does not have by default."""
     if place.on_disk:
         return {}
     names = f"sqlite:///{output.resolve()}/iceberg.db"
@@ -85,7 +85,7 @@ def _catalogs(place: Location, output: Path) -> dict[str, dict[str, str]]:
 
 
 def _refuse_other_split(warehouse: ObjectStore, batches: int) -> None:
-    """The number of batches is kept with the tables: batch 3 of 12 and batch 3 of 20 are not the same rows."""
+    """Refuse another number of batches than the one kept with the tables: each number splits the rows differently."""
     with suppress(AlreadyExists):
         warehouse.put_if_absent("batches", str(batches).encode())
     if (found := int(warehouse.get("batches"))) != batches:
@@ -103,7 +103,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _load_all(session: Session, stream: ChangeStream, findings: Findings, console: Console) -> None:
-    """Every format gets each batch before the next one comes, as from a live stream."""
+    """Load all batches into each format, one format after another."""
     pieces: Sequence[pa.Table] = stream.batches(findings.batches)
     with _progress(console) as progress:
         for catalog in CATALOGS:
@@ -117,7 +117,7 @@ def _load_all(session: Session, stream: ChangeStream, findings: Findings, consol
 
 
 def _measure_all(session: Session, findings: Findings, console: Console) -> None:
-    """Takes every table from stage to stage, and reads it there, Trinity's way and the others' ways."""
+    """Bring every table to each stage, and read it there by Trinity and by the other readers."""
     with _progress(console) as progress:
         for catalog, found in findings.formats.items():
             readers = [r for r in READERS if r.catalog == catalog]
@@ -143,7 +143,7 @@ def _come_to(stage: str, table: Table, found: FormatFindings) -> None:
 
 
 def _second_scene(session: Session, stream: ChangeStream, findings: Findings, console: Console) -> None:
-    """Departures and arrivals apart, and totals by airline; read before and after a compaction."""
+    """Load departures and arrivals as two streams, and totals by airline; read before and after a compaction."""
     create_stream_tables(session, CATALOGS)
     pieces = stream.batches(findings.batches)
     with _progress(console) as progress:

@@ -33,7 +33,7 @@ Rows = list[list[str]]
 
 
 def figures_rows(findings: Findings) -> tuple[list[str], Rows]:
-    """(head, rows): one column per format, one row per figure. ``-``: done by an earlier run."""
+    """Return (head, rows): one column per format, one row per figure. ``-``: done by an earlier run."""
     head = ["", *findings.formats]
     columns = [_figures(found) for found in findings.formats.values()]
     return head, [[name, *(c[name] for c in columns)] for name in columns[0]]
@@ -57,7 +57,7 @@ def _figures(found: FormatFindings) -> dict[str, str]:
 
 
 def answers_rows(findings: Findings) -> tuple[list[str], Rows]:
-    """(head, rows): the answers of every format beside those that DuckDB has from the source."""
+    """Return (head, rows): the answers of every format, and DuckDB's from the source."""
     head = ["", *findings.formats, "source, by DuckDB"]
     every = [*(f.answers[-1] for f in findings.formats.values()), findings.truth]
     rows = [
@@ -72,7 +72,7 @@ def answers_rows(findings: Findings) -> tuple[list[str], Rows]:
 
 
 def readers_rows(findings: Findings) -> tuple[list[str], Rows]:
-    """(head, rows): what each other reader sees of the log, after the resolve and after the full compaction."""
+    """Return (head, rows): the number of rows that each other reader finds in each stage."""
     rows = [
         [reader.catalog, reader.name, *(_seen(findings.seen.get((reader.name, stage))) for stage in STAGES)]
         for reader in READERS
@@ -81,25 +81,25 @@ def readers_rows(findings: Findings) -> tuple[list[str], Rows]:
 
 
 def figures_table(findings: Findings) -> Table:
-    """Figures per format."""
+    """Return the table of figures per format."""
     table = _table("Three formats, one change stream", *figures_rows(findings))
     table.caption, table.caption_justify = CAVEAT, "left"
     return table
 
 
 def answers_table(findings: Findings) -> Table:
-    """Answers per format, and whether they agree."""
+    """Return the table of answers per format, with whether they agree."""
     verdict = "all the same" if not findings.differences() else "DIFFERENT"
     return _table(f"The same questions to each: {verdict}", *answers_rows(findings))
 
 
 def readers_table(findings: Findings) -> Table:
-    """Table of the results of other readers."""
+    """Return the table of other readers' results."""
     return _table("What other readers see in the files", *readers_rows(findings), text_columns=2)
 
 
 def streams_rows(findings: Findings) -> tuple[list[str], Rows]:
-    """Both tables of the second scene per format, beside the source."""
+    """Return (head, rows): the answers of the second scene's tables per format, and the source's."""
     head = ["", "flights that departed", "arrival delay of all, minutes", "the same, kept by airline"]
     told = sum(total for total, _ in findings.truth.delays.values())
     rows: Rows = [["the source", f"{findings.truth.flown:,}", f"{told:,}", f"{told:,}"]]
@@ -111,7 +111,7 @@ def streams_rows(findings: Findings) -> tuple[list[str], Rows]:
 
 
 def streams_table(findings: Findings) -> Table:
-    """The second scene's answers."""
+    """Return the table of the second scene's answers."""
     title = "Departures and arrivals as two streams (partial-update), totals by airline (aggregation)"
     return _table(title, *streams_rows(findings))
 

@@ -1,7 +1,7 @@
 """The demo's second scene: departures and arrivals as two streams into one row per flight, and totals by airline.
 
-Each stream is out of order in its own way, so each has a sequence group of its own; a departure that comes late
-changes no arrival. The totals are sums and a maximum that the table itself keeps, of rows in any order.
+Each stream has its own order, so each has its own sequence group: a late departure changes no arrival. The totals are
+sums and a maximum, which the table itself computes from rows in any order.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class StreamAnswers:
 
     Attributes:
         flown: flights that departed.
-        delays: carrier -> (sum of the arrival delays in minutes, number of flights with one), out of the flights.
-        totals: the same out of the table that keeps the totals.
+        delays: carrier -> (sum of the arrival delays in minutes, number of flights with one), from the flights' table.
+        totals: the same from the table of totals.
     """
 
     flown: int
@@ -39,7 +39,7 @@ class StreamAnswers:
 
 
 def create_stream_tables(session: Session, catalogs: Sequence[str]) -> None:
-    """Makes ``legs`` and ``airlines`` in each catalog, where they are not there yet."""
+    """Create ``legs`` and ``airlines`` in each catalog, unless they exist."""
     columns = [f"{name} {COLUMNS[name]}" for name in (*KEY, *_DEPARTURE, *_ARRIVAL)]
     columns += ["left_seen TIMESTAMP", "landed_seen TIMESTAMP"]
     for catalog in catalogs:
@@ -57,7 +57,7 @@ def create_stream_tables(session: Session, catalogs: Sequence[str]) -> None:
 
 
 def load_streams(session: Session, catalog: str, batches: Sequence[pa.Table], advance: Callable[[], None]) -> None:
-    """Appends the micro-batches, each stream in a commit of its own; what an earlier run committed is skipped (L4)."""
+    """Upsert the micro-batches, each stream in its own commit; those that an earlier run committed are skipped (L4)."""
     legs, airlines = (session.table(f"{catalog}.default.{name}") for name in ("legs", "airlines"))
     for number, batch in enumerate(batches, start=1):
         landed = pc.equal(batch["status"], "arrived")
@@ -81,7 +81,7 @@ def _append(table: Table, rows: pa.Table, columns: Sequence[str], seen: str, txn
 
 
 def stream_answers(session: Session, catalog: str) -> StreamAnswers:
-    """Sums over the tables of a catalog as they are now."""
+    """Return sums over the present versions of a catalog's tables."""
     rows = session.sql(
         "SELECT carrier, COUNT(dep_time) AS flown, SUM(arr_delay) AS total, COUNT(arr_delay) AS n "
         f"FROM {catalog}.default.legs GROUP BY carrier ORDER BY carrier"
