@@ -37,7 +37,7 @@ def delta_changes(
 
     Args:
         changes: the feed, in any order.
-        key: key columns, which must tell the source's rows apart; or the table that the rows are for, which has them.
+        key: key columns, which must identify the source's rows; or the table that the rows are for, which has them.
         watermark: name of the watermark column; the table's without it, else ``_watermark``.
         row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
         tombstone: name of a tombstone column instead.

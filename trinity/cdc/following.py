@@ -1,4 +1,4 @@
-"""A table that follows another one of Trinity's: what changed there since, as row versions, exactly once."""
+"""A table that follows another Trinity table: each change there is written exactly once, as row versions."""
 
 from __future__ import annotations
 

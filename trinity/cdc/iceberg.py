@@ -30,7 +30,7 @@ def iceberg_changes(
     tombstone: str | None = None,
     preimages: bool = False,
 ) -> DataFrame:
-    """Read rows of a view that ``create_changelog_view`` made as row versions; lazy.
+    """Read a view of ``create_changelog_view`` as row versions; lazy.
 
     The watermark, BIGINT, is ``after`` + 1 + ``_change_ordinal``: the ordinals of each view begin at 0, and the id of
     a snapshot says nothing of its age. Old and deleted rows are treated as by :func:`delta_changes`.

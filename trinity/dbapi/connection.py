@@ -22,10 +22,10 @@ Row = tuple[Any, ...]
 class Connection:
     """A connection to PostgreSQL or to a warehouse of Trinity tables.
 
-    At its end as a context manager it commits, or rolls back after an error, and closes.
+    As a context manager it commits at the end, or rolls back after an error, and closes.
 
     Attributes:
-        backend: what runs the statements.
+        backend: the backend that runs the statements.
     """
 
     Warning = errors.Warning
@@ -105,10 +105,11 @@ class Connection:
         Args:
             table: the journalled table.
             retention: also drop versions that were superseded longer ago: an interval such as ``30 days`` for TIMESTAMP
-                versions, a number of versions for BIGINT. Reads of the past then lack them.
+                versions, a number of versions for BIGINT; on Trinity tables always a duration, which is required. Reads
+                of the past then lack them.
 
         Returns:
-            how many rows were filled, and how many dropped.
+            the number of filled rows, and of dropped ones.
         """
         self.check_open()
         return self.backend.archive(table, retention)
@@ -125,7 +126,7 @@ class Cursor:
 
     Attributes:
         connection: the connection that made the cursor.
-        arraysize: how many rows :meth:`fetchmany` fetches by default.
+        arraysize: number of rows that :meth:`fetchmany` fetches by default.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -188,8 +189,8 @@ class Cursor:
     ) -> Cursor:
         """Run one statement for each list of parameters; ``rowcount`` is the sum.
 
-        An INSERT of one row of VALUES becomes one statement with all lists: all rows are stored, or none. So do other
-        statements on PostgreSQL. On Trinity tables each list is its own statement, and those before a failure stay.
+        An INSERT of one row of VALUES stores the rows of all lists, or none. So do all INSERT, UPDATE, DELETE and MERGE
+        on PostgreSQL. Otherwise each list is its own statement, and those before a failure stay.
 
         Args:
             operation: SQL, with ``?`` for each parameter.

@@ -39,7 +39,7 @@ class TypeObject:
 STRING: Final = TypeObject(
     "STRING", (18, 19, 25, 114, 142, 705, 1042, 1043, 2950, 3802), ("string", "char", "varchar", "variant")
 )
-"""Texts, and what is shown as text: JSON, UUID, VARIANT."""
+"""Texts, and types that are returned as text: JSON, UUID, VARIANT."""
 BINARY: Final = TypeObject("BINARY", (17,), ("binary",))
 """Bytes."""
 NUMBER: Final = TypeObject(

@@ -208,7 +208,7 @@ class WarehouseBackend:
         self.session.close()
 
     def archive(self, table: str, retention: str | None) -> tuple[int, int]:
-        """Drop all but the newest versions, and deletions older than the retention, a duration.
+        """Drop all but the newest versions, now and in later compactions; keep deletions for the retention, a duration.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND; INVALID_ARGUMENTS for a missing or invalid retention.
