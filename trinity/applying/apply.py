@@ -68,8 +68,8 @@ def apply_changes(
         track_history_except_column_list: columns whose change does not; instead of ``track_history_column_list``.
         session: the session in which the target's name is resolved.
         txn: see :meth:`Table.upsert`; not for a stream.
-        checkpoint: of a stream; see :meth:`Table.stream_writer`.
-        stream: more arguments of it: ``query_name``, ``available_now``, ``processing_time``, ``compact_every``.
+        checkpoint: checkpoint folder of a stream; see :meth:`Table.stream_writer`.
+        stream: its further arguments: ``query_name``, ``available_now``, ``processing_time``, ``compact_every``.
 
     Returns:
         the commit, whose ``rows`` counts the row versions written; of a stream its running query.

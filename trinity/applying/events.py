@@ -40,7 +40,7 @@ class Events:
     Attributes:
         rows: the events' stored columns in the target's types and names, with :data:`DELETE`, :data:`SEQUENCE` and
             :data:`ARRIVAL`.
-        count: how many there are.
+        count: the number of events.
         bounds: key column -> (smallest, largest) value.
     """
 

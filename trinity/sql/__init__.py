@@ -1,1 +1,1 @@
-"""SQL in: statements are parsed with sqlglot, DDL is interpreted from its tree, queries go to Spark as written."""
+"""SQL statements: parsed with sqlglot; DDL is interpreted from its tree, queries go to Spark as written."""

@@ -1,1 +1,1 @@
-"""SQL text and its trees: parsing, names, types, literals; for the engine, SQL and the journal."""
+"""SQL text and its trees: parsing, names, types and literals, for the packages engine, sql and journal."""

@@ -84,7 +84,7 @@ def _between(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] 
 
 
 def _among(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
-    """Return the same of ``IN ('a', NULL)``."""
+    """Return the same for ``IN ('a', NULL)``."""
     if place + 1 >= len(tokens) or tokens[place + 1].token_type is not TokenType.L_PAREN:
         return None
     end = next((n for n in range(place, len(tokens)) if tokens[n].token_type is TokenType.R_PAREN), len(tokens))

@@ -29,7 +29,7 @@ class Numbered:
 
     Attributes:
         text: the statement.
-        count: how many parameters it has.
+        count: the number of its parameters.
         tokens: the tokens of the original text.
         pieces: the original text, cut at each ``?``.
     """

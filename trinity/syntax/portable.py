@@ -47,7 +47,7 @@ def refuse_unknown(tree: exp.Expr, dialect: str) -> None:
 
 
 def _same_pattern(node: exp.Expr, dialect: str) -> bool:
-    """Return True for a pattern without a backslash that escapes only in Spark and PostgreSQL, not elsewhere."""
+    """Return True when a pattern means the same in Spark: a backslash escapes only in Spark and PostgreSQL."""
     if dialect == "postgres" or isinstance(node.parent, exp.Escape):
         return True
     pattern = node.expression

@@ -132,5 +132,5 @@ def _missing_table(session: Session, error: PySparkException) -> TrinityError | 
         return None
     try:
         return session.table_missing(session.table_name(split_name(text)))
-    except TrinityError as other:  # an unknown catalog, or no name of ours
+    except TrinityError as other:  # an unknown catalog, or an invalid name
         return other if other.code == "CATALOG_NOT_FOUND" else None
