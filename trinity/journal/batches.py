@@ -19,7 +19,7 @@ class RowError(Exception):
 
     Attributes:
         row: its position, from 1.
-        count: how many lists there are.
+        count: the number of lists.
         error: the error, of Trinity or of a backend's driver.
     """
 
@@ -41,7 +41,7 @@ class Item:
         text: the text as written.
         tokens: the tokens of the text.
         first: position of its first parameter.
-        count: how many parameters it has.
+        count: the number of its parameters.
     """
 
     text: str

@@ -62,12 +62,12 @@ def statements_in(text: str, dialect: str) -> tuple[list[str], str]:
 
 
 def locked_keys() -> exp.Expr:
-    """Return the array of the locked keys' hashes, NULL when the whole table is locked, as an expression."""
+    """Return the expression of the array of the locked keys' hashes; NULL when the whole table is locked."""
     return trees.cast(trees.parameter(LOCKED_KEYS + 1), "bigint[]")
 
 
 def bind(tree: exp.Expr, dialect: str) -> Bound:
-    """Generate the SQL; each occurrence becomes its own parameter, so that each has its own type.
+    """Generate the SQL; each occurrence of a parameter gets its own number, and so its own type.
 
     The tree's parameters are renumbered in place: do not use it afterwards.
     """

@@ -58,7 +58,7 @@ class Rewritten:
     Attributes:
         sql: the statement; parameters are written ``$1``, ``$2``, ...
         parameters: position (from 0) of each one's value; see :class:`trinity.journal.binding.Bound`.
-        count: how many parameters the original has.
+        count: number of parameters of the original.
         kind: ``plain`` (without journalled table, sent as written), ``query``, ``change`` or ``ddl``.
         locks: locks to take before.
         computed: a query for values to compute before, one row each; their positions follow the caller's.
